@@ -1,0 +1,61 @@
+//! The partial order: what it means for one time to come before another.
+//!
+//! Owns [`PartialOrder`] and its implementations for `()` and the unsigned integers. The
+//! implementations for pairs live in [`product`](crate::Product), the engine's in
+//! [`point`](crate::Point). Every operation is a few comparisons.
+
+/// A reflexive, antisymmetric and transitive order in which two elements may be incomparable.
+///
+/// Where a type is also [`Ord`] and used as a [`Timestamp`](crate::Timestamp) or in a
+/// [`MutableAntichain`](crate::MutableAntichain), its `Ord` has to be a linear extension of this
+/// order: `a.less_equal(b)` implies `a <= b`.
+pub trait PartialOrder: Eq {
+    /// True when `self` comes before `other` or equals it.
+    fn less_equal(&self, other: &Self) -> bool;
+
+    /// True when `self` comes strictly before `other`.
+    fn less_than(&self, other: &Self) -> bool {
+        self.less_equal(other) && self != other
+    }
+
+    /// True when any element that may occur beside this one is comparable with it.
+    ///
+    /// It is a property of the kind of element, such as its number of coordinates, and lets
+    /// collections stop looking once they have found the first element. `false` is always correct.
+    fn totally_ordered(&self) -> bool {
+        false
+    }
+}
+
+impl PartialOrder for () {
+    fn less_equal(&self, _other: &Self) -> bool {
+        true
+    }
+
+    fn totally_ordered(&self) -> bool {
+        true
+    }
+}
+
+macro_rules! integers {
+    ($($integer:ty),*) => {$(
+        impl PartialOrder for $integer {
+            #[inline]
+            fn less_equal(&self, other: &Self) -> bool {
+                self <= other
+            }
+
+            #[inline]
+            fn less_than(&self, other: &Self) -> bool {
+                self < other
+            }
+
+            #[inline]
+            fn totally_ordered(&self) -> bool {
+                true
+            }
+        }
+    )*};
+}
+
+integers!(u8, u16, u32, u64, u128, usize);
