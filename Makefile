@@ -1,0 +1,94 @@
+# The one place that says how this repository is built and checked; people and CI use the same targets.
+#
+#   make demo    build, install, and count the words of Python's standard library on two workers
+#   make test    everything that must pass
+#   make lint    formatting, clippy, types, the stub against the extension, the layers of crates
+#   make bench   ours against the peers, as ratios
+#   make build   the wheel, in target/wheels
+#   make clean
+#
+# Stamps under .venv say what has been installed, so an unchanged tree is not built again.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP_VERSION := 26.3
+RUST_VERSION := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+PYTHON_VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null || echo missing)
+CARGO ?= cargo
+ACCEPTANCE := ../shared/acceptance
+
+# The extension is type-checked by clippy against the same interpreter that runs it.
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+venv_stamp := $(VENV)/.made-with-$(PYTHON_VERSION)
+dev_stamp := $(VENV)/.dependencies
+wheel_stamp := $(VENV)/.wheel
+wheels := target/wheels
+
+sources := $(shell find crates python \( -name __pycache__ -o -name tests -o -name benches \) -prune -o \
+	\( -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' -o -name py.typed -o -type d \) -print)
+
+.PHONY: demo test test-rust test-python lint lint-rust lint-python bench build clean venv prerequisites lint-prerequisites
+.DELETE_ON_ERROR:
+
+demo: $(wheel_stamp)
+	$(BIN)/python examples/wordcount.py --workers 2 $(ARGS)
+
+test: test-rust test-python
+
+# pointstamp-py is tested from Python: outside of an interpreter it does not link.
+test-rust: $(dev_stamp)
+	$(BIN)/python tools/timelimit.py 1800 $(CARGO) test --workspace --exclude pointstamp-py --locked
+
+test-python: $(wheel_stamp)
+	$(BIN)/python -m pytest tests
+	$(BIN)/python -m pytest --doctest-modules --pyargs pointstamp
+	$(if $(wildcard $(ACCEPTANCE)),$(BIN)/python -m pytest -c pyproject.toml --rootdir=. -p no:cacheprovider $(ACCEPTANCE))
+
+lint: lint-rust lint-python
+
+lint-rust: $(dev_stamp) | lint-prerequisites
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --exclude pointstamp-py --no-deps --document-private-items --locked
+	$(BIN)/python tools/check_layers.py
+
+lint-python: $(wheel_stamp)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest pointstamp --mypy-config-file pyproject.toml
+
+bench: $(wheel_stamp)
+	$(CARGO) bench --workspace --exclude pointstamp-py --locked
+
+build: $(wheel_stamp)
+
+clean:
+	$(CARGO) clean
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
+
+prerequisites:
+	@sh tools/prerequisites.sh "$(PYTHON)" "$(RUST_VERSION)"
+
+lint-prerequisites:
+	@sh tools/prerequisites.sh "$(PYTHON)" "$(RUST_VERSION)" rustfmt clippy
+
+venv: $(dev_stamp)
+
+$(venv_stamp): | prerequisites
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet 'pip==$(PIP_VERSION)'
+	@touch $@
+
+$(dev_stamp): pyproject.toml $(venv_stamp)
+	$(BIN)/python -m pip install --quiet --group dev
+	@touch $@
+
+$(wheel_stamp): $(dev_stamp) $(sources) Cargo.toml Cargo.lock pyproject.toml README.md LICENSE LICENSE-MIT LICENSE-APACHE
+	rm -rf $(wheels)
+	$(BIN)/maturin build --out $(wheels)
+	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps $(wheels)/*.whl
+	@touch $@

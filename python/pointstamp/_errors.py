@@ -1,0 +1,57 @@
+"""The exceptions of `pointstamp`, for Python and for the extension module, which imports them.
+
+They are declared here, in Python, because several have two bases; `crates/py/src/errors.rs` maps
+every error of the engine to one of them. A user's own exception is never wrapped in one.
+"""
+
+__all__ = [
+    "CapabilityError",
+    "ClusterError",
+    "CodecError",
+    "ConfigError",
+    "GraphError",
+    "PointstampError",
+    "TimeError",
+]
+
+
+class PointstampError(Exception):
+    """The base of every error that `pointstamp` raises itself.
+
+    An exception that a program's own function raises is not one: it passes through unchanged.
+    """
+
+
+class ConfigError(PointstampError, ValueError):
+    """A configuration that cannot work; the message says what to change."""
+
+
+class TimeError(PointstampError, ValueError):
+    """A time that goes back, has the wrong number of coordinates, or is out of range."""
+
+
+class CapabilityError(PointstampError):
+    """A capability that was dropped, has expired, or belongs to another output."""
+
+
+class GraphError(PointstampError):
+    """A dataflow that cannot be built.
+
+    A cycle that does not advance time (the message names its operators), workers that built
+    different graphs, or a reference to a node or port that is not there.
+    """
+
+
+class ClusterError(PointstampError, ConnectionError):
+    """A cluster that was not formed in time, a peer that was refused or lost; the message names it."""
+
+
+class CodecError(PointstampError):
+    """Bytes that are not a record, an event or a frame; the message names the offset."""
+
+
+# Users meet them, in tracebacks and pickles, under the package's own name.
+for _error in list(globals().values()):
+    if isinstance(_error, type) and issubclass(_error, PointstampError):
+        _error.__module__ = "pointstamp"
+del _error

@@ -1,0 +1,324 @@
+"""How many workers there are and how they reach each other.
+
+Owns `Config`. Everything that cannot work is refused when a configuration is made, with a sentence
+that says what to change, so nothing later checks again. Making one opens no connection, and nothing
+here is imported that starting a program does not need: `argparse` and `ipaddress` are loaded on use.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from operator import index as _as_int
+from typing import TYPE_CHECKING
+
+from pointstamp._errors import ConfigError
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from collections.abc import Sequence
+    from typing import NoReturn
+
+__all__ = ["Config"]
+
+FIRST_PORT = 2101
+"""Process `i` of a cluster without addresses listens on this port plus `i`, on loopback."""
+
+SECRET_VARIABLE = "POINTSTAMP_SECRET"
+"""Where `Config.from_args` finds the shared secret: an argument would be seen by every user of the host."""
+
+PROGRESS_MODES = ("demand", "eager")
+
+
+class Config:
+    """How many workers there are and how they reach each other. Read-only once made.
+
+    Args:
+        workers: Worker threads in this process.
+        processes: Processes in the cluster, each with as many workers.
+        process: Which of them this is, from 0.
+        addresses: ``"host:port"`` of every process, in order. Left out: ports of the loopback
+            interface, from 2101 on.
+        secret: What every process of the cluster knows and nobody else; text is taken as UTF-8.
+            Required when an address is not on the loopback interface.
+        connect_timeout: Seconds to form the cluster.
+        progress_mode: ``"demand"`` holds back progress that can move nobody's frontier;
+            ``"eager"`` sends everything at once.
+        high_water: Bytes in flight above which sources pause.
+
+    Raises:
+        ConfigError: If a value cannot work, alone or with the others.
+
+    Examples:
+        >>> from pointstamp import Config
+        >>> Config(workers=2, processes=3, process=1).peers
+        6
+        >>> Config(workers=0)
+        Traceback (most recent call last):
+        ...
+        pointstamp.ConfigError: workers must be at least 1, and is 0
+    """
+
+    __slots__ = (
+        "_addresses",
+        "_connect_timeout",
+        "_high_water",
+        "_process",
+        "_processes",
+        "_progress_mode",
+        "_secret",
+        "_workers",
+    )
+
+    def __init__(
+        self,
+        *,
+        workers: int = 1,
+        processes: int = 1,
+        process: int = 0,
+        addresses: Sequence[str] | None = None,
+        secret: bytes | str | None = None,
+        connect_timeout: float = 30.0,
+        progress_mode: str = "demand",
+        high_water: int = 256 << 20,
+    ) -> None:
+        self._workers = _at_least("workers", workers, 1)
+        self._processes = _at_least("processes", processes, 1)
+        self._process = _at_least("process", process, 0)
+        if self._process >= self._processes:
+            raise ConfigError(
+                f"process is {self._process}, but there are only {self._processes} processes: "
+                f"number them from 0 to {self._processes - 1}, or raise processes"
+            )
+        self._addresses = _checked_addresses(addresses, self._processes)
+        self._secret = _checked_secret(secret)
+        exposed = [address for address in self._addresses if not _is_loopback(address)]
+        if exposed and self._secret is None:
+            raise ConfigError(
+                f"{exposed[0]} is not on the loopback interface, so the processes must share a "
+                f"secret: pass secret=, or set {SECRET_VARIABLE} where from_args is used"
+            )
+        self._connect_timeout = _checked_timeout(connect_timeout)
+        if progress_mode not in PROGRESS_MODES:
+            raise ConfigError(f'progress_mode must be "demand" or "eager", and is {progress_mode!r}')
+        self._progress_mode = progress_mode
+        self._high_water = _at_least("high_water", high_water, 1)
+
+    @classmethod
+    def from_args(cls, argv: Sequence[str]) -> tuple[Config, list[str]]:
+        """Makes a configuration from a command line, and returns it with the arguments left over.
+
+        It takes ``-w``/``--workers``, ``-n``/``--processes``, ``-p``/``--process``, ``--hostfile``
+        (a file with one ``host:port`` per line, in the order of the processes; empty lines and
+        ``#`` comments are skipped) and ``--progress-mode``. What follows a ``--`` is left over as
+        it is. The secret, where one is needed, is read from ``POINTSTAMP_SECRET``.
+
+        Args:
+            argv: The arguments, without the program's name: ``sys.argv[1:]``.
+
+        Raises:
+            ConfigError: If an argument is not a number where one is needed, the host file cannot
+                be read, or the configuration cannot work.
+
+        Examples:
+            >>> from pointstamp import Config
+            >>> config, rest = Config.from_args(["-w", "4", "--top", "20", "books/"])
+            >>> config.workers, rest
+            (4, ['--top', '20', 'books/'])
+        """
+        arguments = list(argv)
+        literal: list[str] = []
+        if "--" in arguments:
+            end = arguments.index("--")
+            arguments, literal = arguments[:end], arguments[end + 1 :]
+        options, rest = _parser().parse_known_args(arguments)
+        addresses: list[str] | None = None
+        if options.hostfile is not None:
+            addresses = _read_hostfile(options.hostfile)
+        processes: int | None = options.processes
+        if processes is None:
+            processes = 1 if addresses is None else len(addresses)
+        config = cls(
+            workers=options.workers,
+            processes=processes,
+            process=options.process,
+            addresses=addresses,
+            secret=os.environ.get(SECRET_VARIABLE),
+            progress_mode=options.progress_mode,
+        )
+        return config, rest + literal
+
+    @property
+    def workers(self) -> int:
+        """Worker threads in this process."""
+        return self._workers
+
+    @property
+    def processes(self) -> int:
+        """Processes in the cluster."""
+        return self._processes
+
+    @property
+    def process(self) -> int:
+        """Which of the processes this is, from 0."""
+        return self._process
+
+    @property
+    def peers(self) -> int:
+        """Workers in the whole computation."""
+        return self._workers * self._processes
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """``"host:port"`` of every process, in order; empty where there is only one and none was given."""
+        return self._addresses
+
+    @property
+    def secret(self) -> bytes | None:
+        """The shared secret; never part of ``repr()``."""
+        return self._secret
+
+    @property
+    def connect_timeout(self) -> float:
+        """Seconds to form the cluster."""
+        return self._connect_timeout
+
+    @property
+    def progress_mode(self) -> str:
+        """``"demand"`` or ``"eager"``."""
+        return self._progress_mode
+
+    @property
+    def high_water(self) -> int:
+        """Bytes in flight above which sources pause."""
+        return self._high_water
+
+    def _key(self) -> tuple[object, ...]:
+        return tuple(getattr(self, name) for name in self.__slots__)
+
+    def __eq__(self, other: object) -> bool:
+        return self._key() == other._key() if isinstance(other, Config) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        secret = "" if self._secret is None else ", secret=<not shown>"
+        addresses = f", addresses={list(self._addresses)!r}" if self._addresses else ""
+        return (
+            f"Config(workers={self._workers}, processes={self._processes}, process={self._process}"
+            f"{addresses}{secret}, connect_timeout={self._connect_timeout:g}, "
+            f"progress_mode={self._progress_mode!r}, high_water={self._high_water})"
+        )
+
+
+def _at_least(name: str, value: int, least: int) -> int:
+    try:
+        number = _as_int(value)
+    except TypeError:
+        raise ConfigError(f"{name} must be an int, and is {value!r}") from None
+    if isinstance(value, bool):
+        raise ConfigError(f"{name} must be a number, and is {value!r}")
+    if number < least:
+        raise ConfigError(f"{name} must be at least {least}, and is {number}")
+    return number
+
+
+def _checked_timeout(value: float) -> float:
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError):
+        raise ConfigError(f"connect_timeout must be a number of seconds, and is {value!r}") from None
+    if not seconds > 0 or math.isinf(seconds):
+        raise ConfigError(f"connect_timeout must be a positive number of seconds, and is {value!r}")
+    return seconds
+
+
+def _checked_secret(secret: bytes | str | None) -> bytes | None:
+    if secret is None:
+        return None
+    if not isinstance(secret, (bytes, str)):
+        # The value is not shown: it may be a secret all the same.
+        raise ConfigError(f"secret must be bytes or str, and is a {type(secret).__name__}")
+    if not secret:
+        raise ConfigError("secret is empty: leave it out, or give one that is hard to guess")
+    return secret.encode() if isinstance(secret, str) else secret
+
+
+def _checked_addresses(addresses: Sequence[str] | None, processes: int) -> tuple[str, ...]:
+    if addresses is None:
+        if processes == 1:
+            return ()
+        if FIRST_PORT + processes - 1 > 65535:
+            raise ConfigError(f"{processes} processes do not have a port each: pass addresses=")
+        return tuple(f"127.0.0.1:{FIRST_PORT + i}" for i in range(processes))
+    if isinstance(addresses, (str, bytes)):
+        raise ConfigError(f"addresses must be a list of strings, and is the one string {addresses!r}")
+    checked = tuple(addresses)
+    for address in checked:
+        _split_address(address)
+        if checked.count(address) > 1:
+            raise ConfigError(f"{address} is listed twice: every process needs an address of its own")
+    if len(checked) != processes:
+        raise ConfigError(
+            f"there are {processes} processes and {len(checked)} addresses: "
+            "list one address for every process, in order"
+        )
+    return checked
+
+
+def _split_address(address: str) -> tuple[str, int]:
+    """The host and the port of `host:port`; an IPv6 host is written in brackets."""
+    wrong = ConfigError(
+        f'{address!r} is not an address: write "host:port", such as "10.0.0.1:2101" or "[::1]:2101"'
+    )
+    if not isinstance(address, str):
+        raise wrong
+    host, _, port = address.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        raise wrong
+    if not host or host != host.strip() or not (port.isascii() and port.isdigit()):
+        raise wrong
+    if not 1 <= int(port) <= 65535:
+        raise ConfigError(f"{address!r} has port {port}: a port is a number from 1 to 65535")
+    return host, int(port)
+
+
+def _is_loopback(address: str) -> bool:
+    from ipaddress import ip_address
+
+    host, _ = _split_address(address)
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _read_hostfile(path: str) -> list[str]:
+    try:
+        with open(path, encoding="utf-8") as lines:
+            entries = [line.split("#", 1)[0].strip() for line in lines]
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the host file cannot be read: {error}") from error
+    addresses = [entry for entry in entries if entry]
+    if not addresses:
+        raise ConfigError(f'{path} names no process: write one "host:port" per line')
+    return addresses
+
+
+def _parser() -> ArgumentParser:
+    from argparse import ArgumentParser
+
+    class Parser(ArgumentParser):
+        def error(self, message: str) -> NoReturn:
+            raise ConfigError(message)
+
+    parser = Parser(add_help=False, allow_abbrev=False)
+    parser.add_argument("-w", "--workers", type=int, default=1)
+    parser.add_argument("-n", "--processes", type=int)
+    parser.add_argument("-p", "--process", type=int, default=0)
+    parser.add_argument("--hostfile")
+    parser.add_argument("--progress-mode", default="demand")
+    return parser
