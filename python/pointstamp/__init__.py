@@ -13,6 +13,7 @@ from pointstamp._errors import (
     PointstampError,
     TimeError,
 )
+from pointstamp._types import Summary, Time
 from pointstamp.config import Config
 
 __all__ = [
@@ -23,6 +24,8 @@ __all__ = [
     "ConfigError",
     "GraphError",
     "PointstampError",
+    "Summary",
+    "Time",
     "TimeError",
     "__version__",
     "stable_hash",

@@ -311,14 +311,16 @@ def _read_hostfile(path: str) -> list[str]:
 def _parser() -> ArgumentParser:
     from argparse import ArgumentParser
 
-    class Parser(ArgumentParser):
-        def error(self, message: str) -> NoReturn:
-            raise ConfigError(message)
-
-    parser = Parser(add_help=False, allow_abbrev=False)
+    # No -h and no abbreviations: both belong to the program whose arguments these are.
+    parser = ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.error = _refuse  # type: ignore[method-assign]
     parser.add_argument("-w", "--workers", type=int, default=1)
     parser.add_argument("-n", "--processes", type=int)
     parser.add_argument("-p", "--process", type=int, default=0)
     parser.add_argument("--hostfile")
     parser.add_argument("--progress-mode", default="demand")
     return parser
+
+
+def _refuse(message: str) -> NoReturn:
+    raise ConfigError(message)

@@ -57,7 +57,11 @@ pub(crate) fn hash_float(value: f64) -> u64 {
     if let Some(integer) = integral_modulo_2_64(value) {
         return integer;
     }
-    let bits = if value.is_nan() { 0x7ff8_0000_0000_0000 } else { value.to_bits() };
+    let bits = if value.is_nan() {
+        0x7ff8_0000_0000_0000
+    } else {
+        value.to_bits()
+    };
     xxh3_64_with_seed(&bits.to_le_bytes(), FLOAT)
 }
 
@@ -95,7 +99,11 @@ fn integral_modulo_2_64(value: f64) -> Option<u64> {
         1075..1139 => significand << (exponent - 1075), // what leaves at the top is a multiple of 2^64
         _ => 0,
     };
-    Some(if value < 0.0 { magnitude.wrapping_neg() } else { magnitude })
+    Some(if value < 0.0 {
+        magnitude.wrapping_neg()
+    } else {
+        magnitude
+    })
 }
 
 /// 64 bits that depend only on the value of ``key``: the same on every machine, process and run.
@@ -150,7 +158,11 @@ fn hash(key: &Bound<'_, PyAny>, depth: usize) -> PyResult<u64> {
                 "a key nests tuples more than {MAX_DEPTH} deep; route by a flatter key"
             )));
         }
-        hash_tuple(tuple.iter_borrowed().map(|element| hash(&element, depth + 1)))
+        hash_tuple(
+            tuple
+                .iter_borrowed()
+                .map(|element| hash(&element, depth + 1)),
+        )
     } else if let Ok(bytes) = key.cast::<PyBytes>() {
         Ok(hash_bytes(bytes.as_bytes()))
     } else if let Ok(float) = key.cast::<PyFloat>() {

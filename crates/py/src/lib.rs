@@ -5,9 +5,15 @@
 //! `python/pointstamp/_core.pyi` states the same list with types; `make lint` compares the two.
 //! Importing the module starts no thread and opens no file.
 
-#![allow(clippy::doc_markdown, reason = "docstrings of Python names are written for Python's readers")]
+#![allow(
+    clippy::doc_markdown,
+    reason = "docstrings of Python names are written for Python's readers"
+)]
 
+mod errors;
 mod hash;
+mod order;
+mod time;
 
 /// The compiled half of the package; its names are re-exported by `pointstamp` and its modules.
 #[pyo3::pymodule(gil_used = true)]
@@ -18,4 +24,12 @@ mod _core {
 
     #[pymodule_export]
     use crate::hash::stable_hash;
+
+    // pointstamp.order
+    #[pymodule_export]
+    use crate::order::{Antichain, MutableAntichain, followed_by, less_equal, results_in};
+
+    // pointstamp.progress
+
+    // The engine: workers, scopes, streams, and what an operator touches when it runs.
 }
