@@ -46,6 +46,12 @@ impl<T> ChangeBatch<T> {
         }
     }
 
+    /// True when there are updates, even if they cancel. Costs nothing.
+    #[inline]
+    pub fn has_updates(&self) -> bool {
+        !self.updates.is_empty()
+    }
+
     /// Forgets every change.
     pub fn clear(&mut self) {
         self.updates.clear();

@@ -1,0 +1,298 @@
+//! Descriptions of dataflow graphs, and what follows from the description alone.
+//!
+//! Owns [`Graph`]. Edges leave timestamps as they are; nodes change them as their
+//! [`Connectivity`] says. All locations of one graph have timestamps of one kind, so that the
+//! identity is one summary. Adding costs constant time; building is linear in ports, edges and
+//! paths through nodes, apart from the summaries to a scope's outputs.
+
+use pointstamp_order::{Antichain, PathSummary, Timestamp};
+
+use crate::paths::Paths;
+use crate::topology::{Hops, Topology};
+use crate::{Connectivity, GraphError, Location, Port, Source, Target, Tracker};
+
+/// A dataflow graph under construction.
+#[derive(Clone, Debug)]
+pub struct Graph<T: Timestamp> {
+    identity: T::Summary,
+    nodes: Vec<Node<T::Summary>>,
+    /// Pairs of dense indices of a source and a target.
+    edges: Vec<(usize, usize)>,
+    boundary: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Node<S> {
+    pub(crate) name: Box<str>,
+    pub(crate) inputs: usize,
+    pub(crate) outputs: usize,
+    /// The dense index of the first input; the outputs follow the inputs.
+    pub(crate) first: usize,
+    pub(crate) connectivity: Connectivity<S>,
+}
+
+impl<T: Timestamp> Graph<T> {
+    /// An empty graph on its own; `identity` is the summary that changes no timestamp.
+    pub fn new(identity: T::Summary) -> Self {
+        Self {
+            identity,
+            nodes: Vec::new(),
+            edges: Vec::new(),
+            boundary: false,
+        }
+    }
+
+    /// The graph of a scope, whose node 0 stands for what is around it: the outputs of node 0 are
+    /// the scope's inputs, and the inputs of node 0 are the scope's outputs.
+    pub fn with_boundary(identity: T::Summary, scope_inputs: usize, scope_outputs: usize) -> Self {
+        let mut graph = Self::new(identity);
+        graph.boundary = true;
+        graph.add_node(
+            "the scope's boundary",
+            scope_outputs,
+            scope_inputs,
+            Connectivity::empty(),
+        );
+        graph
+    }
+
+    /// Adds a node and returns its index; indices are consecutive.
+    ///
+    /// A summary for a port that the node does not have is reported by [`Graph::build`].
+    pub fn add_node(
+        &mut self,
+        name: impl Into<Box<str>>,
+        inputs: usize,
+        outputs: usize,
+        connectivity: Connectivity<T::Summary>,
+    ) -> usize {
+        self.nodes.push(Node {
+            name: name.into(),
+            inputs,
+            outputs,
+            first: self.locations(),
+            connectivity,
+        });
+        self.nodes.len() - 1
+    }
+
+    /// Connects an output to an input. Any number of edges may share either end.
+    ///
+    /// # Errors
+    ///
+    /// When the graph does not have one of the ports; the graph is then as it was.
+    pub fn add_edge(&mut self, source: Source, target: Target) -> Result<(), GraphError> {
+        let source = self.index(source.into())?;
+        let target = self.index(target.into())?;
+        self.edges.push((source, target));
+        Ok(())
+    }
+
+    /// Checks that the graph has this port.
+    ///
+    /// # Errors
+    ///
+    /// When it does not; the error says what is missing.
+    pub fn check(&self, location: impl Into<Location>) -> Result<(), GraphError> {
+        self.index(location.into()).map(|_| ())
+    }
+
+    /// The number of nodes.
+    pub fn nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The name of a node.
+    pub fn name(&self, node: usize) -> Option<&str> {
+        self.nodes.get(node).map(|node| &*node.name)
+    }
+
+    /// The numbers of inputs and outputs of a node.
+    pub fn shape(&self, node: usize) -> Option<(usize, usize)> {
+        self.nodes.get(node).map(|node| (node.inputs, node.outputs))
+    }
+
+    /// The minimal summaries of the paths from `start` to `end`: none if there is no path (or no
+    /// such port), and the identity from a location to itself.
+    ///
+    /// Costs a search of everything that `start` reaches.
+    pub fn path_summaries(&self, start: Location, end: Location) -> Antichain<T::Summary> {
+        let (Ok(start), Ok(end)) = (self.index(start), self.index(end)) else {
+            return Antichain::new();
+        };
+        Paths::<T>::new(&self.hops(), &self.identity)
+            .from(start)
+            .swap_remove(end)
+    }
+
+    /// True when a message with `time1` at `location1` could lead to one with `time2`, or an
+    /// earlier time, at `location2`.
+    pub fn could_result_in(
+        &self,
+        time1: &T,
+        location1: Location,
+        time2: &T,
+        location2: Location,
+    ) -> bool {
+        self.path_summaries(location1, location2)
+            .iter()
+            .any(|summary| {
+                summary
+                    .results_in(time1)
+                    .is_some_and(|result| result.less_equal(time2))
+            })
+    }
+
+    /// Compiles the graph into a tracker that counts no pointstamps yet.
+    ///
+    /// # Errors
+    ///
+    /// * [`GraphError::Cycle`] when there is a cycle on which no node is sure to advance
+    ///   timestamps, that is, has a summary strictly greater than the identity;
+    /// * [`GraphError::NoSuchPath`] when a node summarizes a path between ports it does not have;
+    /// * [`GraphError::TooLarge`] when the graph has too many ports and paths.
+    pub fn build(&self) -> Result<Tracker<T>, GraphError> {
+        Ok(Tracker::new(Topology::new(self)?))
+    }
+
+    /// The number of ports.
+    pub(crate) fn locations(&self) -> usize {
+        self.nodes
+            .last()
+            .map_or(0, |node| node.first + node.inputs + node.outputs)
+    }
+
+    pub(crate) fn identity(&self) -> &T::Summary {
+        &self.identity
+    }
+
+    pub(crate) fn node_list(&self) -> &[Node<T::Summary>] {
+        &self.nodes
+    }
+
+    pub(crate) fn edge_list(&self) -> &[(usize, usize)] {
+        &self.edges
+    }
+
+    pub(crate) fn has_boundary(&self) -> bool {
+        self.boundary
+    }
+
+    pub(crate) fn hops(&self) -> Hops<T::Summary> {
+        Hops::new(self)
+    }
+
+    /// The dense index of a location.
+    pub(crate) fn index(&self, location: Location) -> Result<usize, GraphError> {
+        let node = self
+            .nodes
+            .get(location.node)
+            .ok_or(GraphError::NoSuchNode {
+                node: location.node,
+                nodes: self.nodes.len(),
+            })?;
+        let (port, ports, offset) = match location.port {
+            Port::Target(port) => (port, node.inputs, 0),
+            Port::Source(port) => (port, node.outputs, node.inputs),
+        };
+        if port < ports {
+            Ok(node.first + offset + port)
+        } else {
+            Err(GraphError::NoSuchPort {
+                location,
+                name: node.name.to_string(),
+                ports,
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pointstamp_order::{Point, Summary};
+
+    use super::*;
+
+    fn ring(steps: &[u64]) -> Graph<u64> {
+        let mut graph = Graph::new(0);
+        for (index, step) in steps.iter().enumerate() {
+            graph.add_node(
+                format!("n{index}"),
+                1,
+                1,
+                Connectivity::identity(1, 1, *step),
+            );
+        }
+        for index in 0..steps.len() {
+            let next = (index + 1) % steps.len();
+            graph
+                .add_edge(Source::new(index, 0), Target::new(next, 0))
+                .unwrap();
+        }
+        graph
+    }
+
+    #[test]
+    fn paths_around_a_ring_take_the_least_steps() {
+        let graph = ring(&[0, 2, 0]);
+        let (start, end) = (Location::target(0, 0), Location::source(2, 0));
+        assert_eq!(graph.path_summaries(start, end).elements(), &[2]);
+        assert_eq!(graph.path_summaries(end, start).elements(), &[0]);
+        assert_eq!(graph.path_summaries(start, start).elements(), &[0]);
+        assert!(graph.could_result_in(&3, start, &5, end));
+        assert!(!graph.could_result_in(&3, start, &4, end));
+    }
+
+    #[test]
+    fn a_cycle_that_does_not_advance_is_refused_by_name() {
+        let error = ring(&[0, 0, 0]).build().unwrap_err();
+        let names = ["n0", "n1", "n2"].map(String::from).to_vec();
+        assert_eq!(error, GraphError::Cycle { names });
+        assert!(
+            error
+                .to_string()
+                .contains("through \"n0\", \"n1\", \"n2\" does not advance")
+        );
+        assert!(ring(&[0, 1, 0]).build().is_ok());
+    }
+
+    #[test]
+    fn incomparable_paths_are_all_kept() {
+        let mut graph = Graph::<Point>::new(Summary::identity(2));
+        let mut both = Connectivity::empty();
+        let steps = [
+            Summary::from_increments(&[1, 0]),
+            Summary::from_increments(&[0, 1]),
+        ];
+        both.set(0, 0, steps.into_iter().collect());
+        let node = graph.add_node("either", 1, 1, both);
+        graph
+            .add_edge(Source::new(node, 0), Target::new(node, 0))
+            .unwrap();
+        let paths = graph.path_summaries(Location::target(0, 0), Location::source(0, 0));
+        assert_eq!(paths.len(), 2);
+        assert!(graph.build().is_ok());
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let mut graph = ring(&[1]);
+        let error = graph
+            .add_edge(Source::new(3, 0), Target::new(0, 0))
+            .unwrap_err();
+        assert_eq!(error, GraphError::NoSuchNode { node: 3, nodes: 1 });
+        let error = graph
+            .add_edge(Source::new(0, 0), Target::new(0, 1))
+            .unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("there is no input 1 of node 0: \"n0\" has 1")
+        );
+        graph.add_node("wide", 1, 1, Connectivity::identity(2, 1, 0));
+        assert!(matches!(
+            graph.build(),
+            Err(GraphError::NoSuchPath { input: 1, .. })
+        ));
+    }
+}
