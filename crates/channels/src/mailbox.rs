@@ -1,0 +1,136 @@
+//! What a worker sleeps on, and what wakes it.
+//!
+//! A [`Mailbox`] belongs to one worker; any number of [`Doorbell`]s ring it, from any thread. A ring
+//! that arrives between the worker's last look and its sleep is not lost: the sleep returns at once.
+//! Ringing a worker that is awake costs an enqueue and an atomic, no system call.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crossbeam::queue::SegQueue;
+use crossbeam::sync::{Parker, Unparker};
+
+use crate::ChannelId;
+
+/// Why a worker was woken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// A channel that was empty has messages.
+    Channel(ChannelId),
+    /// Somebody asked for the operator registered under this number to run.
+    Activate(u64),
+}
+
+struct Shared {
+    events: SegQueue<Event>,
+    unparker: Unparker,
+}
+
+/// The receiving end: one per worker.
+pub struct Mailbox {
+    shared: Arc<Shared>,
+    parker: Parker,
+}
+
+/// The ringing end; cheap to clone, usable from any thread.
+#[derive(Clone)]
+pub struct Doorbell {
+    shared: Arc<Shared>,
+}
+
+impl Default for Mailbox {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Mailbox {
+    /// A mailbox with no events.
+    pub fn new() -> Self {
+        let parker = Parker::new();
+        let shared = Arc::new(Shared {
+            events: SegQueue::new(),
+            unparker: parker.unparker().clone(),
+        });
+        Mailbox { shared, parker }
+    }
+
+    /// A doorbell that rings this mailbox.
+    pub fn doorbell(&self) -> Doorbell {
+        Doorbell {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+
+    /// The next event, if there is one.
+    #[allow(clippy::should_implement_trait)] // not an iterator: `None` now says nothing of later
+    pub fn next(&mut self) -> Option<Event> {
+        self.shared.events.pop()
+    }
+
+    /// Whether no event waits.
+    pub fn is_empty(&self) -> bool {
+        self.shared.events.is_empty()
+    }
+
+    /// Sleeps until a doorbell rings, or until `deadline`. May return early without a reason.
+    pub fn park(&self, deadline: Option<Instant>) {
+        if !self.is_empty() {
+            return;
+        }
+        match deadline {
+            None => self.parker.park(),
+            Some(deadline) => {
+                self.parker.park_deadline(deadline);
+            }
+        }
+    }
+}
+
+impl Doorbell {
+    /// Leaves an event and wakes the worker.
+    pub fn ring(&self, event: Event) {
+        self.shared.events.push(event);
+        self.shared.unparker.unpark();
+    }
+
+    /// Wakes the worker without saying why: it will look at what it always looks at.
+    pub fn wake(&self) {
+        self.shared.unparker.unpark();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_ring_before_the_sleep_is_not_lost() {
+        let mailbox = Mailbox::new();
+        mailbox.doorbell().wake();
+        mailbox.park(None); // would hang for ever if the wake were lost
+    }
+
+    #[test]
+    fn a_ring_from_another_thread_wakes() {
+        let mut mailbox = Mailbox::new();
+        let doorbell = mailbox.doorbell();
+        let thread = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(20));
+            doorbell.ring(Event::Activate(7));
+        });
+        while mailbox.is_empty() {
+            mailbox.park(None);
+        }
+        assert_eq!(mailbox.next(), Some(Event::Activate(7)));
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn a_deadline_ends_the_sleep() {
+        let mailbox = Mailbox::new();
+        mailbox.park(Some(Instant::now() + Duration::from_millis(5)));
+        assert!(mailbox.is_empty());
+    }
+}

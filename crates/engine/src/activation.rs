@@ -1,0 +1,249 @@
+//! Which operators have something to do.
+//!
+//! Operators form a tree: the worker, its dataflows, the scopes in them, the operators in those. An
+//! [`Activation`] is one node of that tree. Activating a node enqueues it with its parent, and the parent
+//! with its own, up to the first one that is enqueued already: the cost is amortised constant, and a
+//! subtree in which nothing happens is never visited.
+//!
+//! There are two reasons to visit an operator. It should *run* (messages, a new frontier, a request), or it
+//! only has progress to *report*, because a capability of it moved while something else was running. The
+//! second must not run its logic: an operator that drops a capability would wake itself for ever.
+
+use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::rc::{Rc, Weak};
+
+const RUN: u8 = 1;
+const REPORT: u8 = 2;
+const QUEUED: u8 = 4;
+const RUNNING: u8 = 8;
+
+struct Node {
+    parent: Option<Activation>,
+    index: usize,
+    flags: Cell<u8>,
+    /// Children below this index have had their turn in the pass that is running.
+    cursor: Cell<usize>,
+    /// Indices of children that are QUEUED: for this pass, and for the next.
+    active: RefCell<BinaryHeap<Reverse<usize>>>,
+    later: RefCell<Vec<usize>>,
+    /// Children by index, to find an operator by its address.
+    children: RefCell<BTreeMap<usize, WeakActivation>>,
+}
+
+/// A node of the tree of activations. Clones name the same node.
+#[derive(Clone)]
+pub struct Activation(Rc<Node>);
+
+/// A reference to a node that does not keep it alive, for timers and for other threads' requests.
+#[derive(Clone)]
+pub(crate) struct WeakActivation(Weak<Node>);
+
+impl WeakActivation {
+    pub(crate) fn upgrade(&self) -> Option<Activation> {
+        self.0.upgrade().map(Activation)
+    }
+}
+
+/// What a visit to a node is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Visit {
+    /// The node's logic should run; otherwise it only reports.
+    pub(crate) run: bool,
+}
+
+impl Activation {
+    /// The root: a worker.
+    pub(crate) fn root() -> Self {
+        Self::node(None, 0)
+    }
+
+    /// The child of this node with the given index.
+    pub(crate) fn child(&self, index: usize) -> Self {
+        let child = Self::node(Some(self.clone()), index);
+        self.0
+            .children
+            .borrow_mut()
+            .insert(index, child.downgrade());
+        child
+    }
+
+    /// Forgets a child that is gone.
+    pub(crate) fn forget(&self, index: usize) {
+        self.0.children.borrow_mut().remove(&index);
+    }
+
+    /// The node at an address below this one, if it still exists.
+    pub(crate) fn find(&self, address: &[usize]) -> Option<Activation> {
+        address.iter().try_fold(self.clone(), |node, index| {
+            let child = node
+                .0
+                .children
+                .borrow()
+                .get(index)
+                .and_then(WeakActivation::upgrade);
+            child
+        })
+    }
+
+    fn node(parent: Option<Activation>, index: usize) -> Self {
+        Activation(Rc::new(Node {
+            parent,
+            index,
+            flags: Cell::new(0),
+            cursor: Cell::new(0),
+            active: RefCell::default(),
+            later: RefCell::default(),
+            children: RefCell::default(),
+        }))
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakActivation {
+        WeakActivation(Rc::downgrade(&self.0))
+    }
+
+    /// Asks for the node to run.
+    pub fn run(&self) {
+        self.request(RUN);
+    }
+
+    /// Asks for the node's progress to be collected, without running it.
+    pub(crate) fn report(&self) {
+        if self.0.flags.get() & RUNNING == 0 {
+            self.request(REPORT);
+        } // else: progress is collected when the run ends, whatever happened in it
+    }
+
+    fn request(&self, why: u8) {
+        let flags = self.0.flags.get();
+        self.0.flags.set(flags | why | QUEUED);
+        if flags & QUEUED == 0
+            && let Some(parent) = &self.0.parent
+        {
+            if self.0.index >= parent.0.cursor.get() {
+                parent.0.active.borrow_mut().push(Reverse(self.0.index));
+            } else {
+                parent.0.later.borrow_mut().push(self.0.index);
+            }
+            // A parent that is running looks at its queue again before it ends.
+            if parent.0.flags.get() & RUNNING == 0 {
+                parent.run();
+            }
+        }
+    }
+
+    /// Whether the node is running now.
+    pub(crate) fn is_running(&self) -> bool {
+        self.0.flags.get() & RUNNING != 0
+    }
+
+    /// Whether a child waits to be visited.
+    pub(crate) fn has_active(&self) -> bool {
+        !self.0.active.borrow().is_empty() || !self.0.later.borrow().is_empty()
+    }
+
+    /// Takes the active child with the least index for this pass. A child that becomes active after its turn
+    /// waits for the next pass, so that a pass ends.
+    pub(crate) fn next_active(&self) -> Option<usize> {
+        let Reverse(index) = self.0.active.borrow_mut().pop()?;
+        self.0.cursor.set(index + 1);
+        Some(index)
+    }
+
+    /// Ends a pass over the active children.
+    pub(crate) fn end_pass(&self) {
+        self.0.cursor.set(0);
+        self.0
+            .active
+            .borrow_mut()
+            .extend(self.0.later.borrow_mut().drain(..).map(Reverse));
+    }
+
+    /// Begins a visit of a node that its parent took from the queue.
+    pub(crate) fn begin(&self) -> Visit {
+        let flags = self.0.flags.get();
+        self.0.flags.set(RUNNING);
+        Visit {
+            run: flags & RUN != 0,
+        }
+    }
+
+    /// Ends a visit. The node is enqueued again if it asked to run, or if a child of it became active.
+    pub(crate) fn end(&self) {
+        let flags = self.0.flags.get();
+        let again = flags & RUN != 0 || self.has_active();
+        // A request during the visit has enqueued the node with its parent already (QUEUED is set).
+        self.0.flags.set(flags & !(RUNNING | REPORT));
+        if again {
+            self.run();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_reaches_the_root_once() {
+        let root = Activation::root();
+        let scope = root.child(3);
+        let (a, b) = (scope.child(1), scope.child(2));
+        b.run();
+        a.report();
+        a.run();
+        assert_eq!(root.next_active(), Some(3));
+        assert_eq!(root.next_active(), None);
+        root.end_pass();
+        scope.begin();
+        assert_eq!(scope.next_active(), Some(1));
+        assert!(a.begin().run);
+        a.end();
+        assert_eq!(scope.next_active(), Some(2));
+        b.begin();
+        b.end();
+        scope.end();
+        assert!(!root.has_active());
+    }
+
+    #[test]
+    fn reporting_while_running_does_not_wake_the_operator_again() {
+        let root = Activation::root();
+        let op = root.child(1);
+        op.run();
+        root.next_active();
+        op.begin();
+        op.report();
+        op.end();
+        root.end_pass();
+        assert!(!root.has_active());
+        op.report();
+        assert_eq!(root.next_active(), Some(1));
+        assert!(!op.begin().run);
+    }
+
+    #[test]
+    fn an_operator_that_asks_for_itself_runs_in_the_next_pass() {
+        let root = Activation::root();
+        let scope = root.child(0);
+        let (a, b) = (scope.child(1), scope.child(2));
+        b.run();
+        root.next_active();
+        scope.begin();
+        assert_eq!(scope.next_active(), Some(2));
+        b.begin();
+        b.run();
+        a.run();
+        b.end();
+        assert_eq!(scope.next_active(), None);
+        assert!(scope.has_active());
+        scope.end_pass();
+        scope.end();
+        root.end_pass();
+        assert_eq!(root.next_active(), Some(0));
+        scope.begin();
+        assert_eq!(scope.next_active(), Some(1));
+        assert_eq!(scope.next_active(), Some(2));
+    }
+}

@@ -1,0 +1,239 @@
+//! Where an output's batches go.
+//!
+//! A [`Tee`] holds the edges of one output. An [`Edge`] ends in an operator's input on this worker or on all of
+//! them, or crosses the boundary of a scope: inwards (the timestamp gains coordinates, and the records are
+//! counted as input of the scope) or outwards (it loses them). Progress counts records, not batches, so an
+//! edge is free to split a batch; a broadcast edge delivers each record once per worker, and the scope that
+//! owns the edge counts it so.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use pointstamp_channels::Sender;
+
+use crate::activation::Activation;
+use crate::error::UserResult;
+use crate::pact::Route;
+use crate::payload::{Message, Payload};
+use crate::progress::PortChanges;
+
+/// What the queues of one operator share.
+pub(crate) struct Pulse {
+    pub(crate) activation: Activation,
+    /// Moves whenever the capability of the last message taken ends.
+    pub(crate) generation: Cell<u64>,
+    /// Messages in the operator's local queues.
+    pub(crate) backlog: Cell<usize>,
+    /// Inputs that have messages, for operators with many of them that ask to be told.
+    pub(crate) ready: RefCell<Option<VecDeque<usize>>>,
+}
+
+impl Pulse {
+    pub(crate) fn new(activation: Activation) -> Rc<Self> {
+        let (generation, backlog) = (Cell::new(0), Cell::new(0));
+        Rc::new(Pulse {
+            activation,
+            generation,
+            backlog,
+            ready: RefCell::new(None),
+        })
+    }
+
+    /// Ends the validity of the last message's capability.
+    pub(crate) fn expire(&self) {
+        self.generation.set(self.generation.get() + 1);
+    }
+}
+
+/// Messages for one input that were sent by this worker.
+pub(crate) struct LocalQueue<P> {
+    messages: RefCell<VecDeque<Message<P>>>,
+    port: usize,
+    /// Whether `port` stands in the pulse's list of ready inputs.
+    pub(crate) listed: Cell<bool>,
+    pub(crate) pulse: Rc<Pulse>,
+}
+
+impl<P> LocalQueue<P> {
+    pub(crate) fn new(port: usize, pulse: Rc<Pulse>) -> Rc<Self> {
+        Rc::new(LocalQueue {
+            messages: RefCell::default(),
+            port,
+            listed: Cell::new(false),
+            pulse,
+        })
+    }
+
+    fn push(&self, message: Message<P>) {
+        self.messages.borrow_mut().push_back(message);
+        self.pulse.backlog.set(self.pulse.backlog.get() + 1);
+        self.announce();
+    }
+
+    pub(crate) fn pop(&self) -> Option<Message<P>> {
+        let message = self.messages.borrow_mut().pop_front()?;
+        self.pulse.backlog.set(self.pulse.backlog.get() - 1);
+        Some(message)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.messages.borrow().is_empty()
+    }
+
+    /// Lists the input as one with messages, and wakes the operator.
+    pub(crate) fn announce(&self) {
+        if !self.listed.get()
+            && let Some(ready) = &mut *self.pulse.ready.borrow_mut()
+        {
+            ready.push_back(self.port);
+            self.listed.set(true);
+        }
+        self.pulse.activation.run();
+    }
+}
+
+/// The way from an output to one reader.
+pub(crate) enum Edge<P> {
+    /// To an input on this worker.
+    Local(Rc<LocalQueue<P>>),
+    /// To an input on the worker that the router chooses for each record.
+    Exchange(Exchange<P>),
+    /// To an input on every worker.
+    Broadcast {
+        local: Rc<LocalQueue<P>>,
+        remote: Vec<Sender<Message<P>>>,
+    },
+    /// Into a scope.
+    Enter {
+        port: usize,
+        dims: usize,
+        counts: Rc<RefCell<PortChanges>>,
+        scope: Activation,
+        inside: Tee<P>,
+    },
+    /// Out of a scope.
+    Leave { dims: usize, outside: Tee<P> },
+}
+
+/// An exchange edge: `remote[i]` is `None` for this worker.
+pub(crate) struct Exchange<P> {
+    pub(crate) router: Box<dyn Route<P>>,
+    pub(crate) local: Rc<LocalQueue<P>>,
+    pub(crate) remote: Vec<Option<Sender<Message<P>>>>,
+    pub(crate) parts: Vec<Vec<P>>, // reused between batches
+}
+
+impl<P: Payload> Exchange<P> {
+    fn push(&mut self, message: Message<P>) -> UserResult<()> {
+        let Message { time, data } = message;
+        let routed = self.router.route(data, &mut self.parts);
+        if routed.is_err() {
+            self.parts.iter_mut().for_each(Vec::clear);
+            return routed;
+        }
+        for (part, remote) in self.parts.iter_mut().zip(&self.remote) {
+            for data in part.drain(..).filter(|data| !data.is_empty()) {
+                let message = Message {
+                    time: time.clone(),
+                    data,
+                };
+                match remote {
+                    Some(sender) => sender.push(message),
+                    None => self.local.push(message),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<P: Payload> Edge<P> {
+    fn push(&mut self, message: Message<P>) -> UserResult<()> {
+        match self {
+            Edge::Local(queue) => queue.push(message),
+            Edge::Exchange(exchange) => exchange.push(message)?,
+            Edge::Broadcast { local, remote } => {
+                for sender in remote.iter() {
+                    sender.push(message.clone());
+                }
+                local.push(message);
+            }
+            Edge::Enter {
+                port,
+                dims,
+                counts,
+                scope,
+                inside,
+            } => {
+                let time = message.time.extend(&ZEROS[..*dims]);
+                counts
+                    .borrow_mut()
+                    .update((*port, time.clone()), message.data.len() as i64);
+                scope.run();
+                inside.push(Message {
+                    time,
+                    data: message.data,
+                })?;
+            }
+            Edge::Leave { dims, outside } => {
+                let time = message.time.truncate(*dims);
+                outside.push(Message {
+                    time,
+                    data: message.data,
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A scope appends at most this many coordinates at once.
+pub(crate) const MAX_APPENDED: usize = 16;
+const ZEROS: [u64; MAX_APPENDED] = [0; MAX_APPENDED];
+
+/// The edges of one output. Clones are the same tee.
+pub(crate) struct Tee<P>(Rc<RefCell<Vec<Edge<P>>>>);
+
+impl<P> Clone for Tee<P> {
+    fn clone(&self) -> Self {
+        Tee(Rc::clone(&self.0))
+    }
+}
+
+impl<P> Default for Tee<P> {
+    fn default() -> Self {
+        Tee(Rc::default())
+    }
+}
+
+impl<P: Payload> Tee<P> {
+    pub(crate) fn attach(&self, edge: Edge<P>) {
+        self.0.borrow_mut().push(edge);
+    }
+
+    /// Whether nothing reads the output.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.borrow().is_empty()
+    }
+
+    /// Sends a message along every edge.
+    pub(crate) fn push(&self, message: Message<P>) -> UserResult<()> {
+        let Ok(mut edges) = self.0.try_borrow_mut() else {
+            return Err("a routing function sent to the output that it routes".into());
+        };
+        let Some((last, others)) = edges.split_last_mut() else {
+            return Ok(());
+        };
+        for edge in others {
+            edge.push(message.clone())?;
+        }
+        last.push(message)
+    }
+
+    /// Forgets the edges, so that what they hold is freed.
+    pub(crate) fn clear(&self) {
+        let edges = std::mem::take(&mut *self.0.borrow_mut());
+        drop(edges); // after the borrow: dropping a router may run user code
+    }
+}

@@ -1,0 +1,97 @@
+//! Everything that can go wrong in the engine.
+
+use pointstamp_channels::ChannelError;
+use pointstamp_order::Point;
+use pointstamp_progress::GraphError;
+
+/// An error from user code: an operator's logic, a router, `main`.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;
+
+/// A result of user code.
+pub type UserResult<T> = Result<T, BoxError>;
+
+/// An error of the engine.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An operator's logic failed.
+    #[error("operator '{operator}' failed: {cause}")]
+    Operator {
+        /// The operator's name.
+        operator: String,
+        /// What its logic returned.
+        #[source]
+        cause: BoxError,
+    },
+    /// The dataflow graph is not one that can run.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    /// A scope, stream or operator was used in a way that makes no graph.
+    #[error("{0}")]
+    Build(String),
+    /// Workers built different dataflows.
+    #[error("{0}")]
+    Disagreement(String),
+    /// A time that goes back.
+    #[error("the time {to} is not at or after {from}: times only move forward")]
+    TimeGoesBack {
+        /// The time held.
+        from: Point,
+        /// The time asked for.
+        to: Point,
+    },
+    /// A time with another number of coordinates than the scope has.
+    #[error("the time {time} has {got} coordinates where this scope has {expected}")]
+    TimeDims {
+        /// The time.
+        time: Point,
+        /// Its coordinates.
+        got: usize,
+        /// The scope's.
+        expected: usize,
+    },
+    /// A capability for another operator's or output's use.
+    #[error("{0}")]
+    Capability(String),
+    /// An input that is closed was used.
+    #[error("the input is closed: nothing can be sent after close()")]
+    Closed,
+    /// Another worker failed, or the run was interrupted.
+    #[error("the computation was stopped")]
+    Stopped,
+    /// The worker was asked to step from inside an operator that it is running.
+    #[error(
+        "a worker cannot step from inside one of its operators: return from the operator first"
+    )]
+    Reentrant,
+    /// A channel could not be opened.
+    #[error(transparent)]
+    Channel(#[from] ChannelError),
+}
+
+/// Checks that `to` is a time of `from`'s scope and not before it.
+pub(crate) fn check_advance(from: &Point, to: &Point) -> Result<(), Error> {
+    use pointstamp_order::PartialOrder;
+    check_dims(to, from.dims())?;
+    if from.less_equal(to) {
+        Ok(())
+    } else {
+        Err(Error::TimeGoesBack {
+            from: from.clone(),
+            to: to.clone(),
+        })
+    }
+}
+
+/// Checks the number of coordinates of a time.
+pub(crate) fn check_dims(time: &Point, expected: usize) -> Result<(), Error> {
+    if time.dims() == expected {
+        Ok(())
+    } else {
+        Err(Error::TimeDims {
+            time: time.clone(),
+            got: time.dims(),
+            expected,
+        })
+    }
+}

@@ -1,0 +1,449 @@
+//! Operators made of a closure.
+//!
+//! An [`OperatorBuilder`] collects inputs, outputs and the path summaries between them, and ends with the logic:
+//! a closure that runs whenever a message arrives, a frontier changes (if it asked for that), or somebody
+//! activates the operator. Ports may be added until the dataflow is installed: a loop connects its
+//! input after its output, and a chain of record functions grows an output for each branch.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+use pointstamp_order::{Antichain, Point, Summary};
+use pointstamp_progress::{Connectivity, Source, Target};
+
+use crate::activation::Activation;
+use crate::capability::{Capability, OutputCore};
+use crate::edge::{Edge, Exchange, LocalQueue, Pulse, Tee};
+use crate::error::{Error, UserResult};
+use crate::operate::{Description, Schedule};
+use crate::pact::Pact;
+use crate::payload::{Message, Payload};
+use crate::port::{InputCore, InputPort, OutputPort, Ticket};
+use crate::progress::SharedProgress;
+use crate::scope::{Inbox, Scope};
+use crate::stream::Stream;
+use crate::wakeups::Activator;
+use crate::worker::Arrival;
+
+/// An operator's logic. `Ok(true)` keeps the dataflow from ending although no frontier shows why.
+pub type Logic = Box<dyn FnMut() -> UserResult<bool>>;
+
+/// Builds an operator. Clones build the same one.
+pub struct OperatorBuilder<P: Payload> {
+    scope: Scope<P>,
+    index: usize,
+    draft: Rc<RefCell<Draft<P>>>,
+}
+
+impl<P: Payload> Clone for OperatorBuilder<P> {
+    fn clone(&self) -> Self {
+        OperatorBuilder {
+            scope: self.scope.clone(),
+            index: self.index,
+            draft: Rc::clone(&self.draft),
+        }
+    }
+}
+
+/// An operator under construction.
+pub(crate) struct Draft<P> {
+    name: String,
+    dims: usize,
+    pulse: Rc<Pulse>,
+    progress: Rc<SharedProgress>,
+    inputs: Vec<Rc<InputCore<P>>>,
+    outputs: Vec<Rc<OutputCore>>,
+    /// Summaries that differ from the identity; an empty list is no path.
+    summaries: BTreeMap<(usize, usize), Vec<Summary>>,
+    /// What holds for the pairs not named: the identity, or no path.
+    connected: bool,
+    notify: bool,
+    start: bool,
+    /// Outputs that begin with a capability.
+    initial: Vec<usize>,
+    /// What is still missing, in words.
+    missing: Option<&'static str>,
+    logic: Option<Logic>,
+}
+
+impl<P: Payload> OperatorBuilder<P> {
+    pub(crate) fn new(scope: &Scope<P>, name: &str) -> Result<Self, Error> {
+        let (index, activation) = scope.allocate_child()?;
+        let draft = Rc::new(RefCell::new(Draft {
+            name: name.to_owned(),
+            dims: scope.dims(),
+            pulse: Pulse::new(activation),
+            progress: SharedProgress::new(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            summaries: BTreeMap::new(),
+            connected: true,
+            notify: false,
+            start: false,
+            initial: Vec::new(),
+            missing: None,
+            logic: None,
+        }));
+        scope.add_operator(index, Rc::clone(&draft));
+        Ok(OperatorBuilder {
+            scope: scope.clone(),
+            index,
+            draft,
+        })
+    }
+
+    /// The scope that the operator is in.
+    pub fn scope(&self) -> &Scope<P> {
+        &self.scope
+    }
+
+    /// The operator's name.
+    pub fn name(&self) -> String {
+        self.draft.borrow().name.clone()
+    }
+
+    /// Names the operator anew.
+    pub fn rename(&self, name: &str) {
+        name.clone_into(&mut self.draft.borrow_mut().name);
+    }
+
+    /// The operator's address: the path from the worker's root.
+    pub fn address(&self) -> Vec<usize> {
+        let mut address = self.scope.address().to_vec();
+        address.push(self.index);
+        address
+    }
+
+    /// Something that asks for this operator to run.
+    pub fn activator(&self) -> Activator {
+        Rc::clone(self.scope.worker().wakeups()).activator(&self.draft.borrow().pulse.activation)
+    }
+
+    /// Connects an input to a stream.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Build`] when the stream is of another scope or the dataflow is installed already.
+    pub fn new_input(&self, stream: &Stream<P>, pact: Pact<P>) -> Result<InputPort<P>, Error> {
+        self.scope.check_building()?;
+        self.scope.check_stream(stream, &self.draft.borrow().name)?;
+        let mut draft = self.draft.borrow_mut();
+        let port = draft.inputs.len();
+        let queue = LocalQueue::new(port, Rc::clone(&draft.pulse));
+        let target = Target {
+            node: self.index,
+            port,
+        };
+        let worker = self.scope.worker();
+        let (copies, kind) = match pact {
+            Pact::Broadcast => (worker.peers() as i64, pact.name()),
+            _ => (1, pact.name()),
+        };
+        let mut inbox = None;
+        let edge = match pact {
+            Pact::Pipeline => Edge::Local(Rc::clone(&queue)),
+            Pact::Exchange(router) => {
+                let mut remote = vec![None];
+                if worker.peers() > 1 {
+                    let (senders, opened) = self.scope.open_channel::<Message<P>>()?;
+                    remote = senders.into_iter().map(Some).collect();
+                    remote[worker.index()] = None;
+                    inbox = Some(opened);
+                }
+                let parts = remote.iter().map(|_| Vec::new()).collect();
+                Edge::Exchange(Exchange {
+                    router,
+                    local: Rc::clone(&queue),
+                    remote,
+                    parts,
+                })
+            }
+            Pact::Broadcast => {
+                let mut remote = Vec::new();
+                if worker.peers() > 1 {
+                    let (mut senders, opened) = self.scope.open_channel::<Message<P>>()?;
+                    senders.swap_remove(worker.index());
+                    remote = senders;
+                    inbox = Some(opened);
+                }
+                Edge::Broadcast {
+                    local: Rc::clone(&queue),
+                    remote,
+                }
+            }
+        };
+        let core = Rc::new(InputCore {
+            port,
+            queue,
+            remote: RefCell::new(None),
+            frontier: RefCell::default(),
+            progress: Rc::clone(&draft.progress),
+            ticket: Ticket::new(draft.dims, Rc::clone(&draft.pulse)),
+        });
+        if let Some(Inbox { id, receiver }) = inbox {
+            *core.remote.borrow_mut() = Some(receiver);
+            self.scope
+                .expect_arrivals(id, &(Rc::clone(&core) as Rc<dyn Arrival>));
+        }
+        stream.tee.attach(edge);
+        self.scope.add_edge(stream.source, target, copies, kind);
+        draft.inputs.push(Rc::clone(&core));
+        Ok(InputPort { core })
+    }
+
+    /// Adds an output. With `held`, every worker begins with a capability for it at the minimum time.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Build`] when the dataflow is installed already.
+    pub fn new_output(
+        &self,
+        held: bool,
+    ) -> Result<(OutputPort<P>, Stream<P>, Option<Capability>), Error> {
+        self.output(held, OutputCore::new)
+    }
+
+    /// An output that begins with a capability which the worker may take back.
+    pub(crate) fn new_revocable_output(
+        &self,
+    ) -> Result<(OutputPort<P>, Stream<P>, Option<Capability>), Error> {
+        self.output(true, OutputCore::revocable)
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn output(
+        &self,
+        held: bool,
+        core: fn(usize, Rc<SharedProgress>, Activation) -> Rc<OutputCore>,
+    ) -> Result<(OutputPort<P>, Stream<P>, Option<Capability>), Error> {
+        self.scope.check_building()?;
+        let mut draft = self.draft.borrow_mut();
+        let port = draft.outputs.len();
+        let core = core(
+            port,
+            Rc::clone(&draft.progress),
+            draft.pulse.activation.clone(),
+        );
+        draft.outputs.push(Rc::clone(&core));
+        let capability = held.then(|| {
+            draft.initial.push(port);
+            Capability::initial(Point::minimum(draft.dims), Rc::clone(&core))
+        });
+        let tee = Tee::default();
+        let stream = Stream::new(
+            self.scope.clone(),
+            Source {
+                node: self.index,
+                port,
+            },
+            tee.clone(),
+            &draft.name,
+        );
+        Ok((OutputPort { core, tee }, stream, capability))
+    }
+
+    /// Says what happens to a timestamp between an input and an output: the least of `summaries`, or, when there is
+    /// none, no path. Pairs that are not named have the identity.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Build`] for a port that does not exist, or a summary of another scope's coordinates.
+    pub fn set_summary(
+        &self,
+        input: usize,
+        output: usize,
+        summaries: Vec<Summary>,
+    ) -> Result<(), Error> {
+        self.scope.check_building()?;
+        let mut draft = self.draft.borrow_mut();
+        if input >= draft.inputs.len() || output >= draft.outputs.len() {
+            return Err(Error::Build(format!(
+                "operator '{}' has {} inputs and {} outputs: there is no path from input {input} to output {output} to \
+                 summarise",
+                draft.name,
+                draft.inputs.len(),
+                draft.outputs.len()
+            )));
+        }
+        draft.summaries.insert((input, output), summaries);
+        Ok(())
+    }
+
+    /// Says that there is no path from any input to any output, but for those that `set_summary` names.
+    pub fn disconnect(&self) {
+        self.draft.borrow_mut().connected = false;
+    }
+
+    /// Delivers input frontiers: the operator runs whenever one changes.
+    pub fn notify(&self) {
+        self.draft.borrow_mut().notify = true;
+    }
+
+    /// Runs the operator once at the start, with nothing received.
+    pub fn start(&self) {
+        self.draft.borrow_mut().start = true;
+    }
+
+    /// Keeps a list of the inputs that have messages, for logic over many inputs.
+    pub fn ready_inputs(&self) -> ReadyInputs {
+        let pulse = Rc::clone(&self.draft.borrow().pulse);
+        pulse.ready.borrow_mut().get_or_insert_with(VecDeque::new);
+        ReadyInputs(pulse)
+    }
+
+    /// Refuses the dataflow, with this sentence, unless [`fulfil`](Self::fulfil) is called before it is installed.
+    pub(crate) fn require(&self, missing: &'static str) {
+        self.draft.borrow_mut().missing = Some(missing);
+    }
+
+    /// Meets what was required.
+    pub(crate) fn fulfil(&self) {
+        self.draft.borrow_mut().missing = None;
+    }
+
+    /// Ends the construction with the operator's logic.
+    pub fn build(&self, logic: impl FnMut() -> UserResult<bool> + 'static) {
+        self.draft.borrow_mut().logic = Some(Box::new(logic));
+    }
+}
+
+/// The inputs of an operator that have messages.
+pub struct ReadyInputs(Rc<Pulse>);
+
+impl ReadyInputs {
+    /// The next input, out of the operator's `inputs`, that has messages.
+    pub fn next<'a, P>(&self, inputs: &'a [InputPort<P>]) -> Option<&'a InputPort<P>> {
+        let port = self.0.ready.borrow_mut().as_mut()?.pop_front()?;
+        inputs[port].core.queue.listed.set(false);
+        Some(&inputs[port])
+    }
+}
+
+/// Runs the logic of an operator.
+struct ClosureOperator<P> {
+    name: String,
+    inputs: Vec<Rc<InputCore<P>>>,
+    /// The inputs that other workers send to.
+    remote: Vec<Rc<InputCore<P>>>,
+    progress: Rc<SharedProgress>,
+    pulse: Rc<Pulse>,
+    notify: bool,
+    logic: Option<Logic>,
+}
+
+impl<P: Payload> Draft<P> {
+    /// What the operator tells its scope; ends the construction.
+    pub(crate) fn describe(&mut self) -> Result<Description, Error> {
+        if let Some(missing) = self.missing {
+            return Err(Error::Build(missing.to_owned()));
+        }
+        let (inputs, outputs) = (self.inputs.len(), self.outputs.len());
+        let identity = Summary::identity(self.dims);
+        let mut summary = Connectivity::empty();
+        for (port, input) in self.inputs.iter().enumerate() {
+            let mut row = Vec::new();
+            if self.connected {
+                for output in 0..outputs {
+                    let named = self.summaries.get(&(port, output));
+                    row.push((
+                        output,
+                        named.cloned().unwrap_or_else(|| vec![identity.clone()]),
+                    ));
+                }
+            } else {
+                let named = self.summaries.range((port, 0)..=(port, usize::MAX));
+                row.extend(named.map(|(&(_, output), list)| (output, list.clone())));
+            }
+            row.retain(|(_, list)| !list.is_empty());
+            for (output, list) in &row {
+                summary.set(
+                    port,
+                    *output,
+                    list.iter().cloned().collect::<Antichain<_>>(),
+                );
+            }
+            *input.ticket.summaries.borrow_mut() = row;
+            input.ticket.outputs.borrow_mut().clone_from(&self.outputs);
+        }
+        let minimum = Point::minimum(self.dims);
+        Ok(Description {
+            name: self.name.clone(),
+            inputs,
+            outputs,
+            summary,
+            initial: self
+                .initial
+                .iter()
+                .map(|&port| (port, minimum.clone()))
+                .collect(),
+            local: true,
+            notify: self.notify,
+            start: self.start,
+            progress: Rc::clone(&self.progress),
+            operator: Box::new(ClosureOperator {
+                name: self.name.clone(),
+                remote: self
+                    .inputs
+                    .iter()
+                    .filter(|input| input.remote.borrow().is_some())
+                    .cloned()
+                    .collect(),
+                inputs: std::mem::take(&mut self.inputs),
+                progress: Rc::clone(&self.progress),
+                pulse: Rc::clone(&self.pulse),
+                notify: self.notify,
+                logic: self.logic.take(),
+            }),
+        })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn activation(&self) -> &Activation {
+        &self.pulse.activation
+    }
+
+    pub(crate) fn shape(&self) -> (usize, usize) {
+        (self.inputs.len(), self.outputs.len())
+    }
+}
+
+impl<P: Payload> Schedule for ClosureOperator<P> {
+    fn schedule(&mut self) -> Result<bool, Error> {
+        if self.notify {
+            let mut changes = self.progress.frontiers.borrow_mut();
+            for ((port, time), diff) in changes.drain() {
+                self.inputs[port].frontier.borrow_mut().update(time, diff);
+            }
+        }
+        let Some(logic) = &mut self.logic else {
+            return Ok(false);
+        };
+        let result = logic();
+        self.pulse.expire();
+        let incomplete = result.map_err(|cause| Error::Operator {
+            operator: self.name.clone(),
+            cause,
+        })?;
+        // Logic that takes one message at a time is called again; logic that took none waits for something else.
+        let took = !self.progress.consumed.borrow_mut().is_empty();
+        if took
+            && (self.pulse.backlog.get() > 0 || self.remote.iter().any(|input| input.has_remote()))
+        {
+            self.pulse.activation.run();
+        }
+        Ok(incomplete)
+    }
+}
+
+impl<P: Payload> Arrival for InputCore<P> {
+    fn arrived(&self) {
+        if let Some(remote) = &*self.remote.borrow() {
+            remote.acknowledge();
+        }
+        self.queue.announce();
+    }
+}

@@ -1,0 +1,61 @@
+//! A stream as a sequence of events, from which it can be played again.
+
+use pointstamp_order::{ChangeBatch, Point};
+
+use crate::error::{Error, UserResult};
+use crate::pact::Pact;
+use crate::payload::Payload;
+use crate::stream::Stream;
+
+/// What happens on a stream, in an order that keeps its promises: no messages come at a time that the
+/// changes before them have excluded.
+#[derive(Debug, Clone)]
+pub enum Event<P> {
+    /// Changes to the frontier. The first event adds the minimum time.
+    Progress(Vec<(Point, i64)>),
+    /// A batch at a time.
+    Messages(Point, P),
+}
+
+/// Hands every event of a stream, on this worker, to `sink`.
+///
+/// # Errors
+///
+/// [`Error::Build`] when the scope is no longer being built.
+pub fn capture<P: Payload>(
+    stream: &Stream<P>,
+    mut sink: impl FnMut(Event<P>) -> UserResult<()> + 'static,
+) -> Result<(), Error> {
+    let scope = stream.scope();
+    let builder = scope.operator("capture")?;
+    let input = builder.new_input(stream, Pact::Pipeline)?;
+    builder.notify();
+    builder.start();
+    let minimum = Point::minimum(scope.dims());
+    let mut told: Option<Vec<Point>> = None;
+    builder.build(move || {
+        let mut changes = ChangeBatch::new();
+        if told.is_none() {
+            changes.update(minimum.clone(), 1);
+            sink(Event::Progress(changes.drain().collect()))?;
+            told = Some(vec![minimum.clone()]);
+        }
+        while let Some((capability, data)) = input.next()? {
+            sink(Event::Messages(capability.time().clone(), data))?;
+        }
+        let frontier = input.frontier().frontier().to_vec();
+        if let Some(told) = &mut told
+            && *told != frontier
+        {
+            changes.extend(told.drain(..).map(|time| (time, -1)));
+            changes.extend(frontier.iter().map(|time| (time.clone(), 1)));
+            *told = frontier;
+            let changes: Vec<_> = changes.drain().collect();
+            if !changes.is_empty() {
+                sink(Event::Progress(changes))?;
+            }
+        }
+        Ok(false)
+    });
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! Loops: a stream that is used before it is defined.
+
+use pointstamp_order::{PathSummary, Summary};
+
+use crate::error::Error;
+use crate::operator::OperatorBuilder;
+use crate::pact::Pact;
+use crate::payload::Payload;
+use crate::port::{OutputPort, SendError};
+use crate::scope::Scope;
+use crate::stream::Stream;
+
+/// The end of a loop that is still open: connect a stream to it.
+pub struct LoopHandle<P: Payload> {
+    builder: OperatorBuilder<P>,
+    output: OutputPort<P>,
+    summary: Summary,
+}
+
+impl<P: Payload> Scope<P> {
+    /// A stream that is defined later: by the handle, from a stream whose times `summary` advances. Records
+    /// whose time would overflow go nowhere.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Build`] when the scope is no longer being built, or the summary is not of its coordinates.
+    pub fn feedback(&self, summary: Summary) -> Result<(LoopHandle<P>, Stream<P>), Error> {
+        if summary.dims() != self.dims() || summary.keep() != self.dims() {
+            return Err(Error::Build(format!(
+                "a loop in scope '{}' needs a summary of {} increments, not {}",
+                self.name(),
+                self.dims(),
+                summary.dims()
+            )));
+        }
+        let builder = self.operator("feedback")?;
+        let (output, stream, _) = builder.new_output(false)?;
+        builder.require(
+            "a loop variable is never connected: call connect_loop(handle) on the stream that defines it, in the same \
+             scope",
+        );
+        Ok((
+            LoopHandle {
+                builder,
+                output,
+                summary,
+            },
+            stream,
+        ))
+    }
+}
+
+impl<P: Payload> LoopHandle<P> {
+    /// Closes the loop: what `stream` carries comes round again.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Build`] when `stream` is of another scope.
+    pub fn connect(self, stream: &Stream<P>) -> Result<(), Error> {
+        let LoopHandle {
+            builder,
+            output,
+            summary,
+        } = self;
+        let input = builder.new_input(stream, Pact::Pipeline)?;
+        builder.set_summary(0, 0, vec![summary.clone()])?;
+        builder.fulfil();
+        builder.build(move || {
+            while let Some((capability, data)) = input.next()? {
+                if let Some(time) = summary.results_in(capability.time()) {
+                    let capability = capability.delayed(&time, 0)?;
+                    output
+                        .send(&capability, data)
+                        .map_err(SendError::into_cause)?;
+                }
+            }
+            Ok(false)
+        });
+        Ok(())
+    }
+}

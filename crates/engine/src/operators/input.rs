@@ -1,0 +1,165 @@
+//! An input that `main` drives.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use pointstamp_order::Point;
+
+use crate::capability::Capability;
+use crate::error::{BoxError, Error, check_advance, check_dims};
+use crate::payload::Payload;
+use crate::port::{OutputPort, SendError};
+use crate::scope::Scope;
+use crate::stream::Stream;
+use crate::worker::Close;
+
+/// Introduces batches at its current time, into any number of dataflows. Clones are the same input.
+///
+/// Until it moves past a time, or is closed, that time stays open everywhere downstream, on every worker.
+pub struct Input<P: Payload>(Rc<RefCell<State<P>>>);
+
+struct State<P: Payload> {
+    time: Option<Point>,
+    outlets: Vec<(OutputPort<P>, Capability)>,
+    closed: bool,
+}
+
+impl<P: Payload> Clone for Input<P> {
+    fn clone(&self) -> Self {
+        Input(Rc::clone(&self.0))
+    }
+}
+
+impl<P: Payload> Default for Input<P> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<P: Payload> Input<P> {
+    /// An input that is connected to nothing yet.
+    pub fn new() -> Self {
+        Input(Rc::new(RefCell::new(State {
+            time: None,
+            outlets: Vec::new(),
+            closed: false,
+        })))
+    }
+
+    /// Connects the input to a scope, from its current time on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`], or a time error when the scope has another number of coordinates than the first.
+    pub fn attach(&self, scope: &Scope<P>) -> Result<Stream<P>, Error> {
+        if self.0.borrow().closed {
+            return Err(Error::Closed);
+        }
+        if let Some(time) = &self.0.borrow().time {
+            check_dims(time, scope.dims())?;
+        }
+        let builder = scope.operator("input")?;
+        let (output, stream, capability) = builder.new_output(true)?;
+        let mut capability = capability.expect("the output begins with a capability");
+        let mut state = self.0.borrow_mut();
+        match &state.time {
+            Some(time) => capability.downgrade(time)?,
+            None => state.time = Some(capability.time().clone()),
+        }
+        if state.outlets.is_empty() {
+            let state = Rc::clone(&self.0) as Rc<dyn Close>;
+            scope.worker().register_input(Rc::downgrade(&state));
+        }
+        state.outlets.push((output, capability));
+        Ok(stream)
+    }
+
+    /// The time of the batches sent now; `None` before the input is connected.
+    pub fn time(&self) -> Option<Point> {
+        self.0.borrow().time.clone()
+    }
+
+    /// Whether nothing can be sent any more.
+    pub fn is_closed(&self) -> bool {
+        self.0.borrow().closed
+    }
+
+    /// Sends a batch at the current time.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`], or what a routing function raises.
+    pub fn send(&self, data: P) -> Result<(), SendError> {
+        let (time, count) = {
+            let state = self.0.borrow();
+            match (&state.time, state.closed) {
+                (_, true) => return Err(Error::Closed.into()),
+                (Some(time), _) => (time.clone(), state.outlets.len()),
+                (None, _) => {
+                    return Err(Error::Build(
+                        "the input is connected to no dataflow: connect it before sending".into(),
+                    )
+                    .into());
+                }
+            }
+        };
+        // No borrow is held while a routing function runs: it may look at the input.
+        let mut data = Some(data);
+        for outlet in 0..count {
+            let batch = if outlet + 1 == count {
+                data.take()
+            } else {
+                data.clone()
+            };
+            let output = self
+                .0
+                .borrow()
+                .outlets
+                .get(outlet)
+                .map(|(output, _)| output.clone());
+            if let (Some(output), Some(batch)) = (output, batch) {
+                output
+                    .send_held(&time, batch)
+                    .map_err(|cause: BoxError| SendError::Route(cause))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves to a later time: nothing will be sent before it any more.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`], or a time error when `time` is not at or after the current one.
+    pub fn advance_to(&self, time: &Point) -> Result<(), Error> {
+        let mut state = self.0.borrow_mut();
+        if state.closed {
+            return Err(Error::Closed);
+        }
+        let Some(now) = &state.time else {
+            state.time = Some(time.clone());
+            return Ok(());
+        };
+        check_advance(now, time)?;
+        for (_, capability) in &mut state.outlets {
+            capability.downgrade(time)?;
+        }
+        state.time = Some(time.clone());
+        Ok(())
+    }
+
+    /// Closes the input: nothing will be sent any more.
+    pub fn close(&self) {
+        self.0.close();
+    }
+}
+
+impl<P: Payload> Close for RefCell<State<P>> {
+    fn close(&self) {
+        let mut state = self.borrow_mut();
+        state.closed = true;
+        let outlets = std::mem::take(&mut state.outlets);
+        drop(state);
+        drop(outlets);
+    }
+}

@@ -1,0 +1,16 @@
+//! Operators that need no user code: they move batches and never look into them.
+
+mod capture;
+mod concatenate;
+mod feedback;
+mod forward;
+mod input;
+mod probe;
+mod unordered;
+
+pub use capture::{Event, capture};
+pub use concatenate::concatenate;
+pub use feedback::LoopHandle;
+pub use input::Input;
+pub use probe::Probe;
+pub use unordered::UnorderedInput;

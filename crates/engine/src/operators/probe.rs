@@ -1,0 +1,84 @@
+//! Watching a frontier from outside the dataflow.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pointstamp_order::{Antichain, PartialOrder, Point};
+
+use crate::error::Error;
+use crate::operators::forward::pass_on;
+use crate::pact::Pact;
+use crate::payload::Payload;
+use crate::stream::Stream;
+
+/// Reports which times may still appear at the places where it is attached. Clones are the same probe, and may be
+/// read from any thread.
+#[derive(Clone, Default)]
+pub struct Probe(Arc<Mutex<Vec<Vec<Point>>>>); // a frontier for each place
+
+impl Probe {
+    /// A probe that is attached nowhere: no time is possible there.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn places(&self) -> std::sync::MutexGuard<'_, Vec<Vec<Point>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn any(&self, test: impl Fn(&Point) -> bool) -> bool {
+        self.places().iter().flatten().any(test)
+    }
+
+    /// Whether a time strictly before `time` is still possible.
+    pub fn less_than(&self, time: &Point) -> bool {
+        self.any(|held| held.less_than(time))
+    }
+
+    /// Whether `time`, or one before it, is still possible.
+    pub fn less_equal(&self, time: &Point) -> bool {
+        self.any(|held| held.less_equal(time))
+    }
+
+    /// Whether no time is possible any more.
+    pub fn is_done(&self) -> bool {
+        self.places().iter().all(Vec::is_empty)
+    }
+
+    /// The times at or after which something may still appear.
+    pub fn frontier(&self) -> Antichain<Point> {
+        self.places().iter().flatten().cloned().collect()
+    }
+
+    /// Attaches the probe to a stream; the result is the same stream, behind the probe.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Build`] when the scope is no longer being built.
+    pub fn attach<P: Payload>(&self, stream: &Stream<P>) -> Result<Stream<P>, Error> {
+        let scope = stream.scope();
+        let builder = scope.operator("probe")?;
+        let input = builder.new_input(stream, Pact::Pipeline)?;
+        let (output, behind, _) = builder.new_output(false)?;
+        builder.notify();
+        builder.start();
+        let place = {
+            let mut places = self.places();
+            places.push(vec![Point::minimum(scope.dims())]);
+            places.len() - 1
+        };
+        let probe = self.clone();
+        builder.build(move || {
+            {
+                let frontier = input.frontier();
+                let seen = &mut probe.places()[place];
+                if seen.as_slice() != frontier.frontier() {
+                    seen.clear();
+                    seen.extend_from_slice(frontier.frontier());
+                }
+            }
+            pass_on(&input, &output)?;
+            Ok(false)
+        });
+        Ok(behind)
+    }
+}

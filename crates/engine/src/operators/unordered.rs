@@ -1,0 +1,58 @@
+//! An input whose times are given out as capabilities.
+
+use std::rc::Rc;
+
+use crate::capability::{Capability, OutputCore};
+use crate::error::Error;
+use crate::payload::Payload;
+use crate::port::{OutputPort, SendError};
+use crate::scope::Scope;
+use crate::stream::Stream;
+use crate::worker::Close;
+
+/// Introduces batches at any time for which there is a capability, in any order.
+pub struct UnorderedInput<P: Payload> {
+    output: OutputPort<P>,
+    #[allow(dead_code)]
+    // owned here so that the worker's weak reference lives as long as the input does
+    closer: Rc<dyn Close>,
+}
+
+impl<P: Payload> Scope<P> {
+    /// An input and the capability to send on it, from the minimum time. When `main` ends, the worker takes back the
+    /// capabilities that are left.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Build`] when the scope is no longer being built.
+    pub fn unordered_input(&self) -> Result<(UnorderedInput<P>, Capability, Stream<P>), Error> {
+        let builder = self.operator("unordered input")?;
+        let (output, stream, capability) = builder.new_revocable_output()?;
+        let capability = capability.expect("the output begins with a capability");
+        let closer = Rc::clone(&output.core) as Rc<dyn Close>;
+        self.worker().register_input(Rc::downgrade(&closer));
+        Ok((UnorderedInput { output, closer }, capability, stream))
+    }
+}
+
+impl<P: Payload> UnorderedInput<P> {
+    /// Sends a batch at the capability's time.
+    ///
+    /// # Errors
+    ///
+    /// As [`OutputPort::send`].
+    pub fn send(&self, capability: &Capability, data: P) -> Result<(), SendError> {
+        self.output.send(capability, data)
+    }
+
+    /// Where the batches go.
+    pub fn output(&self) -> &OutputPort<P> {
+        &self.output
+    }
+}
+
+impl Close for OutputCore {
+    fn close(&self) {
+        self.revoke();
+    }
+}

@@ -1,0 +1,464 @@
+//! Scopes, while they are being built.
+//!
+//! A [`Scope`] collects operators, nested scopes and the edges between them. Nothing runs before the
+//! dataflow is installed: then each scope becomes a [`Subgraph`](crate::subgraph::Subgraph), which is one operator to its parent.
+//! Child 0 of a scope stands for the scope's boundary: its outputs are the scope's inputs and the other way round.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use pointstamp_channels::{ChannelId, Receiver};
+use pointstamp_progress::{Source, Target};
+
+use crate::activation::Activation;
+use crate::agreement::Blueprint;
+use crate::edge::{Edge, MAX_APPENDED, Tee};
+use crate::error::Error;
+use crate::operator::{Draft, OperatorBuilder};
+use crate::payload::Payload;
+use crate::progress::PortChanges;
+use crate::stream::Stream;
+use crate::subgraph::{Child, Parts, Subgraph};
+use crate::worker::{Arrival, Worker};
+
+/// An edge, as progress tracking sees it: each record from the source arrives `copies` times.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EdgeShape {
+    pub(crate) source: Source,
+    pub(crate) target: Target,
+    pub(crate) copies: i64,
+    pub(crate) pact: &'static str,
+}
+
+enum ChildDraft<P: Payload> {
+    Operator(Rc<RefCell<Draft<P>>>),
+    Scope(Scope<P>),
+}
+
+/// A scope under construction; afterwards a name for where streams are. Clones are the same scope.
+pub struct Scope<P: Payload>(Rc<ScopeCore<P>>);
+
+struct ScopeCore<P: Payload> {
+    name: String,
+    address: Vec<usize>,
+    dims: usize,
+    parent: Option<Scope<P>>,
+    worker: Worker<P>,
+    activation: Activation,
+    dataflow: u32,
+    next_channel: Rc<Cell<u32>>,
+    /// Child `i + 1`.
+    children: RefCell<Vec<ChildDraft<P>>>,
+    edges: RefCell<Vec<EdgeShape>>,
+    /// For each input of the scope, where its records go inside.
+    inputs: RefCell<Vec<Tee<P>>>,
+    outputs: Cell<usize>,
+    input_counts: Rc<RefCell<PortChanges>>,
+    state: Cell<State>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Building,
+    /// A nested scope whose block has ended; the dataflow is not installed yet.
+    Closed,
+    Installed,
+    Discarded,
+}
+
+impl<P: Payload> Clone for Scope<P> {
+    fn clone(&self) -> Self {
+        Scope(Rc::clone(&self.0))
+    }
+}
+
+impl<P: Payload> PartialEq for Scope<P> {
+    fn eq(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl<P: Payload> Scope<P> {
+    /// The root scope of a new dataflow.
+    pub(crate) fn root(worker: &Worker<P>, dataflow: u32, name: &str, dims: usize) -> Self {
+        let activation = worker.root_activation().child(dataflow as usize);
+        Self::new(
+            name,
+            vec![dataflow as usize],
+            dims,
+            None,
+            worker.clone(),
+            activation,
+            dataflow,
+            Rc::default(),
+        )
+    }
+
+    #[allow(clippy::too_many_arguments)] // the two ways to make a scope, side by side above and below
+    fn new(
+        name: &str,
+        address: Vec<usize>,
+        dims: usize,
+        parent: Option<Scope<P>>,
+        worker: Worker<P>,
+        activation: Activation,
+        dataflow: u32,
+        next_channel: Rc<Cell<u32>>,
+    ) -> Self {
+        Scope(Rc::new(ScopeCore {
+            name: name.to_owned(),
+            address,
+            dims,
+            parent,
+            worker,
+            activation,
+            dataflow,
+            next_channel,
+            children: RefCell::default(),
+            edges: RefCell::default(),
+            inputs: RefCell::default(),
+            outputs: Cell::new(0),
+            input_counts: Rc::default(),
+            state: Cell::new(State::Building),
+        }))
+    }
+
+    /// A scope inside this one, whose timestamps have `appended` more coordinates. It must be closed with
+    /// [`close`](Self::close) before the dataflow is installed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Build`] when this scope is no longer being built, or for more than 16 coordinates at once.
+    pub fn nested(&self, name: &str, appended: usize) -> Result<Scope<P>, Error> {
+        if appended > MAX_APPENDED {
+            return Err(Error::Build(format!(
+                "scope '{name}' appends {appended} coordinates: a scope appends at most {MAX_APPENDED}; nest two"
+            )));
+        }
+        let (index, activation) = self.allocate_child()?;
+        let mut address = self.0.address.clone();
+        address.push(index);
+        let scope = Self::new(
+            name,
+            address,
+            self.0.dims + appended,
+            Some(self.clone()),
+            self.0.worker.clone(),
+            activation,
+            self.0.dataflow,
+            Rc::clone(&self.0.next_channel),
+        );
+        self.0
+            .children
+            .borrow_mut()
+            .push(ChildDraft::Scope(scope.clone()));
+        Ok(scope)
+    }
+
+    /// Ends the building of a nested scope.
+    pub fn close(&self) {
+        if self.0.state.get() == State::Building {
+            self.0.state.set(State::Closed);
+        }
+    }
+
+    /// Gives up a scope that will not be installed: what its operators hold is freed.
+    pub fn discard(&self) {
+        self.0.state.set(State::Discarded);
+        for child in self.0.children.take() {
+            if let ChildDraft::Scope(scope) = child {
+                scope.discard();
+            }
+        }
+        for tee in self.0.inputs.take() {
+            tee.clear();
+        }
+    }
+
+    /// The scope's name.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The path from the worker's root to the scope.
+    pub fn address(&self) -> &[usize] {
+        &self.0.address
+    }
+
+    /// How many coordinates timestamps have here.
+    pub fn dims(&self) -> usize {
+        self.0.dims
+    }
+
+    /// The scope around this one.
+    pub fn parent(&self) -> Option<&Scope<P>> {
+        self.0.parent.as_ref()
+    }
+
+    /// The worker that builds the dataflow.
+    pub fn worker(&self) -> &Worker<P> {
+        &self.0.worker
+    }
+
+    /// Starts an operator in this scope.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Build`] when the scope is no longer being built.
+    pub fn operator(&self, name: &str) -> Result<OperatorBuilder<P>, Error> {
+        OperatorBuilder::new(self, name)
+    }
+
+    /// Brings a stream of the parent scope into this one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Build`] when the stream is not of the parent scope, or either is no longer being built.
+    pub fn enter(&self, stream: &Stream<P>) -> Result<Stream<P>, Error> {
+        self.check_building()?;
+        let Some(parent) = &self.0.parent else {
+            return Err(Error::Build(format!(
+                "scope '{}' is a root scope: no stream enters it",
+                self.0.name
+            )));
+        };
+        parent.check_stream(stream, &self.0.name)?;
+        let port = self.0.inputs.borrow().len();
+        let inside = Tee::default();
+        self.0.inputs.borrow_mut().push(inside.clone());
+        stream.tee.attach(Edge::Enter {
+            port,
+            dims: self.0.dims - parent.0.dims,
+            counts: Rc::clone(&self.0.input_counts),
+            scope: self.0.activation.clone(),
+            inside: inside.clone(),
+        });
+        parent.add_edge(
+            stream.source,
+            Target {
+                node: self.index(),
+                port,
+            },
+            1,
+            "enter",
+        );
+        Ok(Stream::new(
+            self.clone(),
+            Source { node: 0, port },
+            inside,
+            &stream.producer,
+        ))
+    }
+
+    /// Brings a stream of this scope out to the parent.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Build`] when the stream is not of this scope, or there is no scope around it.
+    pub fn leave(&self, stream: &Stream<P>) -> Result<Stream<P>, Error> {
+        let Some(parent) = &self.0.parent else {
+            return Err(Error::Build(format!(
+                "the stream of '{}' is in the root scope '{}': there is no scope to leave to",
+                stream.producer, self.0.name
+            )));
+        };
+        parent.check_building()?;
+        if self.0.state.get() != State::Building && self.0.state.get() != State::Closed {
+            self.check_building()?;
+        }
+        if stream.scope != *self {
+            return Err(self.wrong_scope(stream, "leave"));
+        }
+        let port = self.0.outputs.get();
+        self.0.outputs.set(port + 1);
+        let outside = Tee::default();
+        stream.tee.attach(Edge::Leave {
+            dims: parent.0.dims,
+            outside: outside.clone(),
+        });
+        self.add_edge(stream.source, Target { node: 0, port }, 1, "leave");
+        Ok(Stream::new(
+            parent.clone(),
+            Source {
+                node: self.index(),
+                port,
+            },
+            outside,
+            &stream.producer,
+        ))
+    }
+
+    fn index(&self) -> usize {
+        *self.0.address.last().expect("an address is never empty")
+    }
+
+    pub(crate) fn allocate_child(&self) -> Result<(usize, Activation), Error> {
+        self.check_building()?;
+        let index = self.0.children.borrow().len() + 1;
+        Ok((index, self.0.activation.child(index)))
+    }
+
+    pub(crate) fn add_operator(&self, index: usize, draft: Rc<RefCell<Draft<P>>>) {
+        let mut children = self.0.children.borrow_mut();
+        debug_assert_eq!(children.len() + 1, index);
+        children.push(ChildDraft::Operator(draft));
+    }
+
+    pub(crate) fn add_edge(&self, source: Source, target: Target, copies: i64, pact: &'static str) {
+        self.0.edges.borrow_mut().push(EdgeShape {
+            source,
+            target,
+            copies,
+            pact,
+        });
+    }
+
+    pub(crate) fn open_channel<T: Send + 'static>(
+        &self,
+    ) -> Result<(Vec<pointstamp_channels::Sender<T>>, Inbox<T>), Error> {
+        let id = ChannelId {
+            dataflow: self.0.dataflow,
+            channel: self.0.next_channel.get(),
+        };
+        self.0.next_channel.set(id.channel + 1);
+        let (senders, receiver) = self
+            .0
+            .worker
+            .fabric()
+            .open::<T>(self.0.worker.index(), id)?;
+        Ok((senders, Inbox { id, receiver }))
+    }
+
+    pub(crate) fn expect_arrivals(&self, id: ChannelId, reader: &Rc<dyn Arrival>) {
+        self.0.worker.expect_arrivals(id, reader);
+    }
+
+    /// Checks that operators may still be added.
+    pub(crate) fn check_building(&self) -> Result<(), Error> {
+        let what = match self.0.state.get() {
+            State::Building => return Ok(()),
+            State::Closed => "its block has ended",
+            State::Installed => "its dataflow is installed already",
+            State::Discarded => "its dataflow was given up",
+        };
+        Err(Error::Build(format!(
+            "nothing can be added to scope '{}' any more: {what}; build inside the `with` block",
+            self.0.name
+        )))
+    }
+
+    /// Checks that a stream can be read in this scope.
+    pub(crate) fn check_stream(&self, stream: &Stream<P>, reader: &str) -> Result<(), Error> {
+        if stream.scope == *self {
+            Ok(())
+        } else {
+            Err(self.wrong_scope(stream, reader))
+        }
+    }
+
+    fn wrong_scope(&self, stream: &Stream<P>, reader: &str) -> Error {
+        let (from, to) = (&stream.scope, self);
+        let way = if to.0.parent.as_ref() == Some(from) {
+            "call .enter(scope) on it first".to_owned()
+        } else if from.0.parent.as_ref() == Some(to) {
+            "call .leave() on it first".to_owned()
+        } else {
+            "streams cross one scope boundary at a time, with .enter(scope) and .leave()".to_owned()
+        };
+        Error::Build(format!(
+            "'{reader}' in scope '{}' {:?} cannot read the stream of '{}', which is in scope '{}' {:?}: {way}",
+            to.0.name, to.0.address, stream.producer, from.0.name, from.0.address
+        ))
+    }
+
+    /// Describes the scope and all in it, for the comparison between workers.
+    pub(crate) fn blueprint(&self, blueprint: &mut Blueprint) {
+        let at = &self.0.address[1..];
+        blueprint.scope(at, &self.0.name, self.0.dims);
+        for (i, child) in self.0.children.borrow().iter().enumerate() {
+            match child {
+                ChildDraft::Operator(draft) => {
+                    let draft = draft.borrow();
+                    blueprint.operator(at, i + 1, draft.name(), draft.shape());
+                }
+                ChildDraft::Scope(scope) => scope.blueprint(blueprint),
+            }
+        }
+        for edge in self.0.edges.borrow().iter() {
+            blueprint.edge(at, edge);
+        }
+    }
+
+    /// Turns the scope, and those nested in it, into what runs.
+    pub(crate) fn install(&self) -> Result<Subgraph, Error> {
+        if self.0.parent.is_some() && self.0.state.get() == State::Building {
+            return Err(Error::Build(format!(
+                "the scope '{}' {:?} is still open: end its `with` block before the dataflow's",
+                self.0.name, self.0.address
+            )));
+        }
+        self.0.state.set(State::Installed);
+        let mut children = Vec::new();
+        for child in self.0.children.take() {
+            children.push(match child {
+                ChildDraft::Operator(draft) => {
+                    let mut draft = draft.borrow_mut();
+                    Child::new(draft.describe()?, draft.activation().clone())
+                }
+                ChildDraft::Scope(scope) => {
+                    let subgraph = scope.install()?;
+                    Child::new(subgraph.describe(), scope.0.activation.clone())
+                }
+            });
+        }
+        let (links, inbox) = if self.0.worker.peers() > 1 {
+            let (mut links, inbox) = self.open_channel()?;
+            links.swap_remove(self.0.worker.index());
+            (links, Some(inbox))
+        } else {
+            (Vec::new(), None)
+        };
+        let worker = &self.0.worker;
+        let (subgraph, reader) = Subgraph::new(Parts {
+            name: self.0.name.clone(),
+            outer_dims: self.0.parent.as_ref().map_or(self.0.dims, Scope::dims),
+            inner_dims: self.0.dims,
+            inputs: self.0.inputs.borrow().len(),
+            outputs: self.0.outputs.get(),
+            children,
+            edges: self.0.edges.take(),
+            input_counts: Rc::clone(&self.0.input_counts),
+            activation: self.0.activation.clone(),
+            mode: worker.progress_mode(),
+            peers: worker.peers(),
+            links,
+            inbox: inbox.map(|inbox| (inbox.id, inbox.receiver)),
+        })?;
+        if let Some((id, reader)) = reader {
+            self.expect_arrivals(id, &reader);
+        }
+        Ok(subgraph)
+    }
+
+    /// An activator for an operator of this dataflow, by its address.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Build`] when nothing has the address.
+    pub fn activator_for(&self, address: &[usize]) -> Result<crate::wakeups::Activator, Error> {
+        let found = self.0.worker.root_activation().find(address);
+        let found = found.filter(|_| !address.is_empty()).ok_or_else(|| {
+            Error::Build(format!(
+                "no operator has the address {address:?} on worker {}",
+                self.0.worker.index()
+            ))
+        })?;
+        Ok(Rc::clone(self.0.worker.wakeups()).activator(&found))
+    }
+}
+
+/// The receiving end of a channel, with its name.
+pub(crate) struct Inbox<T> {
+    pub(crate) id: ChannelId,
+    pub(crate) receiver: Receiver<T>,
+}

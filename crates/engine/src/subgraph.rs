@@ -1,0 +1,460 @@
+//! A scope that runs: operators, their progress, and the tracker that relates them.
+//!
+//! To its parent a subgraph is one operator. What the parent knows arrives as frontiers of its inputs; what
+//! happens inside is projected to its outputs, so that progress which cancels inside is never told outside.
+//! Each worker runs one instance of the subgraph and tells the others what its operators did, in atomic
+//! batches; all instances therefore report the same to their parents, and a subgraph's report is never broadcast
+//! again.
+//!
+//! A schedule is a list of verbs, see [`Subgraph::schedule`]. Its cost follows the operators that are active and the
+//! frontiers that changed.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use pointstamp_channels::{ChannelId, Receiver, Sender};
+use pointstamp_order::{MutableAntichain, Point, Summary};
+use pointstamp_progress::{
+    Connectivity, Graph, Location, Mode, Port, ProgressBatch, Protocol, Source, Target,
+};
+
+use crate::activation::Activation;
+use crate::edge::MAX_APPENDED;
+use crate::error::Error;
+use crate::operate::{Description, Schedule};
+use crate::progress::{PortChanges, SharedProgress};
+use crate::scope::EdgeShape;
+use crate::worker::Arrival;
+
+const ZEROS: [u64; MAX_APPENDED] = [0; MAX_APPENDED];
+
+/// What a subgraph is made of.
+pub(crate) struct Parts {
+    pub(crate) name: String,
+    pub(crate) outer_dims: usize,
+    pub(crate) inner_dims: usize,
+    pub(crate) inputs: usize,
+    pub(crate) outputs: usize,
+    pub(crate) children: Vec<Child>,
+    pub(crate) edges: Vec<EdgeShape>,
+    pub(crate) input_counts: Rc<RefCell<PortChanges>>,
+    pub(crate) activation: Activation,
+    pub(crate) mode: Mode,
+    pub(crate) peers: usize,
+    pub(crate) links: Vec<Sender<ProgressBatch<Point>>>,
+    pub(crate) inbox: Option<(ChannelId, Receiver<ProgressBatch<Point>>)>,
+}
+
+/// An operator of a subgraph, and what the subgraph knows of it.
+pub(crate) struct Child {
+    description: Option<Description>, // until the subgraph is made
+    activation: Activation,
+    operator: Option<Box<dyn Schedule>>,
+    progress: Rc<SharedProgress>,
+    local: bool,
+    notify: bool,
+    incomplete: bool,
+    /// Ports, inputs then outputs, at which a time may still appear, and how many of them.
+    open: Vec<bool>,
+    open_count: usize,
+    inputs: usize,
+    /// By output: who reads it, and how many copies of a record arrive there.
+    readers: Vec<Vec<(Target, i64)>>,
+}
+
+impl Child {
+    pub(crate) fn new(description: Description, activation: Activation) -> Self {
+        Child {
+            activation,
+            operator: None,
+            progress: Rc::clone(&description.progress),
+            local: description.local,
+            notify: description.notify,
+            incomplete: false,
+            open: vec![false; description.inputs + description.outputs],
+            open_count: 0,
+            inputs: description.inputs,
+            readers: vec![Vec::new(); description.outputs],
+            description: Some(description),
+        }
+    }
+
+    fn port_index(&self, port: Port) -> usize {
+        match port {
+            Port::Target(port) => port,
+            Port::Source(port) => self.inputs + port,
+        }
+    }
+}
+
+/// A scope that runs.
+pub(crate) struct Subgraph {
+    name: String,
+    outer_dims: usize,
+    appended: usize,
+    inputs: usize,
+    outputs: usize,
+    /// Child `i + 1`.
+    children: Vec<Child>,
+    /// By input of the scope: who reads it inside.
+    input_readers: Vec<Vec<(Target, i64)>>,
+    input_counts: Rc<RefCell<PortChanges>>,
+    activation: Activation,
+    protocol: Protocol<Point>,
+    links: Vec<Sender<ProgressBatch<Point>>>,
+    inbox: Option<Rc<ProgressInbox>>,
+    /// What has been told to the parent of each output.
+    output_frontiers: Vec<MutableAntichain<Point>>,
+    progress: Rc<SharedProgress>,
+    summary: Connectivity<Summary>,
+    incomplete: usize,
+    /// Children whose last open port has closed in this pass.
+    finishing: Vec<usize>,
+    changes: Vec<((Location, Point), i64)>,
+}
+
+/// Progress batches from the other workers.
+struct ProgressInbox {
+    receiver: Receiver<ProgressBatch<Point>>,
+    activation: Activation,
+    /// Cleared while nothing has arrived, so that an idle scope does not look.
+    arrived: Cell<bool>,
+}
+
+impl Arrival for ProgressInbox {
+    fn arrived(&self) {
+        self.receiver.acknowledge();
+        self.arrived.set(true);
+        self.activation.run();
+    }
+}
+
+impl Subgraph {
+    /// Builds the subgraph, with what must be told when progress arrives from other workers.
+    #[allow(clippy::type_complexity)]
+    pub(crate) fn new(parts: Parts) -> Result<(Self, Option<(ChannelId, Rc<dyn Arrival>)>), Error> {
+        let Parts {
+            name,
+            outer_dims,
+            inner_dims,
+            inputs,
+            outputs,
+            mut children,
+            ..
+        } = parts;
+        let mut graph = Graph::with_boundary(Summary::identity(inner_dims), inputs, outputs);
+        let mut begins = Vec::with_capacity(children.len());
+        for child in &mut children {
+            let description = child.description.take().expect("a child is described once");
+            graph.add_node(
+                description.name,
+                description.inputs,
+                description.outputs,
+                description.summary,
+            );
+            child.operator = Some(description.operator);
+            begins.push((description.initial, description.start));
+        }
+        let mut input_readers = vec![Vec::new(); inputs];
+        for EdgeShape {
+            source,
+            target,
+            copies,
+            ..
+        } in parts.edges
+        {
+            graph.add_edge(source, target)?;
+            let readers = match source.node.checked_sub(1) {
+                Some(child) => &mut children[child].readers[source.port],
+                None => &mut input_readers[source.port],
+            };
+            readers.push((target, copies));
+        }
+        let tracker = graph.build()?;
+        let summary = tracker
+            .scope_summary()
+            .map(|summary: &Summary| summary.truncate(outer_dims));
+        let mut protocol = Protocol::new(tracker, parts.mode, parts.peers);
+        for (i, (initial, start)) in begins.into_iter().enumerate() {
+            for (port, time) in initial {
+                protocol.initial(Source { node: i + 1, port }, time);
+            }
+            if start {
+                children[i].activation.run();
+            }
+        }
+        let (inbox, reader) = match parts.inbox {
+            Some((id, receiver)) => {
+                let activation = parts.activation.clone();
+                let inbox = Rc::new(ProgressInbox {
+                    receiver,
+                    activation,
+                    arrived: Cell::new(true),
+                });
+                (
+                    Some(Rc::clone(&inbox)),
+                    Some((id, inbox as Rc<dyn Arrival>)),
+                )
+            }
+            None => (None, None),
+        };
+        parts.activation.run();
+        let mut subgraph = Subgraph {
+            name,
+            outer_dims,
+            appended: inner_dims - outer_dims,
+            inputs,
+            outputs,
+            children,
+            input_readers,
+            input_counts: parts.input_counts,
+            activation: parts.activation,
+            protocol,
+            links: parts.links,
+            inbox,
+            output_frontiers: (0..outputs).map(|_| MutableAntichain::new()).collect(),
+            progress: SharedProgress::new(),
+            summary,
+            incomplete: 0,
+            finishing: Vec::new(),
+            changes: Vec::new(),
+        };
+        subgraph.collect_initial();
+        Ok((subgraph, reader))
+    }
+
+    /// What the subgraph says of itself to its parent.
+    pub(crate) fn describe(mut self) -> Description {
+        Description {
+            name: self.name.clone(),
+            inputs: self.inputs,
+            outputs: self.outputs,
+            summary: std::mem::replace(&mut self.summary, Connectivity::empty()),
+            // Its capabilities at the start are in its report already, summed over the workers.
+            initial: Vec::new(),
+            local: false,
+            notify: true,
+            start: true,
+            progress: Rc::clone(&self.progress),
+            operator: Box::new(self),
+        }
+    }
+
+    /// What nested scopes begin with, and what follows from all that operators begin with.
+    fn collect_initial(&mut self) {
+        for i in 0..self.children.len() {
+            if !self.children[i].local {
+                self.collect(i);
+            }
+        }
+        self.propagate();
+    }
+
+    /// Takes in what the parent says of the times that may still enter.
+    fn accept_frontier(&mut self) {
+        let mut frontiers = self.progress.frontiers.borrow_mut();
+        for ((port, time), diff) in frontiers.drain() {
+            self.protocol
+                .accept_frontier(port, time.extend(&ZEROS[..self.appended]), diff);
+        }
+    }
+
+    /// Counts the records that entered: they wait at the readers now, and the scope has consumed them.
+    fn harvest_inputs(&mut self) {
+        let mut counts = self.input_counts.borrow_mut();
+        for ((port, time), records) in counts.drain() {
+            let local = self.protocol.local();
+            for &(target, copies) in &self.input_readers[port] {
+                local.update((target.into(), time.clone()), records * copies);
+            }
+            local.update((Source { node: 0, port }.into(), time), -records);
+        }
+    }
+
+    /// Takes in what the other workers did.
+    fn receive_progress(&mut self) {
+        let Some(inbox) = &self.inbox else { return };
+        if inbox.arrived.replace(false) {
+            while let Some(batch) = inbox.receiver.pop() {
+                self.protocol.receive(batch);
+            }
+        }
+    }
+
+    /// Works out what follows, tells the operators of their frontiers and the parent of its outputs.
+    fn propagate(&mut self) {
+        let outer = self.outer_dims;
+        let board = &self.progress;
+        self.protocol
+            .propagate(|location, time, diff| match location.port {
+                // A record that left the boundary inwards was consumed; one that reached it outwards was produced.
+                Port::Source(port) => board
+                    .consumed
+                    .borrow_mut()
+                    .update((port, time.truncate(outer)), -diff),
+                Port::Target(port) => board
+                    .produced
+                    .borrow_mut()
+                    .update((port, time.truncate(outer)), diff),
+            });
+        let tracker = self.protocol.tracker_mut();
+        self.changes.extend(tracker.drain_changes());
+        for ((location, time), diff) in self.changes.drain(..) {
+            let Some(index) = location.node.checked_sub(1) else {
+                continue;
+            };
+            let child = &mut self.children[index];
+            let port = child.port_index(location.port);
+            let open = !tracker.is_empty(location);
+            if open != child.open[port] {
+                child.open[port] = open;
+                if open {
+                    child.open_count += 1;
+                } else {
+                    child.open_count -= 1;
+                    if child.open_count == 0 {
+                        self.finishing.push(index);
+                    }
+                }
+            }
+            if let Port::Target(port) = location.port
+                && child.notify
+                && child.operator.is_some()
+            {
+                child
+                    .progress
+                    .frontiers
+                    .borrow_mut()
+                    .update((port, time), diff);
+                child.activation.run();
+            }
+        }
+        for ((output, time), diff) in tracker.drain_boundary_changes() {
+            let mut internal = board.internal.borrow_mut();
+            let time = time.truncate(outer);
+            for (time, diff) in self.output_frontiers[output].update(time, diff) {
+                internal.update((output, time), diff);
+            }
+        }
+        for index in self.finishing.drain(..) {
+            let child = &mut self.children[index];
+            if child.open_count == 0 && !child.incomplete {
+                if child.notify {
+                    child.activation.run(); // to see its empty frontiers, once; dropped after that
+                } else {
+                    child.operator = None;
+                }
+            }
+        }
+    }
+
+    /// Runs the operators that have something to do, upstream ones first.
+    fn run_children(&mut self) -> Result<(), Error> {
+        let mut outcome = Ok(());
+        while outcome.is_ok()
+            && let Some(index) = self.activation.next_active()
+        {
+            outcome = self.visit(index - 1);
+        }
+        self.activation.end_pass();
+        outcome
+    }
+
+    fn visit(&mut self, index: usize) -> Result<(), Error> {
+        let child = &mut self.children[index];
+        let visit = child.activation.begin();
+        let result = match &mut child.operator {
+            Some(operator) if visit.run => operator.schedule(),
+            _ => Ok(child.incomplete),
+        };
+        let incomplete = match result {
+            Ok(incomplete) => incomplete,
+            Err(error) => {
+                child.activation.end();
+                return Err(error);
+            }
+        };
+        if incomplete != child.incomplete {
+            child.incomplete = incomplete;
+            if incomplete {
+                self.incomplete += 1;
+            } else {
+                self.incomplete -= 1;
+            }
+        }
+        if visit.run
+            && !incomplete
+            && child.open_count == 0
+            && child.operator.is_some()
+            && self.may_drop(index)
+        {
+            self.children[index].operator = None;
+        }
+        self.collect(index);
+        self.children[index].activation.end();
+        Ok(())
+    }
+
+    /// Whether an operator without open ports is done: it has been told so, and has nothing more to report.
+    fn may_drop(&self, index: usize) -> bool {
+        let board = &self.children[index].progress;
+        board.frontiers.borrow_mut().is_empty()
+            && board.internal.borrow_mut().is_empty()
+            && board.consumed.borrow_mut().is_empty()
+    }
+
+    /// Collects everything that an operator reports, at once.
+    fn collect(&mut self, index: usize) {
+        let child = &self.children[index];
+        let node = index + 1;
+        let changes = if child.local {
+            self.protocol.local()
+        } else {
+            self.protocol.shared()
+        };
+        for ((port, time), records) in child.progress.consumed.borrow_mut().drain() {
+            changes.update((Target { node, port }.into(), time), -records);
+        }
+        for ((port, time), diff) in child.progress.internal.borrow_mut().drain() {
+            changes.update((Source { node, port }.into(), time), diff);
+        }
+        for ((port, time), records) in child.progress.produced.borrow_mut().drain() {
+            for &(target, copies) in &child.readers[port] {
+                changes.update((target.into(), time.clone()), records * copies);
+            }
+        }
+    }
+
+    /// Tells the other workers what this one did, unless it can wait.
+    fn send_progress(&mut self) {
+        let outgoing = match &self.inbox {
+            Some(_) => self.protocol.take_outgoing(),
+            None => self.protocol.flush_outgoing(), // alone: nobody to hold anything back from
+        };
+        if let Some(batch) = outgoing
+            && let Some((last, others)) = self.links.split_last()
+        {
+            for link in others {
+                link.push(batch.clone());
+            }
+            last.push(batch);
+        }
+    }
+}
+
+impl Schedule for Subgraph {
+    fn schedule(&mut self) -> Result<bool, Error> {
+        self.accept_frontier();
+        self.harvest_inputs();
+        self.receive_progress();
+        self.propagate();
+        self.run_children()?;
+        self.send_progress();
+        if self.protocol.has_pending() {
+            self.activation.run();
+        }
+        Ok(self.incomplete > 0
+            || self.protocol.has_pending()
+            || self.protocol.tracker_mut().tracking_anything())
+    }
+}

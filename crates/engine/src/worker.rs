@@ -1,0 +1,466 @@
+//! A worker: one thread that builds dataflows and runs them.
+//!
+//! A worker owns its dataflows and shares nothing with other workers but channels, the agreement on what is
+//! built, and the flag that stops everybody. A step takes in what arrived, then visits the active dataflows
+//! once each. A worker with nothing to do parks; data, progress, an activator on any thread, a timer or a stop
+//! wakes it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pointstamp_channels::{ChannelId, Event, Fabric, Mailbox};
+use pointstamp_progress::Mode;
+use rustc_hash::FxHashMap;
+
+use crate::activation::Activation;
+use crate::agreement::Blueprint;
+use crate::cluster::Cluster;
+use crate::error::Error;
+use crate::operate::Schedule;
+use crate::payload::Payload;
+use crate::scope::Scope;
+use crate::subgraph::Subgraph;
+use crate::wakeups::Wakeups;
+
+/// Somebody who is told that a channel has messages.
+pub(crate) trait Arrival {
+    /// The channel was empty and has messages now.
+    fn arrived(&self);
+}
+
+/// Something that `main` may leave open and that must be closed for the dataflow to end.
+pub(crate) trait Close {
+    /// Closes it.
+    fn close(&self);
+}
+
+/// A worker. Clones are the same worker; it stays on its thread.
+pub struct Worker<P: Payload>(Rc<WorkerCore<P>>);
+
+struct WorkerCore<P: Payload> {
+    index: usize,
+    cluster: Arc<Cluster>,
+    mailbox: RefCell<Mailbox>,
+    root: Activation,
+    wakeups: Rc<Wakeups>,
+    dataflows: RefCell<BTreeMap<usize, Dataflow>>,
+    /// Dataflows begun so far: the number of the next.
+    begun: Cell<usize>,
+    channels: RefCell<FxHashMap<ChannelId, Weak<dyn Arrival>>>,
+    open_inputs: RefCell<Vec<Weak<dyn Close>>>,
+    stepping: Cell<bool>,
+    ended: Cell<bool>,
+    payload: std::marker::PhantomData<fn(P)>,
+}
+
+/// An installed dataflow.
+struct Dataflow {
+    /// `None` while it runs.
+    subgraph: Option<Subgraph>,
+    activation: Activation,
+    dropped: bool,
+}
+
+impl<P: Payload> Clone for Worker<P> {
+    fn clone(&self) -> Self {
+        Worker(Rc::clone(&self.0))
+    }
+}
+
+impl<P: Payload> Worker<P> {
+    pub(crate) fn new(index: usize, cluster: Arc<Cluster>, mailbox: Mailbox) -> Self {
+        let wakeups = Wakeups::new(mailbox.doorbell());
+        Worker(Rc::new(WorkerCore {
+            index,
+            cluster,
+            mailbox: RefCell::new(mailbox),
+            root: Activation::root(),
+            wakeups,
+            dataflows: RefCell::default(),
+            begun: Cell::new(0),
+            channels: RefCell::default(),
+            open_inputs: RefCell::default(),
+            stepping: Cell::new(false),
+            ended: Cell::new(false),
+            payload: std::marker::PhantomData,
+        }))
+    }
+
+    /// This worker's number, from zero.
+    pub fn index(&self) -> usize {
+        self.0.index
+    }
+
+    /// How many workers there are.
+    pub fn peers(&self) -> usize {
+        self.fabric().peers()
+    }
+
+    pub(crate) fn fabric(&self) -> &Fabric {
+        self.0.cluster.fabric()
+    }
+
+    pub(crate) fn progress_mode(&self) -> Mode {
+        self.0.cluster.mode()
+    }
+
+    /// The workers that this one belongs to.
+    pub fn cluster(&self) -> &Arc<Cluster> {
+        &self.0.cluster
+    }
+
+    pub(crate) fn wakeups(&self) -> &Rc<Wakeups> {
+        &self.0.wakeups
+    }
+
+    pub(crate) fn root_activation(&self) -> &Activation {
+        &self.0.root
+    }
+
+    pub(crate) fn expect_arrivals(&self, id: ChannelId, reader: &Rc<dyn Arrival>) {
+        self.0
+            .channels
+            .borrow_mut()
+            .insert(id, Rc::downgrade(reader));
+    }
+
+    pub(crate) fn register_input(&self, input: Weak<dyn Close>) {
+        let mut open = self.0.open_inputs.borrow_mut();
+        if open.len() >= 64 && open.len().is_power_of_two() {
+            open.retain(|input| input.strong_count() > 0);
+        }
+        open.push(input);
+    }
+
+    /// Begins a dataflow; end it with [`install`](Self::install), or give it up with
+    /// [`discard`](Self::discard).
+    pub fn begin_dataflow(&self, name: &str, dims: usize) -> Scope<P> {
+        let index = self.0.begun.get();
+        self.0.begun.set(index + 1);
+        Scope::root(
+            self,
+            u32::try_from(index).expect("fewer than 2^32 dataflows"),
+            name,
+            dims,
+        )
+    }
+
+    /// Installs a dataflow: from the next step on it runs. Returns its number.
+    ///
+    /// # Errors
+    ///
+    /// When the graph cannot run, or another worker built a different one.
+    pub fn install(&self, scope: &Scope<P>) -> Result<usize, Error> {
+        let index = scope.address()[0];
+        self.check()?;
+        scope.check_building()?;
+        if self.peers() > 1 {
+            let mut blueprint = Blueprint::new(scope.name());
+            scope.blueprint(&mut blueprint);
+            if let Err(difference) = self
+                .0
+                .cluster
+                .agreement()
+                .post(self.0.index, index, blueprint)
+            {
+                scope.discard();
+                self.0.cluster.disagree(&difference);
+                return Err(Error::Disagreement(difference));
+            }
+        }
+        let subgraph = scope.install().inspect_err(|_| scope.discard())?;
+        let activation = self
+            .0
+            .root
+            .find(&[index])
+            .expect("the scope keeps its activation");
+        let dataflow = Dataflow {
+            subgraph: Some(subgraph),
+            activation,
+            dropped: false,
+        };
+        self.0.dataflows.borrow_mut().insert(index, dataflow);
+        Ok(index)
+    }
+
+    /// Gives up a dataflow that was begun and not installed.
+    pub fn discard(&self, scope: &Scope<P>) {
+        let index = scope.address()[0];
+        scope.discard();
+        self.0.root.forget(index);
+        self.forget_channels(index);
+        if self.0.begun.get() == index + 1 {
+            self.0.begun.set(index); // the number was not used: workers that all failed here go on alike
+        }
+    }
+
+    /// Builds and installs a dataflow.
+    ///
+    /// # Errors
+    ///
+    /// What `build` returns, and as [`install`](Self::install).
+    pub fn dataflow<R>(
+        &self,
+        name: &str,
+        dims: usize,
+        build: impl FnOnce(&Scope<P>) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        let scope = self.begin_dataflow(name, dims);
+        match build(&scope) {
+            Ok(built) => {
+                self.install(&scope)?;
+                Ok(built)
+            }
+            Err(error) => {
+                self.discard(&scope);
+                Err(error)
+            }
+        }
+    }
+
+    /// The numbers of the dataflows that are not complete.
+    pub fn installed_dataflows(&self) -> Vec<usize> {
+        let dataflows = self.0.dataflows.borrow();
+        dataflows
+            .iter()
+            .filter(|(_, dataflow)| !dataflow.dropped)
+            .map(|(&index, _)| index)
+            .collect()
+    }
+
+    /// Removes a dataflow, complete or not. Every worker must.
+    pub fn drop_dataflow(&self, index: usize) {
+        let mut dataflows = self.0.dataflows.borrow_mut();
+        let Some(dataflow) = dataflows.get_mut(&index) else {
+            return;
+        };
+        self.0.cluster.dropped(self.0.index, index);
+        dataflow.dropped = true;
+        if dataflow.subgraph.is_some() {
+            let removed = dataflows.remove(&index);
+            drop(dataflows); // before what the dataflow holds: dropping it may run user code
+            drop(removed);
+            self.0.root.forget(index);
+            self.forget_channels(index);
+        } // else it is running: `step` removes it
+    }
+
+    /// Says why nothing more may run, if that is so.
+    fn check(&self) -> Result<(), Error> {
+        if self.0.ended.get() {
+            Err(Error::Stopped)
+        } else {
+            self.0.cluster.check()
+        }
+    }
+
+    /// Runs what is active once. `false` when no dataflow is left.
+    ///
+    /// # Errors
+    ///
+    /// The error of an operator; [`Error::Stopped`] or [`Error::Disagreement`] when another worker ended the
+    /// computation; [`Error::Reentrant`] when called from inside an operator.
+    pub fn step(&self) -> Result<bool, Error> {
+        if self.0.stepping.replace(true) {
+            return Err(Error::Reentrant);
+        }
+        let outcome = self.step_inner();
+        self.0.stepping.set(false);
+        outcome
+    }
+
+    fn step_inner(&self) -> Result<bool, Error> {
+        self.check()?;
+        self.receive_events();
+        self.0.wakeups.fire();
+        let mut outcome = Ok(());
+        while outcome.is_ok()
+            && let Some(index) = self.0.root.next_active()
+        {
+            outcome = self.visit(index);
+        }
+        self.0.root.end_pass();
+        outcome?;
+        Ok(!self.0.dataflows.borrow().is_empty())
+    }
+
+    fn receive_events(&self) {
+        let mut mailbox = self.0.mailbox.borrow_mut();
+        while let Some(event) = mailbox.next() {
+            match event {
+                Event::Channel(id) => {
+                    let reader = self.0.channels.borrow().get(&id).and_then(Weak::upgrade);
+                    if let Some(reader) = reader {
+                        reader.arrived();
+                    }
+                }
+                Event::Activate(id) => self.0.wakeups.activate(id),
+            }
+        }
+    }
+
+    fn visit(&self, index: usize) -> Result<(), Error> {
+        let taken = self
+            .0
+            .dataflows
+            .borrow_mut()
+            .get_mut(&index)
+            .and_then(|dataflow| {
+                dataflow
+                    .subgraph
+                    .take()
+                    .map(|subgraph| (subgraph, dataflow.activation.clone()))
+            });
+        let Some((mut subgraph, activation)) = taken else {
+            return Ok(());
+        };
+        activation.begin();
+        let result = self.check().and_then(|()| subgraph.schedule());
+        activation.end();
+        let mut dataflows = self.0.dataflows.borrow_mut();
+        let dropped = dataflows
+            .get(&index)
+            .is_none_or(|dataflow| dataflow.dropped);
+        match result {
+            Ok(true) if !dropped => {
+                if let Some(dataflow) = dataflows.get_mut(&index) {
+                    dataflow.subgraph = Some(subgraph);
+                }
+                Ok(())
+            }
+            other => {
+                dataflows.remove(&index);
+                drop(dataflows);
+                drop(subgraph);
+                self.0.root.forget(index);
+                self.forget_channels(index);
+                other.map(drop)
+            }
+        }
+    }
+
+    fn forget_channels(&self, dataflow: usize) {
+        self.0
+            .channels
+            .borrow_mut()
+            .retain(|id, _| id.dataflow as usize != dataflow);
+    }
+
+    /// Whether a step would find something to do now.
+    pub fn has_work(&self) -> bool {
+        self.0.root.has_active() || !self.0.mailbox.borrow().is_empty()
+    }
+
+    /// Sleeps until there may be something to do, or until `deadline`.
+    pub fn park(&self, deadline: Option<Instant>) {
+        if self.has_work() || self.check().is_err() {
+            return;
+        }
+        let timer = self.0.wakeups.fire();
+        if self.has_work() {
+            return; // a timer was due
+        }
+        let deadline = match (deadline, timer) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        self.0.mailbox.borrow().park(deadline);
+    }
+
+    /// Steps, after sleeping for at most `timeout` where there is nothing to do.
+    ///
+    /// # Errors
+    ///
+    /// As [`step`](Self::step).
+    pub fn step_or_park(&self, timeout: Option<Duration>) -> Result<bool, Error> {
+        if self.0.stepping.get() {
+            return Err(Error::Reentrant);
+        }
+        if !self.has_work() {
+            if self.0.dataflows.borrow().is_empty() {
+                return self.step();
+            }
+            self.park(timeout.and_then(|timeout| Instant::now().checked_add(timeout)));
+        }
+        self.step()
+    }
+
+    /// Steps while the condition holds and a dataflow is left, sleeping where there is nothing to do.
+    ///
+    /// # Errors
+    ///
+    /// As [`step`](Self::step).
+    pub fn step_while(&self, mut condition: impl FnMut() -> bool) -> Result<(), Error> {
+        while condition() {
+            if !self.step_or_park(None)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes what `main` left open and says that this worker builds no more.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Disagreement`] when another worker built more dataflows.
+    pub fn finish_building(&self) -> Result<(), Error> {
+        for input in self.0.open_inputs.take() {
+            if let Some(input) = input.upgrade() {
+                input.close();
+            }
+        }
+        self.0
+            .cluster
+            .agreement()
+            .finish(self.0.index, self.0.begun.get())
+            .map_err(|difference| {
+                self.0.cluster.disagree(&difference);
+                Error::Disagreement(difference)
+            })
+    }
+
+    /// Checks that the dataflows that are left can still end.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Disagreement`] when another worker dropped one of them.
+    pub fn check_abandoned(&self) -> Result<(), Error> {
+        if !self.0.cluster.has_dropped() {
+            return Ok(());
+        }
+        for index in self.installed_dataflows() {
+            if let Some(why) = self.0.cluster.agreement().abandoned(self.0.index, index) {
+                return Err(Error::Disagreement(why));
+            }
+        }
+        Ok(())
+    }
+
+    /// Steps until every dataflow is complete.
+    ///
+    /// # Errors
+    ///
+    /// As [`step`](Self::step).
+    pub fn run(&self) -> Result<(), Error> {
+        while self.step_or_park(None)? {}
+        Ok(())
+    }
+
+    /// Ends the worker: what its dataflows hold is freed, and nothing runs on it any more. This breaks the
+    /// references from operators' closures back to the worker.
+    pub fn end(&self) {
+        self.0.ended.set(true);
+        for input in self.0.open_inputs.take() {
+            if let Some(input) = input.upgrade() {
+                input.close();
+            }
+        }
+        let dataflows = self.0.dataflows.take();
+        self.0.channels.take();
+        drop(dataflows);
+    }
+}
