@@ -1,13 +1,17 @@
 """What the extension module holds; `make lint` compares this with the module (`mypy.stubtest`)."""
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import ClassVar, final
 
 from pointstamp._types import Summary, Time
+from pointstamp.progress import Source, Target
 
 __all__ = [
     "Antichain",
+    "Graph",
     "MutableAntichain",
+    "Scheduler",
+    "Tracker",
     "__version__",
     "followed_by",
     "less_equal",
@@ -46,3 +50,37 @@ class MutableAntichain:
 def less_equal(a: Time, b: Time) -> bool: ...
 def results_in(summary: Summary, time: Time) -> Time | None: ...
 def followed_by(first: Summary, second: Summary) -> Summary | None: ...
+
+# pointstamp.progress
+
+@final
+class Graph:
+    def __new__(cls, *, dims: int = 1) -> Graph: ...
+    def add_node(
+        self,
+        inputs: int,
+        outputs: int,
+        summaries: Mapping[tuple[int, int], Iterable[Summary]] | None = None,
+        *,
+        name: str | None = None,
+    ) -> int: ...
+    def add_edge(self, source: Source, target: Target) -> None: ...
+    def path_summaries(self, start: Source | Target, end: Source | Target) -> list[Summary]: ...
+    def could_result_in(
+        self, time1: Time, location1: Source | Target, time2: Time, location2: Source | Target
+    ) -> bool: ...
+    def build(self) -> Tracker: ...
+
+@final
+class Tracker:
+    def update(self, location: Source | Target, time: Time, diff: int) -> None: ...
+    def propagate(self) -> list[tuple[Source | Target, Time, int]]: ...
+    def frontier(self, location: Source | Target) -> Antichain: ...
+
+@final
+class Scheduler:
+    def __new__(cls, graph: Graph) -> Scheduler: ...
+    def update(self, location: Source | Target, time: Time, diff: int) -> None: ...
+    def occurrence_count(self, location: Source | Target, time: Time) -> int: ...
+    def precursor_count(self, location: Source | Target, time: Time) -> int: ...
+    def frontier(self) -> list[tuple[Source | Target, Time]]: ...

@@ -13,6 +13,7 @@
 mod errors;
 mod hash;
 mod order;
+mod progress;
 mod time;
 
 /// The compiled half of the package; its names are re-exported by `pointstamp` and its modules.
@@ -30,6 +31,8 @@ mod _core {
     use crate::order::{Antichain, MutableAntichain, followed_by, less_equal, results_in};
 
     // pointstamp.progress
+    #[pymodule_export]
+    use crate::progress::{Graph, Scheduler, Tracker};
 
     // The engine: workers, scopes, streams, and what an operator touches when it runs.
 }
