@@ -5,6 +5,8 @@
 //! every variant: a new one does not compile until someone has decided what Python sees. A user's
 //! own exception never comes through here; it stays the object that was raised.
 
+use pointstamp_channels::ChannelError;
+use pointstamp_engine::error::Error;
 use pointstamp_progress as progress;
 use pyo3::{PyErr, import_exception};
 
@@ -31,6 +33,35 @@ impl IntoException for progress::GraphError {
             | Self::NoSuchPath { .. }
             | Self::Cycle { .. }
             | Self::TooLarge { .. } => GraphError::new_err(message),
+        }
+    }
+}
+
+impl IntoException for ChannelError {
+    fn into_exception(self) -> PyErr {
+        let message = self.to_string();
+        match self {
+            // Workers find out here that they built different graphs.
+            Self::TypeMismatch { .. } | Self::OpenedTwice { .. } => GraphError::new_err(message),
+        }
+    }
+}
+
+/// An exception that a user's function raised is not this function's business: `raised` takes it
+/// out of [`Error::Operator`], unchanged, before it comes here.
+impl IntoException for Error {
+    fn into_exception(self) -> PyErr {
+        let message = self.to_string();
+        match self {
+            Self::Graph(error) => error.into_exception(),
+            Self::Channel(error) => error.into_exception(),
+            Self::Build(_) | Self::Disagreement(_) => GraphError::new_err(message),
+            Self::TimeGoesBack { .. } | Self::TimeDims { .. } => TimeError::new_err(message),
+            // A closed input has dropped its capability.
+            Self::Capability(_) | Self::Closed => CapabilityError::new_err(message),
+            Self::Operator { .. } | Self::Stopped | Self::Reentrant => {
+                PointstampError::new_err(message)
+            }
         }
     }
 }
