@@ -20,12 +20,17 @@ pub trait Timestamp: Clone + Eq + Ord + Hash + Debug + PartialOrder + 'static {
 
 /// A function on timestamps that describes a path, or the least that a set of paths does.
 ///
-/// Three laws hold, and `results_in` with no result counts as later than every result:
+/// These laws hold, where no result counts as later than every result:
 ///
-/// * results only advance: `t.less_equal(&s.results_in(&t)?)`;
+/// * results only advance: `t.less_equal(&s.results_in(&t)?)`, and strictly so where the summary is
+///   strictly greater than the identity;
 /// * results are monotone: `t1.less_equal(&t2)` implies that `t1`'s result is before `t2`'s;
 /// * summaries are ordered as their results are: `s1.less_equal(&s2)` exactly when on every
-///   timestamp the result of `s1` is before the result of `s2`.
+///   timestamp the result of `s1` is before the result of `s2`;
+/// * a path is the composition of its parts: where `s1` and then `s2` have results, the result of
+///   `s1.followed_by(&s2)` is the same. Where they have none it has none either, unless `s2`
+///   drops the coordinate that `s1` could not advance; a time is then thought possible that never
+///   comes, which is safe.
 pub trait PathSummary<T>: Clone + Eq + Ord + Debug + PartialOrder + 'static {
     /// The timestamp that `time` becomes at the end of the path; `None` if it cannot arrive.
     fn results_in(&self, time: &T) -> Option<T>;

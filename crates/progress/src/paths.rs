@@ -33,7 +33,7 @@ impl<'a, T: Timestamp> Paths<'a, T> {
 
     /// The minimal summaries from `start` to every location.
     pub(crate) fn from(mut self, start: usize) -> Vec<Antichain<T::Summary>> {
-        self.search(start, |path, hop| path.followed_by(hop));
+        self.search(start, T::Summary::followed_by);
         self.found
     }
 

@@ -25,10 +25,10 @@ use crate::{Graph, GraphError, Location};
 ///
 /// let mut scheduler = Scheduler::new(&graph)?;
 /// let (output, input) = (Location::source(first, 0), Location::target(second, 0));
-/// scheduler.update(output, 3, 1)?;
-/// scheduler.update(input, 3, 1)?;
+/// scheduler.update(output, &3, 1)?;
+/// scheduler.update(input, &3, 1)?;
 /// assert_eq!(scheduler.precursor_count(input, &3), 1);
-/// scheduler.update(output, 3, -1)?;
+/// scheduler.update(output, &3, -1)?;
 /// assert_eq!(scheduler.frontier().collect::<Vec<_>>(), vec![(input, &3)]);
 /// # Ok::<(), pointstamp_progress::GraphError>(())
 /// ```
@@ -69,7 +69,7 @@ impl<T: Timestamp> Scheduler<T> {
     /// # Errors
     ///
     /// When the graph does not have the location.
-    pub fn update(&mut self, location: Location, time: T, diff: i64) -> Result<(), GraphError> {
+    pub fn update(&mut self, location: Location, time: &T, diff: i64) -> Result<(), GraphError> {
         let start = self.graph.index(location)?;
         let counts = self.table.entry((location, time.clone())).or_default();
         let was_active = counts.occurrences > 0;
@@ -80,13 +80,13 @@ impl<T: Timestamp> Scheduler<T> {
         }
         if is_active != was_active {
             if is_active {
-                let precursors = self.count_precursors(location, &time);
+                let precursors = self.count_precursors(location, time);
                 self.table
                     .entry((location, time.clone()))
                     .or_default()
                     .precursors = precursors;
             }
-            self.precede(start, location, &time, is_active);
+            self.precede(start, location, time, is_active);
         }
         Ok(())
     }
@@ -152,8 +152,8 @@ impl<T: Timestamp> Scheduler<T> {
         let Some(summaries) = &summaries[start] else {
             return;
         };
-        for ((other, t), counts) in table {
-            if counts.occurrences <= 0 || (*other, &*t) == (location, time) {
+        for ((other, t), counts) in table.iter_mut() {
+            if counts.occurrences <= 0 || (*other, t) == (location, time) {
                 continue;
             }
             let reached = graph
@@ -199,18 +199,18 @@ mod tests {
         let mut scheduler = Scheduler::new(&graph).unwrap();
         let (input, output) = (Location::target(node, 0), Location::source(node, 0));
 
-        scheduler.update(input, 3, 2).unwrap();
-        scheduler.update(output, 4, 1).unwrap();
+        scheduler.update(input, &3, 2).unwrap();
+        scheduler.update(output, &4, 1).unwrap();
         assert_eq!(scheduler.occurrence_count(input, &3), 2);
         assert_eq!(scheduler.precursor_count(output, &4), 1);
         assert_eq!(scheduler.precursor_count(input, &4), 2); // not active
         assert_eq!(scheduler.frontier().collect::<Vec<_>>(), vec![(input, &3)]);
 
-        scheduler.update(input, 3, -1).unwrap();
+        scheduler.update(input, &3, -1).unwrap();
         assert_eq!(scheduler.precursor_count(output, &4), 1);
-        scheduler.update(input, 3, -1).unwrap();
+        scheduler.update(input, &3, -1).unwrap();
         assert_eq!(scheduler.frontier().collect::<Vec<_>>(), vec![(output, &4)]);
-        assert!(scheduler.update(Location::target(9, 0), 0, 1).is_err());
+        assert!(scheduler.update(Location::target(9, 0), &0, 1).is_err());
     }
 
     #[test]
@@ -219,10 +219,10 @@ mod tests {
         graph.add_node("node", 0, 1, Connectivity::empty());
         let mut scheduler = Scheduler::new(&graph).unwrap();
         let output = Location::source(0, 0);
-        scheduler.update(output, 3, -1).unwrap();
-        scheduler.update(output, 4, 1).unwrap();
+        scheduler.update(output, &3, -1).unwrap();
+        scheduler.update(output, &4, 1).unwrap();
         assert_eq!(scheduler.precursor_count(output, &4), 0);
-        scheduler.update(output, 3, 2).unwrap();
+        scheduler.update(output, &3, 2).unwrap();
         assert_eq!(scheduler.precursor_count(output, &4), 1);
     }
 }

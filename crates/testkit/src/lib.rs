@@ -1,0 +1,28 @@
+//! Oracles, generators and models for tests.
+//!
+//! Nothing here is shared with what it checks beyond the traits and the types of the interfaces:
+//!
+//! * [`Domain`]: kinds of timestamps to test with, each with a finite universe of times;
+//! * [`Layered`]: a partial order with neither joins nor meets;
+//! * [`GraphSpec`]: random graphs, as a plain description;
+//! * [`Reach`]: could-result-in by walking a graph one hop at a time;
+//! * [`Cluster`]: workers that act at random and exchange progress over random interleavings;
+//! * [`CountModel`]: counts in a map, with everything recomputed when asked.
+
+#![forbid(unsafe_code)]
+
+mod cluster;
+mod domain;
+mod graphs;
+mod layered;
+mod model;
+mod reach;
+mod rng;
+
+pub use cluster::{Cluster, Fault, Violation};
+pub use domain::{Domain, Nested, Numbers, Odd, Points};
+pub use graphs::{GraphSpec, NodeSpec, graph_spec};
+pub use layered::{Layered, Rise};
+pub use model::CountModel;
+pub use reach::Reach;
+pub use rng::Rng;
