@@ -3,7 +3,21 @@
 Importing this package starts no thread, opens no file and does not import pyarrow.
 """
 
-from pointstamp._core import __version__, stable_hash
+from pointstamp._core import (
+    Activator,
+    Capability,
+    CapabilityRef,
+    FrontieredInput,
+    InputHandle,
+    InputPort,
+    LoopHandle,
+    OutputPort,
+    ProbeHandle,
+    Session,
+    UnorderedInput,
+    __version__,
+    stable_hash,
+)
 from pointstamp._errors import (
     CapabilityError,
     ClusterError,
@@ -14,19 +28,57 @@ from pointstamp._errors import (
     TimeError,
 )
 from pointstamp._types import Summary, Time
+from pointstamp.builder import OperatorBuilder
+from pointstamp.capture import Capture
 from pointstamp.config import Config
+from pointstamp.execution import example, execute, execute_from_args
+from pointstamp.info import OperatorInfo
+from pointstamp.notify import FrontierNotificator, Notificator
+from pointstamp.pacts import Broadcast, Exchange, Pact, Pipeline
+from pointstamp.scope import Scope
+from pointstamp.stream import Stream
+from pointstamp.vertex import Vertex
+from pointstamp.worker import Sequencer, Worker
 
 __all__ = [
+    "Activator",
+    "Broadcast",
+    "Capability",
     "CapabilityError",
+    "CapabilityRef",
+    "Capture",
     "ClusterError",
     "CodecError",
     "Config",
     "ConfigError",
+    "Exchange",
+    "FrontierNotificator",
+    "FrontieredInput",
     "GraphError",
+    "InputHandle",
+    "InputPort",
+    "LoopHandle",
+    "Notificator",
+    "OperatorBuilder",
+    "OperatorInfo",
+    "OutputPort",
+    "Pact",
+    "Pipeline",
     "PointstampError",
+    "ProbeHandle",
+    "Scope",
+    "Sequencer",
+    "Session",
+    "Stream",
     "Summary",
     "Time",
     "TimeError",
+    "UnorderedInput",
+    "Vertex",
+    "Worker",
     "__version__",
+    "example",
+    "execute",
+    "execute_from_args",
     "stable_hash",
 ]

@@ -50,6 +50,13 @@ class CodecError(PointstampError):
     """Bytes that are not a record, an event or a frame; the message names the offset."""
 
 
+class WorkerStopped(BaseException):
+    """Unwinds a worker whose computation was ended elsewhere; `execute` never raises it.
+
+    Not an `Exception`, so that a program that catches those does not keep a stopped worker running.
+    """
+
+
 # Users meet them, in tracebacks and pickles, under the package's own name.
 for _error in list(globals().values()):
     if isinstance(_error, type) and issubclass(_error, PointstampError):

@@ -10,11 +10,28 @@
     reason = "docstrings of Python names are written for Python's readers"
 )]
 
+mod activator;
+mod batch;
+mod bound;
+mod capability;
+mod capture;
+mod chain;
 mod errors;
+mod gil;
 mod hash;
+mod input;
+mod operator;
 mod order;
+mod pact;
+mod port;
+mod probe;
 mod progress;
+mod raised;
+mod scope;
+mod stream;
 mod time;
+mod tools;
+mod worker;
 
 /// The compiled half of the package; its names are re-exported by `pointstamp` and its modules.
 #[pyo3::pymodule(gil_used = true)]
@@ -35,4 +52,17 @@ mod _core {
     use crate::progress::{Graph, Scheduler, Tracker};
 
     // The engine: workers, scopes, streams, and what an operator touches when it runs.
+    #[pymodule_export]
+    use crate::{
+        activator::Activator,
+        capability::{Capability, CapabilityRef},
+        capture::EventQueue,
+        input::{InputHandle, UnorderedInput},
+        operator::Builder,
+        port::{FrontieredInput, InputPort, OutputPort, Session},
+        probe::ProbeHandle,
+        scope::{LoopHandle, Scope},
+        stream::Stream,
+        worker::{Cluster, Worker},
+    };
 }

@@ -47,6 +47,12 @@ impl Antichain {
         }
     }
 
+    /// An antichain that learns its number of coordinates from its elements, if it has any.
+    pub(crate) fn from_inner(inner: order::Antichain<Point>) -> Self {
+        let dims = inner.elements().first().map(Point::dims);
+        Self { dims, inner }
+    }
+
     fn sorted(&self) -> Vec<Time> {
         let mut points = self.inner.elements().to_vec();
         points.sort_unstable();

@@ -1,0 +1,90 @@
+//! What streams carry in Python programs: batches of records.
+
+use std::sync::Arc;
+
+use pointstamp_engine::error::BoxError;
+use pointstamp_engine::payload::Payload;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use crate::gil::Held;
+
+/// How many records the operators here put into one batch at most.
+pub(crate) const MAX_BATCH: usize = 8192;
+
+/// A batch of records. Clones share it, without the GIL.
+#[derive(Clone)]
+pub(crate) enum Batch {
+    /// Python objects.
+    Records(Arc<Records>),
+}
+
+/// A list of Python objects that nobody changes while it is shared.
+pub(crate) struct Records {
+    list: Held<PyList>,
+    len: usize,
+}
+
+impl Batch {
+    /// A batch of the records in a list that nobody else changes from now on.
+    pub(crate) fn records(list: Bound<'_, PyList>) -> Self {
+        let len = list.len();
+        Batch::Records(Arc::new(Records { list: Held::new(list.unbind()), len }))
+    }
+
+    /// The records as a list of the caller's own: the list itself where nobody shares it, else a copy.
+    pub(crate) fn into_list(self, py: Python<'_>) -> Bound<'_, PyList> {
+        match self {
+            Batch::Records(records) => match Arc::try_unwrap(records) {
+                Ok(records) => records.list.take().into_bound(py),
+                Err(shared) => copy(shared.list.get().bind(py)),
+            },
+        }
+    }
+
+    /// Hands the batch on, in pieces of bounded size where it is too large.
+    pub(crate) fn in_bounds(
+        self,
+        py: Python<'_>,
+        mut send: impl FnMut(Batch) -> Result<(), BoxError>,
+    ) -> Result<(), BoxError> {
+        let len = self.len();
+        if len <= 2 * MAX_BATCH {
+            return if len == 0 { Ok(()) } else { send(self) };
+        }
+        let list = self.as_list(py);
+        for start in (0..len).step_by(MAX_BATCH) {
+            send(Batch::records(list.get_slice(start, (start + MAX_BATCH).min(len))))?;
+        }
+        Ok(())
+    }
+
+    /// The records, to be read only.
+    pub(crate) fn as_list<'py>(&self, py: Python<'py>) -> Bound<'py, PyList> {
+        match self {
+            Batch::Records(records) => records.list.get().bind(py).clone(),
+        }
+    }
+}
+
+/// A list with the same elements.
+pub(crate) fn copy<'py>(list: &Bound<'py, PyList>) -> Bound<'py, PyList> {
+    list.get_slice(0, list.len())
+}
+
+impl Payload for Batch {
+    fn len(&self) -> usize {
+        match self {
+            Batch::Records(records) => records.len,
+        }
+    }
+}
+
+/// Hands the records of a list, which nobody else changes from now on, on in batches of bounded size.
+pub(crate) fn in_batches(
+    list: Bound<'_, PyList>,
+    send: impl FnMut(Batch) -> Result<(), BoxError>,
+) -> Result<(), BoxError> {
+    let py = list.py();
+    Batch::records(list).in_bounds(py, send)
+}

@@ -1,0 +1,49 @@
+//! The one place where threads attach to and detach from the interpreter.
+//!
+//! A worker's thread is attached while it runs the user's `main`, detached while it steps, and attaches again
+//! for each activation of an operator that calls Python, for the whole batch at once. Nothing holds a Rust
+//! lock while it attaches. What holds Python objects inside the engine holds them in a [`Held`], which
+//! attaches to let go of them, wherever that happens.
+
+use pyo3::prelude::*;
+
+/// Runs Rust without the interpreter, so that other threads may use it.
+pub(crate) fn detached<T: Send>(py: Python<'_>, run: impl FnOnce() -> T + Send) -> T {
+    py.detach(run)
+}
+
+/// Runs Python from inside the engine.
+pub(crate) fn attached<R>(run: impl FnOnce(Python<'_>) -> R) -> R {
+    Python::attach(run)
+}
+
+/// A Python object that the engine holds and may let go of on a detached thread.
+pub(crate) struct Held<T = PyAny>(Option<Py<T>>);
+
+impl<T> Held<T> {
+    pub(crate) fn new(object: Py<T>) -> Self {
+        Held(Some(object))
+    }
+
+    /// The object.
+    pub(crate) fn get(&self) -> &Py<T> {
+        self.0.as_ref().expect("an object is held until it is taken")
+    }
+
+    /// The object, which is no longer held here.
+    pub(crate) fn take(mut self) -> Py<T> {
+        self.0.take().expect("an object is held until it is taken")
+    }
+}
+
+impl<T> Drop for Held<T> {
+    fn drop(&mut self) {
+        if let Some(object) = self.0.take() {
+            let mut object = Some(object);
+            // Where the interpreter is gone, so is the object's heap: leaving it is right.
+            if Python::try_attach(|_| drop(object.take())).is_none() {
+                std::mem::forget(object);
+            }
+        }
+    }
+}

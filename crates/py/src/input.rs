@@ -1,0 +1,294 @@
+//! Inputs that `main` drives: ordered by an `InputHandle`, or by capability.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use pointstamp_engine::error::BoxError;
+use pointstamp_engine::operators::{Input, UnorderedInput as EngineUnordered};
+use pointstamp_engine::port::SendError;
+use pointstamp_engine::scope::Scope as EngineScope;
+use pointstamp_engine::stream::Stream as EngineStream;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use crate::batch::{Batch, MAX_BATCH, in_batches};
+use crate::bound::{Home, ThreadBound};
+use crate::errors::{IntoException, PointstampError};
+use crate::gil::attached;
+use crate::raised::exception_of;
+use crate::time::{point_from_py, point_infer, point_to_py};
+
+/// An input with the records that it has not sent yet.
+pub(crate) struct Buffered {
+    input: Input<Batch>,
+    buffer: RefCell<Option<Py<PyList>>>,
+    /// The worker's list of inputs that have something to send before its next step.
+    dirty: RefCell<Option<DirtyInputs>>,
+    listed: Cell<bool>,
+    dims: Cell<Option<usize>>,
+}
+
+/// Inputs that have something to send.
+pub(crate) type DirtyInputs = Rc<RefCell<Vec<Rc<Buffered>>>>;
+
+impl Buffered {
+    /// Sends what the buffer holds.
+    pub(crate) fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        let full = self.buffer.borrow_mut().take();
+        let Some(full) = full else { return Ok(()) };
+        in_batches(full.into_bound(py), |batch| self.input.send(batch).map_err(SendError::into_cause))
+            .map_err(|error: BoxError| exception_of(py, error))
+    }
+
+    /// Flushes on behalf of the worker, which has taken the input off its list.
+    pub(crate) fn flush_listed(&self, py: Python<'_>) -> PyResult<()> {
+        self.listed.set(false);
+        if self.input.is_closed() { Ok(()) } else { self.flush(py) }
+    }
+
+    fn list(self: &Rc<Self>) {
+        if !self.listed.get()
+            && let Some(dirty) = &*self.dirty.borrow()
+        {
+            self.listed.set(true);
+            dirty.borrow_mut().push(Rc::clone(self));
+        }
+    }
+}
+
+/// Introduces records at its current time.
+///
+/// `InputHandle()`, then `to_stream(scope)` or `scope.input_from(handle)`; one handle can feed several
+/// dataflows. Records wait until a batch is full, the time advances, `flush()` is called, or the worker
+/// steps. Until the handle advances past a time or is closed, that time stays open downstream, on every worker.
+#[pyclass(frozen, subclass, module = "pointstamp")]
+pub(crate) struct InputHandle {
+    /// Made when the handle is connected: only then is it clear whose it is.
+    state: std::sync::OnceLock<ThreadBound<Rc<Buffered>>>,
+    closed_early: std::sync::atomic::AtomicBool,
+}
+
+impl InputHandle {
+    fn state(&self) -> PyResult<&Rc<Buffered>> {
+        match self.state.get() {
+            Some(state) => state.get(),
+            None => Err(PointstampError::new_err(
+                "the input is connected to no dataflow: call to_stream(scope) while building one",
+            )),
+        }
+    }
+
+    fn open_state(&self) -> PyResult<&Rc<Buffered>> {
+        let state = self.state()?;
+        if state.input.is_closed() {
+            return Err(pointstamp_engine::error::Error::Closed.into_exception());
+        }
+        Ok(state)
+    }
+
+    /// Connects the handle to a scope.
+    pub(crate) fn attach(
+        &self,
+        home: &std::sync::Arc<Home>,
+        scope: &EngineScope<Batch>,
+        dirty: &DirtyInputs,
+    ) -> PyResult<EngineStream<Batch>> {
+        if self.closed_early.load(std::sync::atomic::Ordering::Relaxed) {
+            return Err(pointstamp_engine::error::Error::Closed.into_exception());
+        }
+        let state = self.state.get_or_init(|| {
+            ThreadBound::new(
+                home,
+                Rc::new(Buffered {
+                    input: Input::new(),
+                    buffer: RefCell::new(None),
+                    dirty: RefCell::new(None),
+                    listed: Cell::new(false),
+                    dims: Cell::new(None),
+                }),
+            )
+        });
+        let state = state.get()?;
+        let stream = state.input.attach(scope).map_err(IntoException::into_exception)?;
+        state.dims.set(Some(scope.dims()));
+        *state.dirty.borrow_mut() = Some(Rc::clone(dirty));
+        Ok(stream)
+    }
+}
+
+#[pymethods]
+impl InputHandle {
+    #[new]
+    fn new() -> Self {
+        InputHandle { state: std::sync::OnceLock::new(), closed_early: false.into() }
+    }
+
+    /// The time of the records sent now. 0 before the handle is connected.
+    #[getter]
+    fn time<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match self.state.get() {
+            Some(state) => match state.get()?.input.time() {
+                Some(time) => point_to_py(py, &time),
+                None => Ok(0_u64.into_pyobject(py)?.into_any()),
+            },
+            None => Ok(0_u64.into_pyobject(py)?.into_any()),
+        }
+    }
+
+    /// Whether nothing can be sent any more.
+    #[getter]
+    fn closed(&self) -> PyResult<bool> {
+        match self.state.get() {
+            Some(state) => Ok(state.get()?.input.is_closed()),
+            None => Ok(self.closed_early.load(std::sync::atomic::Ordering::Relaxed)),
+        }
+    }
+
+    /// Sends one record at the current time.
+    ///
+    /// Raises:
+    ///     PointstampError: If the handle is closed, or connected to no dataflow.
+    fn send(&self, record: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = record.py();
+        let state = self.open_state()?;
+        let full = {
+            let mut buffer = state.buffer.borrow_mut();
+            let buffer = buffer.get_or_insert_with(|| PyList::empty(py).unbind()).bind(py);
+            buffer.append(record)?;
+            buffer.len() >= MAX_BATCH
+        };
+        if full {
+            return state.flush(py);
+        }
+        state.list();
+        Ok(())
+    }
+
+    /// Sends every record of an iterable at the current time, in bounded batches.
+    ///
+    /// Raises:
+    ///     PointstampError: If the handle is closed, or connected to no dataflow.
+    fn send_batch(&self, records: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = records.py();
+        let tools = crate::tools::Tools::get(py)?;
+        let iterator = records.try_iter()?.into_any();
+        loop {
+            let chunk = tools.take(&iterator, MAX_BATCH)?;
+            let state = self.open_state()?;
+            if chunk.is_empty() {
+                return Ok(());
+            }
+            {
+                let mut buffer = state.buffer.borrow_mut();
+                match &*buffer {
+                    Some(buffer) => {
+                        buffer.bind(py).set_slice(usize::MAX >> 1, usize::MAX >> 1, &chunk)?;
+                    }
+                    None => *buffer = Some(chunk.unbind()),
+                }
+            }
+            state.flush(py)?;
+        }
+    }
+
+    /// Moves to a later time: nothing will be sent before it any more.
+    ///
+    /// Raises:
+    ///     TimeError: Unless `time` is at or after `self.time`.
+    ///     PointstampError: If the handle is closed, or connected to no dataflow.
+    fn advance_to(&self, time: &Bound<'_, PyAny>) -> PyResult<()> {
+        let state = self.open_state()?;
+        let point = match state.dims.get() {
+            Some(dims) => point_from_py(time, dims)?,
+            None => point_infer(time)?,
+        };
+        state.flush(time.py())?;
+        state.input.advance_to(&point).map_err(IntoException::into_exception)
+    }
+
+    /// Sends what waits.
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        match self.state.get() {
+            Some(state) => state.get()?.flush(py),
+            None => Ok(()),
+        }
+    }
+
+    /// Closes the input: nothing will be sent any more. Closing it twice does nothing.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        match self.state.get() {
+            Some(state) => {
+                let state = state.get()?;
+                if !state.input.is_closed() {
+                    state.flush(py)?;
+                    state.input.close();
+                }
+            }
+            None => self.closed_early.store(true, std::sync::atomic::Ordering::Relaxed),
+        }
+        Ok(())
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _kind: &Bound<'_, PyAny>,
+        _error: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.close(py)
+    }
+
+    #[classmethod]
+    fn __class_getitem__<'py>(
+        class: &Bound<'py, pyo3::types::PyType>,
+        item: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        crate::port::generic_alias(class, item)
+    }
+}
+
+impl Drop for Buffered {
+    /// A handle that is no longer reachable sends what it holds, and closes.
+    fn drop(&mut self) {
+        if self.input.is_closed() {
+            return;
+        }
+        attached(|py| {
+            if let Err(error) = self.flush(py) {
+                error.write_unraisable(py, None);
+            }
+        });
+        self.input.close();
+    }
+}
+
+/// An input whose times are given out as capabilities: send at any time for which there is one, in any order.
+#[pyclass(frozen, module = "pointstamp")]
+pub(crate) struct UnorderedInput {
+    pub(crate) input: ThreadBound<EngineUnordered<Batch>>,
+}
+
+#[pymethods]
+impl UnorderedInput {
+    /// Opens a session to send at a capability's time: `with unordered.session(cap) as session:`.
+    ///
+    /// Raises:
+    ///     CapabilityError: If the capability was dropped, or is another output's.
+    fn session(&self, py: Python<'_>, capability: &Bound<'_, PyAny>) -> PyResult<crate::port::Session> {
+        let port = self.input.get()?.output().clone();
+        crate::port::open_session(py, self.input.home(), port, capability)
+    }
+
+    #[classmethod]
+    fn __class_getitem__<'py>(
+        class: &Bound<'py, pyo3::types::PyType>,
+        item: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        crate::port::generic_alias(class, item)
+    }
+}

@@ -1,0 +1,117 @@
+//! Building operators whose logic is a Python function.
+
+use pointstamp_engine::error::Error;
+use pointstamp_engine::operator::OperatorBuilder as EngineBuilder;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::activator::Activator;
+use crate::batch::Batch;
+use crate::bound::ThreadBound;
+use crate::capability::Capability;
+use crate::errors::IntoException;
+use crate::gil::{Held, attached};
+use crate::pact::pact;
+use crate::port::{FrontieredInput, InputPort, OutputPort};
+use crate::raised::Raised;
+use crate::stream::Stream;
+use crate::time::summaries_from_py;
+
+fn refused(error: Error) -> PyErr {
+    error.into_exception()
+}
+
+/// The engine's builder of one operator.
+#[pyclass(frozen, module = "pointstamp._core")]
+pub(crate) struct Builder {
+    pub(crate) builder: ThreadBound<EngineBuilder<Batch>>,
+}
+
+#[pymethods]
+impl Builder {
+    /// Connects an input that is told of its frontier.
+    #[pyo3(signature = (stream, kind, key = None))]
+    fn new_frontiered_input(
+        &self,
+        py: Python<'_>,
+        stream: &Stream,
+        kind: &str,
+        key: Option<Py<PyAny>>,
+    ) -> PyResult<Py<FrontieredInput>> {
+        let input = self.new_input(stream, kind, key)?;
+        Py::new(py, PyClassInitializer::from(input).add_subclass(FrontieredInput))
+    }
+
+    /// Connects an input; `key` is the function of an exchange.
+    #[pyo3(signature = (stream, kind, key = None))]
+    fn new_input(&self, stream: &Stream, kind: &str, key: Option<Py<PyAny>>) -> PyResult<InputPort> {
+        let builder = self.builder.get()?;
+        let pact = pact(kind, key, &builder.name())?;
+        let port = builder.new_input(&stream.engine()?, pact).map_err(refused)?;
+        let dims = builder.scope().dims();
+        Ok(InputPort { port: ThreadBound::new(self.builder.home(), port), dims })
+    }
+
+    /// Adds an output that begins with a capability.
+    fn new_output(&self) -> PyResult<(OutputPort, Stream, Capability)> {
+        let home = self.builder.home();
+        let (port, stream, capability) = self.builder.get()?.new_output(true).map_err(refused)?;
+        let capability = capability.expect("the output begins with a capability");
+        Ok((
+            OutputPort { port: ThreadBound::new(home, port) },
+            Stream::plain(home, stream),
+            Capability::new(home, capability),
+        ))
+    }
+
+    /// Adds an output that begins without a capability.
+    fn new_bare_output(&self) -> PyResult<(OutputPort, Stream)> {
+        let home = self.builder.home();
+        let (port, stream, _) = self.builder.get()?.new_output(false).map_err(refused)?;
+        Ok((OutputPort { port: ThreadBound::new(home, port) }, Stream::plain(home, stream)))
+    }
+
+    /// Sets the path summary of an input and an output.
+    fn set_summary(&self, input: usize, output: usize, summary: &Bound<'_, PyAny>) -> PyResult<()> {
+        let builder = self.builder.get()?;
+        let summaries = summaries_from_py(summary, builder.scope().dims())?;
+        builder.set_summary(input, output, summaries).map_err(refused)
+    }
+
+    /// The operator's address.
+    #[getter]
+    fn address<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.builder.get()?.address())
+    }
+
+    /// An activator for the operator.
+    fn activator(&self) -> PyResult<Activator> {
+        Ok(Activator::new(self.builder.home(), self.builder.get()?.activator()))
+    }
+
+    /// Ends the construction: `logic(*arguments)` runs whenever the operator does.
+    fn build(
+        &self,
+        logic: Py<PyAny>,
+        arguments: Py<PyTuple>,
+        notify: bool,
+        start: bool,
+    ) -> PyResult<()> {
+        let builder = self.builder.get()?;
+        if notify {
+            builder.notify();
+        }
+        if start {
+            builder.start();
+        }
+        let (logic, arguments) = (Held::new(logic), Held::new(arguments));
+        builder.build(move || {
+            attached(|py| {
+                let called = logic.get().bind(py).call1(arguments.get().bind(py));
+                called.map(drop).map_err(Raised::here)
+            })?;
+            Ok(false)
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,282 @@
+//! What an operator's function touches when it runs: inputs, outputs and sessions.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use pointstamp_engine::error::BoxError;
+use pointstamp_engine::port::{InputPort as EngineInput, OutputPort as EngineOutput};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyType};
+
+use crate::batch::{Batch, MAX_BATCH, in_batches};
+use crate::bound::{Home, ThreadBound};
+use crate::capability::{Capability, CapabilityRef};
+use crate::errors::IntoException;
+use crate::order::Antichain;
+use crate::raised::exception_of;
+
+/// One input of an operator: iterating yields `(capability, records)` for each message that has arrived.
+///
+/// It can be read only while its operator runs. The list of records is the reader's own.
+#[pyclass(frozen, subclass, module = "pointstamp")]
+pub(crate) struct InputPort {
+    pub(crate) port: ThreadBound<EngineInput<Batch>>,
+    pub(crate) dims: usize,
+}
+
+#[pymethods]
+impl InputPort {
+    /// The next message, or `None` when no more have arrived. It ends the last message's capability.
+    ///
+    /// Raises:
+    ///     CapabilityError: If the operator is not running.
+    fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<(CapabilityRef, Bound<'py, PyList>)>> {
+        let next = self.port.get()?.next().map_err(IntoException::into_exception)?;
+        Ok(next.map(|(message, batch)| {
+            let message = ThreadBound::new(self.port.home(), message);
+            (CapabilityRef { message }, batch.into_list(py))
+        }))
+    }
+
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<(CapabilityRef, Bound<'py, PyList>)>> {
+        self.next(py)
+    }
+
+    #[classmethod]
+    fn __class_getitem__<'py>(
+        class: &Bound<'py, PyType>,
+        item: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        generic_alias(class, item)
+    }
+}
+
+/// An input of an operator that is told of the times that may still arrive there.
+#[pyclass(frozen, extends = InputPort, module = "pointstamp")]
+pub(crate) struct FrontieredInput;
+
+#[pymethods]
+impl FrontieredInput {
+    /// The times that may still arrive, as known when this run of the operator began; a copy. The operator runs
+    /// whenever it changes.
+    #[getter]
+    fn frontier(slf: &Bound<'_, Self>) -> PyResult<Antichain> {
+        let input = slf.as_super().get();
+        let port = input.port.get()?;
+        let frontier = port.frontier();
+        Ok(Antichain::from_points(input.dims, frontier.frontier().iter().cloned()))
+    }
+}
+
+/// `class[item]`, as annotations write generic classes.
+pub(crate) fn generic_alias<'py>(
+    class: &Bound<'py, PyType>,
+    item: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    class.py().import("types")?.getattr("GenericAlias")?.call1((class, item))
+}
+
+/// One output of an operator.
+#[pyclass(frozen, module = "pointstamp")]
+pub(crate) struct OutputPort {
+    pub(crate) port: ThreadBound<EngineOutput<Batch>>,
+}
+
+#[pymethods]
+impl OutputPort {
+    /// Opens a session to send at a capability's time: `with output.session(cap) as session:`.
+    ///
+    /// Args:
+    ///     capability: Held, or of the message that the operator just took.
+    ///
+    /// Raises:
+    ///     CapabilityError: If the capability was dropped, has expired, or is for another output.
+    fn session(&self, py: Python<'_>, capability: &Bound<'_, PyAny>) -> PyResult<Session> {
+        open_session(py, self.port.home(), self.port.get()?.clone(), capability)
+    }
+
+    #[classmethod]
+    fn __class_getitem__<'py>(
+        class: &Bound<'py, PyType>,
+        item: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        generic_alias(class, item)
+    }
+}
+
+/// A session to send on an output, by whatever gives the right to.
+pub(crate) fn open_session(
+    py: Python<'_>,
+    home: &Arc<Home>,
+    port: EngineOutput<Batch>,
+    capability: &Bound<'_, PyAny>,
+) -> PyResult<Session> {
+    let authority = if let Ok(held) = capability.cast::<Capability>() {
+        Authority::Held(held.clone().unbind())
+    } else if let Ok(message) = capability.cast::<CapabilityRef>() {
+        Authority::Message(message.clone().unbind())
+    } else {
+        return Err(PyTypeError::new_err(format!(
+            "a session needs a Capability or a message's CapabilityRef, not {}",
+            capability.get_type().fully_qualified_name()?
+        )));
+    };
+    authority.check(py, &port)?;
+    let state = SessionState { port, authority, buffer: PyList::empty(py).unbind() };
+    Ok(Session { state: ThreadBound::new(home, RefCell::new(state)) })
+}
+
+/// What gives a session the right to send.
+enum Authority {
+    Held(Py<Capability>),
+    Message(Py<CapabilityRef>),
+}
+
+impl Authority {
+    fn check(&self, py: Python<'_>, port: &EngineOutput<Batch>) -> PyResult<()> {
+        match self {
+            Authority::Held(held) => {
+                held.bind(py).get().with(|held| port.check(held).map_err(IntoException::into_exception))
+            }
+            Authority::Message(message) => {
+                let message = message.bind(py).get().message.get()?;
+                port.check(message).map_err(IntoException::into_exception)
+            }
+        }
+    }
+
+    fn send(&self, py: Python<'_>, port: &EngineOutput<Batch>, batch: Batch) -> PyResult<()> {
+        let sent = match self {
+            Authority::Held(held) => {
+                // The capability is not borrowed while a key function downstream runs: it may use it.
+                let held = held.bind(py).get().with(|held| Ok(Clone::clone(held)))?;
+                port.send(&held, batch)
+            }
+            Authority::Message(message) => port.send(message.bind(py).get().message.get()?, batch),
+        };
+        sent.map_err(|error| exception_of(py, error.into_cause()))
+    }
+}
+
+/// Sends records at one time; flushed at the end of its `with` block.
+#[pyclass(frozen, module = "pointstamp")]
+pub(crate) struct Session {
+    state: ThreadBound<RefCell<SessionState>>,
+}
+
+struct SessionState {
+    port: EngineOutput<Batch>,
+    authority: Authority,
+    buffer: Py<PyList>,
+}
+
+/// Sends what a buffer holds; the borrow of the state ends before anything is called.
+fn flush(py: Python<'_>, state: &RefCell<SessionState>) -> PyResult<()> {
+    let (port, full, authority) = {
+        let mut state = state.borrow_mut();
+        if state.buffer.bind(py).is_empty() {
+            return Ok(());
+        }
+        let full = std::mem::replace(&mut state.buffer, PyList::empty(py).unbind());
+        let authority = match &state.authority {
+            Authority::Held(held) => Authority::Held(held.clone_ref(py)),
+            Authority::Message(message) => Authority::Message(message.clone_ref(py)),
+        };
+        (state.port.clone(), full, authority)
+    };
+    in_batches(full.into_bound(py), |batch| {
+        authority.send(py, &port, batch).map_err(|error| -> BoxError { Box::new(error) })
+    })
+    .map_err(|error| exception_of(py, error))
+}
+
+#[pymethods]
+impl Session {
+    /// Sends one record.
+    fn give(&self, record: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = record.py();
+        let state = self.state.get()?;
+        let full = {
+            let state = state.borrow();
+            let buffer = state.buffer.bind(py);
+            buffer.append(record)?;
+            buffer.len() >= MAX_BATCH
+        };
+        if full { flush(py, state) } else { Ok(()) }
+    }
+
+    /// Sends every record of an iterable.
+    fn give_all(&self, records: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = records.py();
+        let state = self.state.get()?;
+        if let Ok(list) = records.cast::<PyList>() {
+            let buffer = state.borrow().buffer.clone_ref(py);
+            buffer.bind(py).set_slice(usize::MAX >> 1, usize::MAX >> 1, list)?;
+            return if buffer.bind(py).len() >= MAX_BATCH { flush(py, state) } else { Ok(()) };
+        }
+        let tools = crate::tools::Tools::get(py)?;
+        let iterator = records.try_iter()?.into_any();
+        loop {
+            let chunk = tools.take(&iterator, MAX_BATCH)?;
+            if chunk.is_empty() {
+                return Ok(());
+            }
+            let buffer = state.borrow().buffer.clone_ref(py);
+            buffer.bind(py).set_slice(usize::MAX >> 1, usize::MAX >> 1, &chunk)?;
+            if buffer.bind(py).len() >= MAX_BATCH {
+                flush(py, state)?;
+            }
+        }
+    }
+
+    /// Sends what has been given so far.
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        flush(py, self.state.get()?)
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        kind: &Bound<'_, PyAny>,
+        _error: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let state = self.state.get()?;
+        if kind.is_none() {
+            return flush(py, state);
+        }
+        // The block raised: what it gave is not sent.
+        let discarded = std::mem::replace(&mut state.borrow_mut().buffer, PyList::empty(py).unbind());
+        drop(discarded);
+        Ok(())
+    }
+
+    #[classmethod]
+    fn __class_getitem__<'py>(
+        class: &Bound<'py, PyType>,
+        item: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        generic_alias(class, item)
+    }
+}
+
+impl Drop for Session {
+    /// A session that was not used in a `with` block sends what it holds when the last reference goes.
+    fn drop(&mut self) {
+        let Ok(state) = self.state.get() else { return };
+        crate::gil::attached(|py| {
+            if let Err(error) = flush(py, state) {
+                error.write_unraisable(py, None);
+            }
+        });
+    }
+}

@@ -1,0 +1,60 @@
+//! Probes in Python.
+
+use pointstamp_engine::operators::Probe;
+use pointstamp_order::Point;
+use pyo3::prelude::*;
+
+use crate::order::Antichain;
+use crate::time::{point_from_py, point_infer};
+
+/// Reports which timestamps may still appear where it is attached; may be attached at several places.
+///
+/// It can be read from any thread. Attached nowhere, nothing is possible.
+#[pyclass(frozen, module = "pointstamp")]
+pub(crate) struct ProbeHandle {
+    pub(crate) probe: Probe,
+}
+
+impl ProbeHandle {
+    /// The time that is asked about, which has the coordinates of the place that is watched.
+    fn time(&self, time: &Bound<'_, PyAny>) -> PyResult<Point> {
+        match self.probe.dims() {
+            Some(dims) => point_from_py(time, dims),
+            None => point_infer(time),
+        }
+    }
+}
+
+#[pymethods]
+impl ProbeHandle {
+    #[new]
+    fn new() -> Self {
+        ProbeHandle { probe: Probe::new() }
+    }
+
+    /// Whether a time strictly less than `time` is still possible.
+    fn less_than(&self, time: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Ok(self.probe.less_than(&self.time(time)?))
+    }
+
+    /// Whether `time`, or one less than it, is still possible.
+    fn less_equal(&self, time: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Ok(self.probe.less_equal(&self.time(time)?))
+    }
+
+    /// Whether no time is possible any more.
+    fn done(&self) -> bool {
+        self.probe.is_done()
+    }
+
+    /// The least times that are still possible; a copy.
+    #[getter]
+    fn frontier(&self) -> Antichain {
+        Antichain::from_inner(self.probe.frontier())
+    }
+
+    fn __repr__(&self) -> String {
+        let times: Vec<_> = self.probe.frontier().iter().map(ToString::to_string).collect();
+        format!("<ProbeHandle frontier=[{}]>", times.join(", "))
+    }
+}

@@ -1,0 +1,111 @@
+//! Exceptions on their way through the engine: unchanged, with the name of the operator whose function raised.
+
+use std::fmt;
+
+use pointstamp_engine::error::{BoxError, Error};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyList;
+
+use crate::errors::IntoException;
+
+/// An exception that a user's function raised in an operator.
+#[derive(Debug)]
+pub(crate) struct Raised {
+    /// The operator, where it is not the one that the engine was running: an exchange's key function runs in the
+    /// operator that sends, and one operator runs a whole chain of functions.
+    pub(crate) operator: Option<String>,
+    pub(crate) error: PyErr,
+}
+
+impl fmt::Display for Raised {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl std::error::Error for Raised {}
+
+impl Raised {
+    /// An exception of the named operator's function.
+    pub(crate) fn by(operator: &str, error: PyErr) -> BoxError {
+        Box::new(Raised { operator: Some(operator.to_owned()), error })
+    }
+
+    /// An exception of the function of the operator that runs.
+    pub(crate) fn here(error: PyErr) -> BoxError {
+        Box::new(Raised { operator: None, error })
+    }
+}
+
+/// The exception for an error of the engine, and the operator that it happened in.
+pub(crate) fn exception(error: Error) -> (PyErr, Option<String>) {
+    match error {
+        Error::Operator { operator, cause } => {
+            let (error, inner) = cause_of(cause);
+            (error, Some(inner.unwrap_or(operator)))
+        }
+        other => (other.into_exception(), None),
+    }
+}
+
+fn cause_of(cause: BoxError) -> (PyErr, Option<String>) {
+    match cause.downcast::<Raised>() {
+        Ok(raised) => (raised.error, raised.operator),
+        Err(cause) => match cause.downcast::<Error>() {
+            Ok(error) => exception(*error),
+            Err(cause) => match cause.downcast::<PyErr>() {
+                Ok(error) => (*error, None),
+                Err(other) => (crate::errors::PointstampError::new_err(other.to_string()), None),
+            },
+        },
+    }
+}
+
+/// The exception for whatever a send raised.
+pub(crate) fn exception_of(py: Python<'_>, cause: BoxError) -> PyErr {
+    let (error, operator) = cause_of(cause);
+    if let Some(operator) = operator {
+        mark(py, &error, &operator);
+    }
+    error
+}
+
+const MARK: &str = "__pointstamp_operator__";
+
+/// Remembers on an exception which operator's function raised it, for the note at the end.
+fn mark(py: Python<'_>, error: &PyErr, operator: &str) {
+    let _an_exception_without_attributes_gets_no_mark = error.value(py).setattr(MARK, operator);
+}
+
+/// Adds the note that says where an exception was raised, once.
+pub(crate) fn add_note(py: Python<'_>, error: &PyErr, worker: usize, operator: Option<&str>) {
+    static NOTES: PyOnceLock<Py<pyo3::types::PyString>> = PyOnceLock::new();
+    let value = error.value(py);
+    let marked = value.getattr(MARK).ok().and_then(|name| name.extract::<String>().ok());
+    if marked.is_some() {
+        let _gone = value.delattr(MARK);
+    }
+    let place = match marked.as_deref().or(operator) {
+        Some(operator) => format!("in operator '{operator}'"),
+        None => "in main".to_owned(),
+    };
+    let note = format!("raised {place} on worker {worker}");
+    let name = NOTES.get_or_init(py, || pyo3::types::PyString::new(py, "__notes__").unbind()).bind(py);
+    let notes = match value.getattr(name).ok().and_then(|notes| notes.cast_into::<PyList>().ok()) {
+        Some(notes) => notes,
+        None => {
+            let notes = PyList::empty(py);
+            if value.setattr(name, &notes).is_err() {
+                return; // an exception that takes no attributes takes no note
+            }
+            notes
+        }
+    };
+    let noted = notes.iter().any(|other| {
+        other.extract::<String>().is_ok_and(|other| other.starts_with("raised in ") && other.contains(" on worker "))
+    });
+    if !noted {
+        let _a_list_takes_anything = notes.append(note);
+    }
+}

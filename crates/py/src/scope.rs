@@ -1,0 +1,185 @@
+//! Scopes, as `pointstamp.Scope` holds them.
+
+use std::cell::RefCell;
+
+use pointstamp_engine::error::Error;
+use pointstamp_engine::operators::{self, LoopHandle as EngineLoop};
+use pointstamp_engine::scope::Scope as EngineScope;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::activator::Activator;
+use crate::batch::{Batch, MAX_BATCH};
+use crate::bound::ThreadBound;
+use crate::capability::Capability;
+use crate::errors::{GraphError, IntoException};
+use crate::gil::{Held, attached};
+use crate::input::{DirtyInputs, InputHandle, UnorderedInput};
+use crate::operator::Builder;
+use crate::raised::Raised;
+use crate::stream::Stream;
+use crate::time::summary_from_py;
+use crate::tools::Tools;
+
+fn refused(error: Error) -> PyErr {
+    error.into_exception()
+}
+
+/// A scope of a dataflow that is being built.
+#[pyclass(frozen, module = "pointstamp._core")]
+pub(crate) struct Scope {
+    pub(crate) scope: ThreadBound<EngineScope<Batch>>,
+    pub(crate) dirty: ThreadBound<DirtyInputs>,
+}
+
+impl Scope {
+    fn plain(&self, stream: pointstamp_engine::stream::Stream<Batch>) -> Stream {
+        Stream::plain(self.scope.home(), stream)
+    }
+}
+
+#[pymethods]
+impl Scope {
+    #[getter]
+    fn name(&self) -> PyResult<String> {
+        Ok(self.scope.get()?.name().to_owned())
+    }
+
+    #[getter]
+    fn address<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.scope.get()?.address())
+    }
+
+    #[getter]
+    fn dims(&self) -> PyResult<usize> {
+        Ok(self.scope.get()?.dims())
+    }
+
+    #[getter]
+    fn index(&self) -> PyResult<usize> {
+        Ok(self.scope.get()?.worker().index())
+    }
+
+    #[getter]
+    fn peers(&self) -> PyResult<usize> {
+        Ok(self.scope.get()?.worker().peers())
+    }
+
+    /// Connects an input handle.
+    fn input_from(&self, handle: &InputHandle) -> PyResult<Stream> {
+        let stream = handle.attach(self.scope.home(), self.scope.get()?, self.dirty.get()?)?;
+        Ok(self.plain(stream))
+    }
+
+    /// An input driven by capabilities.
+    fn unordered_input(&self) -> PyResult<(UnorderedInput, Capability, Stream)> {
+        let home = self.scope.home();
+        let (input, capability, stream) = self.scope.get()?.unordered_input().map_err(refused)?;
+        Ok((
+            UnorderedInput { input: ThreadBound::new(home, input) },
+            Capability::new(home, capability),
+            self.plain(stream),
+        ))
+    }
+
+    /// The records of an iterable, at the minimum time, a bounded batch for each activation.
+    fn to_stream(&self, items: &Bound<'_, PyAny>) -> PyResult<Stream> {
+        let iterator = Held::new(items.try_iter()?.into_any().unbind());
+        let builder = self.scope.get()?.operator("to_stream").map_err(refused)?;
+        let (output, stream, mut capability) = builder.new_output(true).map_err(refused)?;
+        builder.start();
+        let activator = builder.activator();
+        let mut iterator = Some(iterator);
+        builder.build(move || {
+            let (Some(held), Some(source)) = (&capability, &iterator) else { return Ok(false) };
+            let more = attached(|py| {
+                let list = Tools::get(py)
+                    .and_then(|tools| tools.take(source.get().bind(py), MAX_BATCH))
+                    .map_err(Raised::here)?;
+                let len = list.len();
+                if len > 0 {
+                    output.send(held, Batch::records(list)).map_err(|error| error.into_cause())?;
+                }
+                Ok::<_, pointstamp_engine::error::BoxError>(len == MAX_BATCH)
+            })?;
+            if more {
+                activator.activate();
+            } else {
+                capability = None;
+                iterator = None;
+            }
+            Ok(false)
+        });
+        Ok(self.plain(stream))
+    }
+
+    /// A stream without records, whose frontier is empty from the start.
+    fn empty(&self) -> PyResult<Stream> {
+        let builder = self.scope.get()?.operator("empty").map_err(refused)?;
+        let (_, stream, _) = builder.new_output(false).map_err(refused)?;
+        Ok(self.plain(stream))
+    }
+
+    /// One stream of many.
+    fn concatenate(&self, streams: Vec<PyRef<'_, Stream>>) -> PyResult<Stream> {
+        let streams = streams.iter().map(|stream| stream.engine()).collect::<PyResult<Vec<_>>>()?;
+        Ok(self.plain(operators::concatenate(self.scope.get()?, streams).map_err(refused)?))
+    }
+
+    /// Starts an operator.
+    fn operator(&self, name: &str) -> PyResult<Builder> {
+        let builder = self.scope.get()?.operator(name).map_err(refused)?;
+        Ok(Builder { builder: ThreadBound::new(self.scope.home(), builder) })
+    }
+
+    /// A stream that is defined later, by the handle.
+    fn feedback(&self, summary: &Bound<'_, PyAny>) -> PyResult<(LoopHandle, Stream)> {
+        let scope = self.scope.get()?;
+        let summary = summary_from_py(summary, scope.dims())?;
+        let (handle, stream) = scope.feedback(summary).map_err(refused)?;
+        let handle = ThreadBound::new(self.scope.home(), RefCell::new(Some(handle)));
+        Ok((LoopHandle { handle }, self.plain(stream)))
+    }
+
+    /// A scope inside this one.
+    fn nested(&self, name: &str, appended: usize) -> PyResult<Scope> {
+        let nested = self.scope.get()?.nested(name, appended).map_err(refused)?;
+        Ok(Scope {
+            scope: ThreadBound::new(self.scope.home(), nested),
+            dirty: ThreadBound::new(self.scope.home(), self.dirty.get()?.clone()),
+        })
+    }
+
+    /// Ends the building of a nested scope.
+    fn close(&self) -> PyResult<()> {
+        self.scope.get()?.close();
+        Ok(())
+    }
+
+    /// An activator for the operator at an address.
+    fn activator_for(&self, address: Vec<usize>) -> PyResult<Activator> {
+        let activator = self.scope.get()?.activator_for(&address).map_err(refused)?;
+        Ok(Activator::new(self.scope.home(), activator))
+    }
+}
+
+/// The end of a loop that is still open; pass it to `Stream.connect_loop`.
+#[pyclass(frozen, module = "pointstamp")]
+pub(crate) struct LoopHandle {
+    handle: ThreadBound<RefCell<Option<EngineLoop<Batch>>>>,
+}
+
+#[pymethods]
+impl LoopHandle {
+    /// Closes the loop with the stream that defines it.
+    fn connect(&self, stream: &Stream) -> PyResult<()> {
+        let stream = stream.engine()?;
+        let handle = self.handle.get()?.borrow_mut().take();
+        match handle {
+            Some(handle) => handle.connect(&stream).map_err(refused),
+            None => Err(GraphError::new_err(
+                "this loop variable is connected already: a loop has one definition; concat the streams first",
+            )),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Streams, as `pointstamp.Stream` holds them: an output of an operator, or a part of a chain that may get one.
+
+use std::sync::Arc;
+
+use pointstamp_engine::operators;
+use pointstamp_engine::stream::Stream as EngineStream;
+use pyo3::prelude::*;
+
+use crate::batch::Batch;
+use crate::bound::{Home, ThreadBound};
+use crate::capture::EventQueue;
+use crate::chain::{Chain, Kind, Tap};
+use crate::errors::IntoException;
+use crate::pact::pact;
+use crate::probe::ProbeHandle;
+use crate::scope::Scope;
+
+/// A stream of records.
+#[pyclass(frozen, module = "pointstamp._core")]
+pub(crate) struct Stream {
+    inner: ThreadBound<Inner>,
+}
+
+enum Inner {
+    Plain(EngineStream<Batch>),
+    Tap(Tap),
+}
+
+impl Stream {
+    pub(crate) fn plain(home: &Arc<Home>, stream: EngineStream<Batch>) -> Self {
+        Stream { inner: ThreadBound::new(home, Inner::Plain(stream)) }
+    }
+
+    /// The engine's stream; a part of a chain gets an output for it.
+    pub(crate) fn engine(&self) -> PyResult<EngineStream<Batch>> {
+        match self.inner.get()? {
+            Inner::Plain(stream) => Ok(stream.clone()),
+            Inner::Tap(tap) => tap.stream(),
+        }
+    }
+
+    /// Where objects made from this stream live.
+    pub(crate) fn home(&self) -> &Arc<Home> {
+        self.inner.home()
+    }
+}
+
+#[pymethods]
+impl Stream {
+    /// Applies a function of records as a stage of a chain; returns the parts of its result.
+    fn stage(&self, kind: &str, function: Py<PyAny>, name: &str, parts: usize) -> PyResult<Vec<Stream>> {
+        let kind = Kind::named(kind)?;
+        let taps = match self.inner.get()? {
+            Inner::Plain(stream) => Chain::begin(stream, kind, name, function, parts)?,
+            Inner::Tap(tap) => tap.then(kind, name, function, parts)?,
+        };
+        let home = self.home();
+        Ok(taps.into_iter().map(|tap| Stream { inner: ThreadBound::new(home, Inner::Tap(tap)) }).collect())
+    }
+
+    /// The same records, moved by a pact.
+    #[pyo3(signature = (name, kind, key = None))]
+    fn forward(&self, name: &str, kind: &str, key: Option<Py<PyAny>>) -> PyResult<Stream> {
+        let pact = pact(kind, key, name)?;
+        let stream = self.engine()?.forward(name, pact).map_err(IntoException::into_exception)?;
+        Ok(Stream::plain(self.home(), stream))
+    }
+
+    /// Attaches a probe.
+    fn probe_with(&self, handle: &ProbeHandle) -> PyResult<Stream> {
+        let stream = handle.probe.attach(&self.engine()?).map_err(IntoException::into_exception)?;
+        Ok(Stream::plain(self.home(), stream))
+    }
+
+    /// Keeps the stream's events in a queue.
+    fn capture(&self, queue: &EventQueue) -> PyResult<()> {
+        let mut sink = queue.sink();
+        operators::capture(&self.engine()?, move |event| {
+            sink(event);
+            Ok(())
+        })
+        .map_err(IntoException::into_exception)
+    }
+
+    /// The same stream in a scope inside its own.
+    fn enter(&self, scope: &Scope) -> PyResult<Stream> {
+        let stream = scope.scope.get()?.enter(&self.engine()?).map_err(IntoException::into_exception)?;
+        Ok(Stream::plain(self.home(), stream))
+    }
+
+    /// The same stream in the scope around its own.
+    fn leave(&self) -> PyResult<Stream> {
+        let stream = self.engine()?;
+        let left = stream.scope().leave(&stream).map_err(IntoException::into_exception)?;
+        Ok(Stream::plain(self.home(), left))
+    }
+
+    /// Whether the stream is of this scope.
+    fn is_in(&self, scope: &Scope) -> PyResult<bool> {
+        let scope = scope.scope.get()?;
+        Ok(match self.inner.get()? {
+            Inner::Plain(stream) => stream.scope() == scope,
+            Inner::Tap(tap) => tap.scope() == scope,
+        })
+    }
+}

@@ -1,0 +1,141 @@
+//! Python's own iterator tools, which run a function over a batch with the interpreter's fast calls.
+//!
+//! `list(map(f, batch))` calls `f` by vectorcall in a C loop; no loop of ours over the stable ABI is as fast.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyList;
+
+/// The tools, looked up once.
+pub(crate) struct Tools {
+    map: Py<PyAny>,
+    filter: Py<PyAny>,
+    list: Py<PyAny>,
+    chain: Py<PyAny>,
+    islice: Py<PyAny>,
+    repeat: Py<PyAny>,
+    compress: Py<PyAny>,
+    deque: Py<PyAny>,
+    not_: Py<PyAny>,
+}
+
+impl Tools {
+    pub(crate) fn get(py: Python<'_>) -> PyResult<&Tools> {
+        static TOOLS: PyOnceLock<Tools> = PyOnceLock::new();
+        TOOLS.get_or_try_init(py, || {
+            let builtins = py.import("builtins")?;
+            let itertools = py.import("itertools")?;
+            Ok(Tools {
+                map: builtins.getattr("map")?.unbind(),
+                filter: builtins.getattr("filter")?.unbind(),
+                list: builtins.getattr("list")?.unbind(),
+                chain: itertools.getattr("chain")?.getattr("from_iterable")?.unbind(),
+                islice: itertools.getattr("islice")?.unbind(),
+                repeat: itertools.getattr("repeat")?.unbind(),
+                compress: itertools.getattr("compress")?.unbind(),
+                deque: py.import("collections")?.getattr("deque")?.unbind(),
+                not_: py.import("operator")?.getattr("not_")?.unbind(),
+            })
+        })
+    }
+
+    /// `list(iterable)`.
+    pub(crate) fn list<'py>(&self, iterable: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        Ok(self.list.bind(iterable.py()).call1((iterable,))?.cast_into()?)
+    }
+
+    /// `list(map(function, records))`.
+    pub(crate) fn map<'py>(
+        &self,
+        function: &Bound<'py, PyAny>,
+        records: &Bound<'py, PyList>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        self.list(&self.map.bind(records.py()).call1((function, records))?)
+    }
+
+    /// `list(map(function, repeat(first), records))`.
+    pub(crate) fn map_with<'py>(
+        &self,
+        function: &Bound<'py, PyAny>,
+        first: &Bound<'py, PyAny>,
+        records: &Bound<'py, PyList>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        self.list(&self.pairs(function, first, records)?)
+    }
+
+    fn pairs<'py>(
+        &self,
+        function: &Bound<'py, PyAny>,
+        first: &Bound<'py, PyAny>,
+        records: &Bound<'py, PyList>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = records.py();
+        let repeated = self.repeat.bind(py).call1((first,))?;
+        self.map.bind(py).call1((function, repeated, records))
+    }
+
+    /// Calls the function on each record and forgets the results.
+    pub(crate) fn for_each<'py>(
+        &self,
+        function: &Bound<'py, PyAny>,
+        records: &Bound<'py, PyList>,
+    ) -> PyResult<()> {
+        let py = records.py();
+        let results = self.map.bind(py).call1((function, records))?;
+        self.deque.bind(py).call1((results, 0)).map(drop)
+    }
+
+    /// Calls the function on `first` and each record, and forgets the results.
+    pub(crate) fn for_each_with<'py>(
+        &self,
+        function: &Bound<'py, PyAny>,
+        first: &Bound<'py, PyAny>,
+        records: &Bound<'py, PyList>,
+    ) -> PyResult<()> {
+        let results = self.pairs(function, first, records)?;
+        self.deque.bind(records.py()).call1((results, 0)).map(drop)
+    }
+
+    /// `list(filter(predicate, records))`.
+    pub(crate) fn filter<'py>(
+        &self,
+        predicate: &Bound<'py, PyAny>,
+        records: &Bound<'py, PyList>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        self.list(&self.filter.bind(records.py()).call1((predicate, records))?)
+    }
+
+    /// `chain.from_iterable(map(function, records))`, an iterator.
+    pub(crate) fn flat_map<'py>(
+        &self,
+        function: &Bound<'py, PyAny>,
+        records: &Bound<'py, PyList>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = records.py();
+        self.chain.bind(py).call1((self.map.bind(py).call1((function, records))?,))
+    }
+
+    /// `list(islice(iterator, count))`.
+    pub(crate) fn take<'py>(
+        &self,
+        iterator: &Bound<'py, PyAny>,
+        count: usize,
+    ) -> PyResult<Bound<'py, PyList>> {
+        self.list(&self.islice.bind(iterator.py()).call1((iterator, count))?)
+    }
+
+    /// The records whose flag is false, and those whose flag is true.
+    pub(crate) fn split<'py>(
+        &self,
+        records: &Bound<'py, PyList>,
+        flags: &Bound<'py, PyList>,
+    ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
+        let py = records.py();
+        let inverted = self.map.bind(py).call1((self.not_.bind(py), flags))?;
+        let compress = self.compress.bind(py);
+        Ok((
+            self.list(&compress.call1((records, inverted))?)?,
+            self.list(&compress.call1((records, flags))?)?,
+        ))
+    }
+}

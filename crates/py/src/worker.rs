@@ -1,0 +1,319 @@
+//! Workers, as `pointstamp.Worker` holds them, and the cluster that they form.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use pointstamp_engine::cluster::{Cluster as EngineCluster, Seed};
+use pointstamp_engine::error::Error;
+use pointstamp_engine::worker::Worker as EngineWorker;
+use pointstamp_progress::Mode;
+use pyo3::exceptions::PyValueError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+use crate::batch::Batch;
+use crate::bound::{Home, ThreadBound};
+use crate::errors::{IntoException, WorkerStopped};
+use crate::gil::detached;
+use crate::input::DirtyInputs;
+use crate::raised::{Raised, add_note, exception};
+use crate::scope::Scope;
+
+/// How long the main thread sleeps at most before it looks whether a signal came: only Python code can say so.
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How many steps the main thread makes without running Python code before it looks for signals.
+const STEPS_BETWEEN_SIGNALS: u32 = 64;
+
+/// One worker.
+#[pyclass(frozen, module = "pointstamp._core")]
+pub(crate) struct Worker {
+    worker: ThreadBound<EngineWorker<Batch>>,
+    dirty: ThreadBound<DirtyInputs>,
+    /// Whether signals are delivered to this thread.
+    signals: bool,
+    steps: ThreadBound<Cell<u32>>,
+}
+
+impl Worker {
+    fn home(&self) -> &Arc<Home> {
+        self.worker.home()
+    }
+
+    /// What must happen before a step, attached.
+    fn prepare(&self, py: Python<'_>) -> PyResult<()> {
+        self.home().bury(py);
+        let dirty = self.dirty.get()?;
+        if dirty.borrow().is_empty() {
+            return Ok(());
+        }
+        let inputs = std::mem::take(&mut *dirty.borrow_mut());
+        for input in inputs {
+            input.flush_listed(py)?;
+        }
+        Ok(())
+    }
+
+    /// The result of the engine as Python sees it. A failure stops every worker.
+    fn conclude<T>(&self, py: Python<'_>, result: Result<T, Error>) -> PyResult<T> {
+        result.map_err(|error| {
+            if matches!(error, Error::Stopped) {
+                return WorkerStopped::new_err("the computation was stopped: another worker failed, or it was interrupted");
+            }
+            let fatal = !matches!(error, Error::Reentrant);
+            let (error, operator) = exception(error);
+            if fatal && let Ok(worker) = self.worker.get() {
+                record(py, worker.cluster(), worker.index(), &error, operator.as_deref());
+            }
+            error
+        })
+    }
+
+    /// One step, after sleeping until `deadline` where there is nothing to do.
+    fn step_once(&self, py: Python<'_>, park: bool, deadline: Option<Instant>) -> PyResult<bool> {
+        self.prepare(py)?;
+        let signals = self.signals;
+        if signals {
+            let steps = self.steps.get()?;
+            steps.set(steps.get() + 1);
+            if steps.get() >= STEPS_BETWEEN_SIGNALS {
+                steps.set(0);
+                py.check_signals()?;
+            }
+        }
+        loop {
+            let slice = signals.then(|| Instant::now() + SIGNAL_INTERVAL);
+            let until = match (deadline, slice) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            };
+            let bound = &self.worker;
+            let result = detached(py, || {
+                // The engine is on its own thread here, only without the interpreter.
+                let Ok(worker) = bound.get() else { return Err(Error::Stopped) };
+                if park && !worker.has_work() && !worker.installed_dataflows().is_empty() {
+                    worker.park(until);
+                    let over = deadline.is_some_and(|end| Instant::now() >= end);
+                    if signals && !worker.has_work() && !over && !worker.cluster().is_stopped() {
+                        return Ok(None);
+                    }
+                }
+                worker.step().map(Some)
+            });
+            match self.conclude(py, result)? {
+                Some(more) => return Ok(more),
+                None => py.check_signals()?,
+            }
+            self.prepare(py)?;
+        }
+    }
+}
+
+/// Keeps the first failure of the computation, with its note, and stops every worker.
+fn record(py: Python<'_>, cluster: &EngineCluster, worker: usize, error: &PyErr, operator: Option<&str>) {
+    add_note(py, error, worker, operator);
+    let raised = Raised { operator: None, error: error.clone_ref(py) };
+    cluster.fail(worker, Error::Operator { operator: String::new(), cause: Box::new(raised) });
+}
+
+fn deadline(timeout: Option<f64>) -> PyResult<Option<Instant>> {
+    let Some(seconds) = timeout else { return Ok(None) };
+    let timeout = Duration::try_from_secs_f64(seconds)
+        .map_err(|_| PyValueError::new_err(format!("{seconds} is not a timeout in seconds: it must be 0 or more")))?;
+    Ok(Instant::now().checked_add(timeout))
+}
+
+#[pymethods]
+impl Worker {
+    #[getter]
+    fn index(&self) -> usize {
+        self.home().worker()
+    }
+
+    #[getter]
+    fn peers(&self) -> PyResult<usize> {
+        Ok(self.worker.get()?.peers())
+    }
+
+    /// Begins a dataflow.
+    fn begin_dataflow(&self, name: &str, dims: usize) -> PyResult<Scope> {
+        let scope = self.worker.get()?.begin_dataflow(name, dims);
+        Ok(Scope {
+            scope: ThreadBound::new(self.home(), scope),
+            dirty: ThreadBound::new(self.home(), self.dirty.get()?.clone()),
+        })
+    }
+
+    /// Installs a dataflow.
+    fn install(&self, py: Python<'_>, scope: &Scope) -> PyResult<usize> {
+        let worker = self.worker.get()?;
+        match worker.install(scope.scope.get()?) {
+            Ok(index) => Ok(index),
+            // Not on one worker alone: the others hear of it.
+            Err(error @ Error::Disagreement(_)) => self.conclude(py, Err(error)),
+            Err(Error::Stopped) => self.conclude(py, Err(Error::Stopped)),
+            Err(error) => Err(error.into_exception()),
+        }
+    }
+
+    /// Gives up a dataflow that was begun.
+    fn discard(&self, scope: &Scope) -> PyResult<()> {
+        self.worker.get()?.discard(scope.scope.get()?);
+        Ok(())
+    }
+
+    fn step(&self, py: Python<'_>) -> PyResult<bool> {
+        self.step_once(py, false, None)
+    }
+
+    #[pyo3(signature = (timeout = None))]
+    fn step_or_park(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
+        self.step_once(py, true, deadline(timeout)?)
+    }
+
+    fn step_while(&self, condition: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = condition.py();
+        while condition.call0()?.is_truthy()? {
+            if !self.step_once(py, true, None)? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&self, py: Python<'_>) -> PyResult<()> {
+        while self.step_once(py, true, None)? {}
+        Ok(())
+    }
+
+    fn installed_dataflows(&self) -> PyResult<Vec<usize>> {
+        Ok(self.worker.get()?.installed_dataflows())
+    }
+
+    fn drop_dataflow(&self, dataflow: usize) -> PyResult<()> {
+        self.worker.get()?.drop_dataflow(dataflow);
+        Ok(())
+    }
+}
+
+/// The workers of one computation in this process.
+#[pyclass(frozen, module = "pointstamp._core")]
+pub(crate) struct Cluster {
+    cluster: Arc<EngineCluster>,
+    seeds: Mutex<Vec<Option<Seed>>>,
+    /// For each worker that is running Python code of the user's, the interpreter's number of its thread.
+    threads: Mutex<Vec<Option<std::ffi::c_ulong>>>,
+}
+
+#[pymethods]
+impl Cluster {
+    #[new]
+    fn new(workers: usize, progress_mode: &str) -> PyResult<Self> {
+        let mode = match progress_mode {
+            "demand" => Mode::Demand,
+            "eager" => Mode::Eager,
+            other => return Err(PyValueError::new_err(format!("'{other}' is not a progress mode"))),
+        };
+        let (cluster, seeds) = EngineCluster::in_process(workers, mode);
+        let seeds = Mutex::new(seeds.into_iter().map(Some).collect());
+        Ok(Cluster { cluster, seeds, threads: Mutex::new(vec![None; workers]) })
+    }
+
+    /// Makes this thread the worker: runs `main(wrap(worker))`, closes what it left open, and steps until its
+    /// dataflows are complete. Returns what `main` returned. Failures are kept, for `raise_failure`.
+    fn run(
+        &self,
+        index: usize,
+        wrap: &Bound<'_, PyAny>,
+        main: &Bound<'_, PyAny>,
+        thread: std::ffi::c_ulong,
+        signals: bool,
+    ) -> PyResult<Option<Py<PyAny>>> {
+        let py = main.py();
+        let seed = self.seeds.lock().unwrap_or_else(PoisonError::into_inner).get_mut(index).and_then(Option::take);
+        let Some(seed) = seed else {
+            return Err(PyValueError::new_err(format!("worker {index} does not exist, or was run already")));
+        };
+        let home = Home::here(index);
+        let engine = seed.start::<Batch>();
+        let worker = Bound::new(
+            py,
+            Worker {
+                worker: ThreadBound::new(&home, engine.clone()),
+                dirty: ThreadBound::new(&home, Rc::default()),
+                signals,
+                steps: ThreadBound::new(&home, Cell::new(0)),
+            },
+        )?;
+        self.set_thread(index, Some(thread));
+        let result = finish(py, &worker, &engine, wrap, main);
+        self.set_thread(index, None);
+        if !signals {
+            // An interruption that came too late to stop anything must not strike later.
+            // SAFETY: attached; a null exception clears what is pending for the thread.
+            unsafe { ffi::PyThreadState_SetAsyncExc(thread.cast_signed(), std::ptr::null_mut()) };
+        }
+        if let Err(error) = &result
+            && !(error.is_instance_of::<WorkerStopped>(py) && self.cluster.is_stopped())
+        {
+            record(py, &self.cluster, index, error, None);
+        }
+        engine.end();
+        home.end(py);
+        Ok(result.ok())
+    }
+
+    /// Stops every worker: those that sleep wake, and those that run Python code are interrupted.
+    fn interrupt(&self, py: Python<'_>) {
+        self.cluster.stop();
+        let exception = py.get_type::<WorkerStopped>();
+        let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for thread in threads.into_iter().flatten() {
+            // SAFETY: attached, with a live exception type. The thread runs the user's code: `run` takes its
+            // number out before it ends, attached, so that no other thread of that number is struck.
+            unsafe { ffi::PyThreadState_SetAsyncExc(thread.cast_signed(), exception.as_ptr()) };
+        }
+    }
+
+    /// Whether the workers were stopped.
+    #[getter]
+    fn stopped(&self) -> bool {
+        self.cluster.is_stopped()
+    }
+
+    /// Raises the failure that ended the computation, if one did.
+    fn raise_failure(&self) -> PyResult<()> {
+        match self.cluster.take_failure() {
+            Some(failure) => Err(exception(failure.error).0),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Cluster {
+    fn set_thread(&self, index: usize, thread: Option<std::ffi::c_ulong>) {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)[index] = thread;
+    }
+}
+
+/// Runs `main`, then the dataflows to their end.
+fn finish(
+    py: Python<'_>,
+    worker: &Bound<'_, Worker>,
+    engine: &EngineWorker<Batch>,
+    wrap: &Bound<'_, PyAny>,
+    main: &Bound<'_, PyAny>,
+) -> PyResult<Py<PyAny>> {
+    let returned = main.call1((wrap.call1((worker,))?,))?.unbind();
+    let worker = worker.get();
+    worker.prepare(py)?;
+    worker.conclude(py, engine.finish_building())?;
+    loop {
+        worker.conclude(py, engine.check_abandoned())?;
+        if !worker.step_once(py, true, None)? {
+            return Ok(returned);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+"""Building operators: any number of inputs and outputs, and the path summaries between them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pointstamp._errors import GraphError
+from pointstamp.info import OperatorInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from pointstamp import _core
+    from pointstamp._core import Capability, FrontieredInput, OutputPort
+    from pointstamp._types import Summary
+    from pointstamp.pacts import Pact
+    from pointstamp.scope import Scope
+    from pointstamp.stream import Stream
+
+__all__ = ["OperatorBuilder"]
+
+
+class OperatorBuilder:
+    """Builds an operator with any number of inputs and outputs.
+
+    Examples:
+        An operator whose second input cannot result in records at its output:
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     builder = scope.operator("data and diagnostics")
+        ...     builder.new_input(scope.to_stream(range(3)), ps.Pipeline())
+        ...     builder.new_input(scope.to_stream(["how goes it?"]), ps.Pipeline())
+        ...     output, stream = builder.new_output()
+        ...     builder.set_summary(1, output, None)
+        ...     def constructor(capabilities, info):
+        ...         for capability in capabilities:
+        ...             capability.drop()
+        ...         def logic(inputs, outputs):
+        ...             for cap, records in inputs[0]:
+        ...                 with outputs[0].session(cap) as session:
+        ...                     session.give_all(records)
+        ...             for _ in inputs[1]:
+        ...                 pass
+        ...         return logic
+        ...     builder.build(constructor)
+        ...     return stream.capture()
+        >>> ps.example(build).extract()
+        [(0, [0, 1, 2])]
+    """
+
+    __slots__ = ("_built", "_capabilities", "_core", "_inputs", "_name", "_outputs", "_scope")
+
+    def __init__(self, scope: Scope, name: str) -> None:
+        self._scope = scope
+        self._name = name
+        self._core: _core.Builder = scope._core.operator(name)
+        self._inputs: list[FrontieredInput[Any]] = []
+        self._outputs: list[OutputPort[Any]] = []
+        self._capabilities: list[Capability] = []
+        self._built = False
+
+    def new_input(self, stream: Stream[Any], pact: Pact) -> int:
+        """Adds an input.
+
+        Returns:
+            Its number, from 0.
+
+        Raises:
+            GraphError: If the stream is of another scope.
+        """
+        port = self._core.new_frontiered_input(stream._core, pact._kind, pact._key)
+        self._inputs.append(port)
+        return len(self._inputs) - 1
+
+    def new_output(self) -> tuple[int, Stream[Any]]:
+        """Adds an output.
+
+        Returns:
+            Its number, from 0, and its stream.
+        """
+        from pointstamp.stream import Stream
+
+        port, stream, capability = self._core.new_output()
+        self._outputs.append(port)
+        self._capabilities.append(capability)
+        return len(self._outputs) - 1, Stream(self._scope, stream)
+
+    def set_summary(
+        self, input: int, output: int, summary: Summary | Iterable[Summary] | None
+    ) -> None:
+        """Says what happens to a timestamp on its way from an input to an output.
+
+        Args:
+            input: The input's number.
+            output: The output's number.
+            summary: One summary or several; None says that there is no path. The default of every pair is
+                the identity.
+
+        Raises:
+            GraphError: If there is no such input or output.
+        """
+        self._core.set_summary(input, output, summary)
+
+    def build(
+        self,
+        constructor: Callable[
+            [list[Capability], OperatorInfo],
+            Callable[[list[FrontieredInput[Any]], list[OutputPort[Any]]], None],
+        ],
+    ) -> None:
+        """Ends the construction.
+
+        Args:
+            constructor: Called once, with a capability for each output at the minimum time and the operator's info.
+                It returns the logic, which is called with the inputs and the outputs whenever the operator
+                runs: at the start, when messages arrive, a frontier changes, or it was activated.
+
+        Raises:
+            GraphError: If the operator was built already.
+        """
+        if self._built:
+            raise GraphError(f"operator '{self._name}' was built already: it has one constructor")
+        self._built = True
+        capabilities, self._capabilities = self._capabilities, []
+        logic = constructor(capabilities, self._info())
+        self._core.build(logic, (self._inputs, self._outputs), True, True)
+
+    def _info(self) -> OperatorInfo:
+        return operator_info(self._scope, self._name, self._core)
+
+
+def operator_info(scope: Scope, name: str, core: _core.Builder) -> OperatorInfo:
+    """What an operator is told of itself."""
+    return OperatorInfo(name, core.address, scope.index, scope.peers, core.activator())
+
+
+def single_output(
+    scope: Scope,
+    name: str,
+    inputs: Sequence[tuple[Stream[Any], Pact]],
+    build: Callable[[Capability, OperatorInfo], Callable[..., None]],
+    *,
+    notify: bool,
+    start: bool = False,
+) -> Stream[Any]:
+    """An operator with one output, whose logic is called with its inputs and the output."""
+    from pointstamp.stream import Stream
+
+    core = scope._core.operator(name)
+    connect = core.new_frontiered_input if notify else core.new_input
+    ports = [connect(stream._core, pact._kind, pact._key) for stream, pact in inputs]
+    output, stream, capability = core.new_output()
+    logic = build(capability, operator_info(scope, name, core))
+    if not callable(logic):
+        raise GraphError(
+            f"the constructor of operator '{name}' must return its logic, a function, and returned {logic!r}"
+        )
+    del capability
+    core.build(logic, (*ports, output), notify, start)
+    return Stream(scope, stream)

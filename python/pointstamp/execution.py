@@ -1,0 +1,162 @@
+"""Running a computation on worker threads.
+
+With one worker `main` runs in the calling thread, so that a debugger works; with several, each runs on a
+thread of its own and the caller waits. The first exception, in `main` or in an operator, stops every worker and
+is raised here as it is. No thread outlives the call.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import TYPE_CHECKING, TypeVar
+
+from pointstamp import _core
+from pointstamp._errors import ConfigError
+from pointstamp.config import Config
+from pointstamp.worker import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pointstamp.scope import Scope
+
+__all__ = ["example", "execute", "execute_from_args"]
+
+R = TypeVar("R")
+
+_RETRY_SECONDS = 0.1
+"""How often a worker that catches its interruption is interrupted again."""
+
+
+def execute(
+    main: Callable[[Worker], R], *, workers: int = 1, config: Config | None = None
+) -> list[R]:
+    """Runs ``main(worker)`` on each local worker and returns their results, in worker order.
+
+    When `main` returns, the inputs that it left open are closed, and the worker goes on stepping until its
+    dataflows are complete. With one worker, `main` runs in the calling thread. Ctrl-C stops every worker.
+
+    Args:
+        main: Builds and drives the dataflows; the same on every worker.
+        workers: Worker threads; in place of a configuration.
+        config: How many workers there are and how they reach each other.
+
+    Raises:
+        ConfigError: If the configuration cannot work, or both `workers` and `config` are given.
+        GraphError: If the workers build different dataflows.
+        BaseException: The first exception of `main` or of an operator on any worker: the same object, with a note
+            that names the worker and the operator.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> def main(worker):
+        ...     with worker.dataflow() as scope:
+        ...         numbers = scope.to_stream(range(worker.index, 10, worker.peers))
+        ...         squares = numbers.map(lambda x: x * x).capture()
+        ...     worker.run()
+        ...     return squares.extract()
+        >>> ps.execute(main, workers=2)
+        [[(0, [0, 4, 16, 36, 64])], [(0, [1, 9, 25, 49, 81])]]
+    """
+    if config is None:
+        config = Config(workers=workers)
+    elif workers != 1:
+        raise ConfigError("give the number of workers in the config, or without one, not both")
+    if config.processes > 1:
+        raise ConfigError(
+            "a cluster of several processes cannot be formed yet: use processes=1 and more workers"
+        )
+    cluster = _core.Cluster(config.workers, config.progress_mode)
+    if config.workers == 1:
+        result = _run_here(cluster, main)
+        cluster.raise_failure()
+        return [result]  # type: ignore[list-item]  # only a failure leaves it out
+    return _run_on_threads(cluster, main, config.workers)
+
+
+def _run_here(cluster: _core.Cluster, main: Callable[[Worker], R]) -> R | None:
+    signals = threading.current_thread() is threading.main_thread()
+    return cluster.run(0, Worker, main, threading.get_ident(), signals)
+
+
+def _run_on_threads(cluster: _core.Cluster, main: Callable[[Worker], R], workers: int) -> list[R]:
+    results: list[R | None] = [None] * workers
+    ended = threading.Semaphore(0)
+
+    def run(index: int) -> None:
+        try:
+            results[index] = cluster.run(index, Worker, main, threading.get_ident(), False)
+        finally:
+            ended.release()
+
+    threads = [
+        threading.Thread(target=run, args=(index,), name=f"pointstamp-worker-{index}")
+        for index in range(workers)
+    ]
+    started = []
+    try:
+        for thread in threads:
+            thread.start()
+            started.append(thread)
+        for _ in threads:
+            while not ended.acquire(timeout=_RETRY_SECONDS if cluster.stopped else None):
+                cluster.interrupt()
+            if cluster.stopped:
+                cluster.interrupt()
+    except BaseException:
+        # An interruption of this thread, or a thread that could not be started: nobody goes on alone.
+        _stop(cluster, started)
+        raise
+    for thread in threads:
+        thread.join()
+    cluster.raise_failure()
+    return results  # type: ignore[return-value]  # only a failure leaves one out
+
+
+def _stop(cluster: _core.Cluster, threads: list[threading.Thread]) -> None:
+    """Stops the workers and waits until their threads have ended, whatever interrupts the wait."""
+    while alive := [thread for thread in threads if thread.is_alive()]:
+        try:
+            cluster.interrupt()
+            alive[0].join(_RETRY_SECONDS)
+        except KeyboardInterrupt:
+            continue
+
+
+def execute_from_args(main: Callable[[Worker], R], argv: Sequence[str] | None = None) -> list[R]:
+    """Runs ``main(worker)`` as the command line says: ``-w 4`` is four workers.
+
+    Args:
+        main: As for `execute`.
+        argv: The arguments, without the program's name; left out: the command line's. Those that are not ours
+            are left for the program; see `Config.from_args`.
+
+    Raises:
+        ConfigError: If the arguments cannot work.
+    """
+    config, _rest = Config.from_args(sys.argv[1:] if argv is None else argv)
+    return execute(main, config=config)
+
+
+def example(build: Callable[[Scope], R], *, dims: int = 1) -> R:
+    """Builds one dataflow on one worker in this thread, runs it to completion, returns what `build` returned.
+
+    Args:
+        build: Builds the dataflow in the scope that it is given.
+        dims: How many coordinates timestamps have.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> ps.example(lambda scope: scope.to_stream("ab").inspect(print)) and None
+        a
+        b
+    """
+
+    def main(worker: Worker) -> R:
+        with worker.dataflow(dims=dims) as scope:
+            built = build(scope)
+        worker.run()
+        return built
+
+    return execute(main)[0]

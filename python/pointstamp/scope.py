@@ -1,0 +1,175 @@
+"""Scopes: where operators are added to a dataflow that is being built."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pointstamp._core import InputHandle
+from pointstamp._errors import GraphError
+from pointstamp.builder import OperatorBuilder, single_output
+from pointstamp.stream import Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import TracebackType
+
+    from pointstamp import _core
+    from pointstamp._core import Activator, Capability, LoopHandle, OutputPort, UnorderedInput
+    from pointstamp._types import Summary
+    from pointstamp.info import OperatorInfo
+
+__all__ = ["Scope"]
+
+T = TypeVar("T")
+
+
+class Scope:
+    """A part of a dataflow while it is being built: the dataflow itself, or a scope nested in it.
+
+    Attributes:
+        name: The scope's name.
+        address: The path to it from the worker's root.
+        dims: How many coordinates timestamps have here.
+        index: This worker's number.
+        peers: How many workers there are.
+    """
+
+    __slots__ = ("_core", "_parent", "address", "dims", "index", "name", "peers")
+
+    name: str
+    address: tuple[int, ...]
+    dims: int
+    index: int
+    peers: int
+
+    def __init__(self, core: _core.Scope, parent: Scope | None) -> None:
+        self._core = core
+        self._parent = parent
+        self.name = core.name
+        self.address = core.address
+        self.dims = core.dims
+        self.index = core.index
+        self.peers = core.peers
+
+    def __repr__(self) -> str:
+        return f"<Scope '{self.name}' {self.address}>"
+
+    # ------------------------------------------------------------ sources
+
+    def new_input(self) -> tuple[InputHandle[Any], Stream[Any]]:
+        """An input that `main` drives, and its stream."""
+        handle: InputHandle[Any] = InputHandle()
+        return handle, self.input_from(handle)
+
+    def input_from(self, handle: InputHandle[T]) -> Stream[T]:
+        """The stream of an input handle, from the handle's current time on.
+
+        Raises:
+            TimeError: If the handle's times have another number of coordinates.
+            CapabilityError: If the handle is closed.
+        """
+        return Stream(self, self._core.input_from(handle))
+
+    def new_unordered_input(self) -> tuple[UnorderedInput[Any], Capability, Stream[Any]]:
+        """An input driven by capabilities, the first of them (at the minimum time), and its stream.
+
+        The worker takes back the capabilities that are left when `main` returns.
+        """
+        handle, capability, stream = self._core.unordered_input()
+        return handle, capability, Stream(self, stream)
+
+    def to_stream(self, items: Iterable[T]) -> Stream[T]:
+        """The items, at the minimum time; taken lazily, a bounded batch for each activation."""
+        return Stream(self, self._core.to_stream(items))
+
+    def empty(self) -> Stream[Any]:
+        """A stream without records."""
+        return Stream(self, self._core.empty())
+
+    def source(
+        self,
+        name: str,
+        build: Callable[[Capability, OperatorInfo], Callable[[OutputPort[T]], None]],
+    ) -> Stream[T]:
+        """An operator without inputs.
+
+        Args:
+            name: The operator's name.
+            build: Called once with the capability for the minimum time and the operator's info; returns the
+                logic, which is called with the output: at the start, and whenever it was activated.
+        """
+        return single_output(self, name, (), build, notify=False, start=True)
+
+    def concatenate(self, streams: Iterable[Stream[T]]) -> Stream[T]:
+        """One stream with the records of all."""
+        return Stream(self, self._core.concatenate([stream._core for stream in streams]))
+
+    def operator(self, name: str) -> OperatorBuilder:
+        """Builds an operator with any number of inputs and outputs."""
+        return OperatorBuilder(self, name)
+
+    def activator_for(self, address: tuple[int, ...]) -> Activator:
+        """Something that schedules the operator at an address.
+
+        Raises:
+            GraphError: If nothing has the address.
+        """
+        return self._core.activator_for(list(address))
+
+    # ------------------------------------------------------------ scopes and loops
+
+    def scoped(self, name: str = "Scope", *, dims: int = 0) -> _Nested:
+        """A scope inside this one, whose timestamps have `dims` more coordinates.
+
+        Use it as a block: ``with scope.scoped() as inner:``. Streams come in with `Stream.enter` and go out with
+        `Stream.leave`.
+        """
+        return _Nested(self, name, dims)
+
+    def region(self, name: str = "Region") -> _Nested:
+        """A scope inside this one with the same timestamps."""
+        return _Nested(self, name, 0)
+
+    def iterative(self, name: str = "Iterate") -> _Nested:
+        """A scope inside this one for a loop: its timestamps have one more coordinate."""
+        return _Nested(self, name, 1)
+
+    def feedback(self, summary: Summary = 1) -> tuple[LoopHandle, Stream[Any]]:
+        """A stream that is defined later, by `Stream.connect_loop`; each trip adds the summary to the time.
+
+        Args:
+            summary: What to add: to the last coordinate, or, as a tuple, to each.
+        """
+        handle, stream = self._core.feedback(summary)
+        return handle, Stream(self, stream)
+
+    def loop_variable(self, step: int = 1) -> tuple[LoopHandle, Stream[Any]]:
+        """A stream that is defined later, by `Stream.connect_loop`; each trip adds `step` to the last coordinate."""
+        return self.feedback(step)
+
+
+class _Nested:
+    """The block in which a nested scope is built."""
+
+    __slots__ = ("_dims", "_name", "_parent", "_scope")
+
+    def __init__(self, parent: Scope, name: str, dims: int) -> None:
+        if dims < 0:
+            raise GraphError(f"a scope cannot append {dims} coordinates: dims is 0 or more")
+        self._parent = parent
+        self._name = name
+        self._dims = dims
+        self._scope: Scope | None = None
+
+    def __enter__(self) -> Scope:
+        if self._scope is not None:
+            raise GraphError(f"the scope '{self._name}' was built already: make another")
+        self._scope = Scope(self._parent._core.nested(self._name, self._dims), self._parent)
+        return self._scope
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        assert self._scope is not None
+        if kind is None:
+            self._scope._core.close()

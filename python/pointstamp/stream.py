@@ -1,0 +1,356 @@
+"""Streams: the records that flow from one operator to the next, with every operator as a method."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from pointstamp._core import ProbeHandle
+from pointstamp._errors import GraphError
+from pointstamp.builder import operator_info, single_output
+from pointstamp.capture import Capture
+from pointstamp.notify import Notificator
+from pointstamp.pacts import Broadcast, Exchange, Pipeline
+from pointstamp.vertex import Vertex, drive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable
+
+    from pointstamp import _core
+    from pointstamp._core import Capability, FrontieredInput, InputPort, LoopHandle, OutputPort
+    from pointstamp._types import Time
+    from pointstamp.info import OperatorInfo
+    from pointstamp.pacts import Pact
+    from pointstamp.scope import Scope
+
+__all__ = ["Stream"]
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+class Stream(Generic[T]):
+    """A stream of Python records. Every method adds an operator to the stream's scope.
+
+    Functions over records that follow one another (`map`, `filter`, `inspect`, ...) run as one operator, a
+    batch at a time. A function that raises ends the computation: `execute` raises its exception.
+
+    Attributes:
+        scope: The scope that the stream is in.
+    """
+
+    __slots__ = ("_core", "scope")
+
+    scope: Scope
+
+    def __init__(self, scope: Scope, core: _core.Stream) -> None:
+        self.scope = scope
+        self._core = core
+
+    def _stage(
+        self, kind: str, function: Callable[..., Any], name: str | None, parts: int = 1
+    ) -> list[Stream[Any]]:
+        if not callable(function):
+            raise TypeError(f"{kind} needs a function, not {function!r}")
+        taps = self._core.stage(kind, function, name or kind, parts)
+        return [Stream(self.scope, tap) for tap in taps]
+
+    def _forward(self, name: str, pact: Pact) -> Stream[T]:
+        return Stream(self.scope, self._core.forward(name, pact._kind, pact._key))
+
+    # ------------------------------------------------------------ records
+
+    def map(self, fn: Callable[[T], U], *, name: str | None = None) -> Stream[U]:
+        """Each record through a function.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> ps.example(lambda scope: scope.to_stream([1, 2]).map(str).capture()).extract()
+            [(0, ['1', '2'])]
+        """
+        return self._stage("map", fn, name)[0]
+
+    def flat_map(self, fn: Callable[[T], Iterable[U]], *, name: str | None = None) -> Stream[U]:
+        """Each record through a function that returns any number of records."""
+        return self._stage("flat_map", fn, name)[0]
+
+    def filter(self, predicate: Callable[[T], bool], *, name: str | None = None) -> Stream[T]:
+        """The records for which the predicate is true."""
+        return self._stage("filter", predicate, name)[0]
+
+    def map_in_place(self, fn: Callable[[T], None]) -> Stream[T]:
+        """The same records, each after a function that changes it. Other readers of the stream see the change."""
+        return self._stage("map_in_place", fn, None)[0]
+
+    def map_batch(self, fn: Callable[[list[T]], Iterable[U]]) -> Stream[U]:
+        """Each batch of records through a function. The batches are as the stream carries them, of any size."""
+        return self._stage("map_batch", fn, None)[0]
+
+    def try_map(self, fn: Callable[[T], U]) -> tuple[Stream[U], Stream[tuple[T, Exception]]]:
+        """Each record through a function; those that raise go to the second stream, with their exception.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     numbers, failures = scope.to_stream(["1", "x"]).try_map(int)
+            ...     return numbers.capture(), failures.map(lambda f: (f[0], str(f[1]))).capture()
+            >>> numbers, failures = ps.example(build)
+            >>> numbers.extract()
+            [(0, [1])]
+            >>> failures.extract()
+            [(0, [('x', "invalid literal for int() with base 10: 'x'")])]
+        """
+        results, failures = self._stage("try_map", fn, None, 2)
+        return results, failures
+
+    def ok_err(self, fn: Callable[[T], tuple[bool, Any]]) -> tuple[Stream[Any], Stream[Any]]:
+        """Each record through a function that returns ``(is_ok, value)``: the values that are, and those that are not."""
+        oks, errors = self._stage("ok_err", fn, None, 2)
+        return oks, errors
+
+    def inspect(self, fn: Callable[[T], Any]) -> Stream[T]:
+        """Calls a function with each record, and passes the records on."""
+        return self._stage("inspect", fn, None)[0]
+
+    def inspect_time(self, fn: Callable[[Time, T], Any]) -> Stream[T]:
+        """Calls a function with the time and the record, for each record, and passes the records on."""
+        return self._stage("inspect_time", fn, None)[0]
+
+    def inspect_batch(self, fn: Callable[[Time, list[T]], Any]) -> Stream[T]:
+        """Calls a function with the time and the records of each batch, and passes the records on."""
+        return self._stage("inspect_batch", fn, None)[0]
+
+    # ------------------------------------------------------------ shape
+
+    def concat(self, *others: Stream[T]) -> Stream[T]:
+        """The records of this stream and the others."""
+        return self.scope.concatenate([self, *others])
+
+    def partition(self, parts: int, fn: Callable[[T], tuple[int, U]]) -> list[Stream[U]]:
+        """Splits the stream by a function that returns ``(part, record)``.
+
+        Args:
+            parts: How many streams to make.
+            fn: Returns the part, from 0, and what to send there.
+
+        Raises:
+            IndexError: When the dataflow runs, for a part that does not exist.
+        """
+        if parts < 1:
+            raise GraphError(f"a stream cannot be partitioned into {parts} parts: it takes at least 1")
+        return self._stage("partition", fn, None, parts)
+
+    def branch(self, condition: Callable[[Time, T], bool]) -> tuple[Stream[T], Stream[T]]:
+        """Splits the stream by a condition on time and record: (false, true)."""
+        no, yes = self._stage("branch", condition, None, 2)
+        return no, yes
+
+    def branch_when(self, condition: Callable[[Time], bool]) -> tuple[Stream[T], Stream[T]]:
+        """Splits the stream by a condition on the time: (false, true)."""
+        no, yes = self._stage("branch_when", condition, None, 2)
+        return no, yes
+
+    # ------------------------------------------------------------ movement between workers
+
+    def exchange(self, key: Callable[[T], Hashable]) -> Stream[T]:
+        """Moves each record to the worker that its key chooses.
+
+        An `int` key goes to worker ``key % peers`` (its value modulo 2**64); any other key to
+        ``stable_hash(key) % peers``, the same worker in every process and every run.
+        """
+        return self._forward("exchange", Exchange(key))
+
+    def broadcast(self) -> Stream[T]:
+        """Sends each record to every worker."""
+        return self._forward("broadcast", Broadcast())
+
+    # ------------------------------------------------------------ scopes and loops
+
+    def enter(self, scope: Scope) -> Stream[T]:
+        """The same records in a scope inside the stream's; the times gain coordinates, which are 0.
+
+        Raises:
+            GraphError: If `scope` is not directly inside the stream's scope.
+        """
+        return Stream(scope, self._core.enter(scope._core))
+
+    def leave(self) -> Stream[T]:
+        """The same records in the scope around the stream's; the times lose the coordinates that it appended.
+
+        Raises:
+            GraphError: If the stream is in a root scope.
+        """
+        left = self._core.leave()
+        assert self.scope._parent is not None
+        return Stream(self.scope._parent, left)
+
+    def connect_loop(self, handle: LoopHandle) -> None:
+        """Defines a loop variable: what this stream carries comes round again.
+
+        Raises:
+            GraphError: If the loop variable is connected already, or is of another scope.
+        """
+        handle.connect(self._core)
+
+    # ------------------------------------------------------------ operators of your own
+
+    def unary(
+        self,
+        pact: Pact,
+        name: str,
+        build: Callable[[Capability, OperatorInfo], Callable[[InputPort[T], OutputPort[U]], None]],
+    ) -> Stream[U]:
+        """An operator with one input and one output.
+
+        Args:
+            pact: How records reach it.
+            name: Its name, for messages.
+            build: Called once with a capability for the minimum time (drop it, unless the operator sends by itself)
+                and the operator's info; returns the logic, which is called with the input and the output
+                whenever messages have arrived.
+        """
+        return single_output(self.scope, name, [(self, pact)], build, notify=False)
+
+    def unary_frontier(
+        self,
+        pact: Pact,
+        name: str,
+        build: Callable[
+            [Capability, OperatorInfo], Callable[[FrontieredInput[T], OutputPort[U]], None]
+        ],
+    ) -> Stream[U]:
+        """As `unary`, with the input's frontier: the logic is called whenever it changes, too."""
+        return single_output(self.scope, name, [(self, pact)], build, notify=True)
+
+    def unary_notify(
+        self,
+        pact: Pact,
+        name: str,
+        init: Iterable[Time],
+        logic: Callable[[InputPort[T], OutputPort[U], Notificator], None],
+    ) -> Stream[U]:
+        """An operator with one input, one output and notifications.
+
+        Args:
+            pact: How records reach it.
+            name: Its name.
+            init: Times for which notifications are requested from the start.
+            logic: Called with the input, the output and the notificator.
+        """
+        return self._notified([(self, pact)], name, init, logic)
+
+    def binary(
+        self,
+        other: Stream[Any],
+        pact1: Pact,
+        pact2: Pact,
+        name: str,
+        build: Callable[[Capability, OperatorInfo], Callable[..., None]],
+    ) -> Stream[Any]:
+        """An operator with two inputs and one output; as `unary`."""
+        inputs = [(self, pact1), (other, pact2)]
+        return single_output(self.scope, name, inputs, build, notify=False)
+
+    def binary_frontier(
+        self,
+        other: Stream[Any],
+        pact1: Pact,
+        pact2: Pact,
+        name: str,
+        build: Callable[[Capability, OperatorInfo], Callable[..., None]],
+    ) -> Stream[Any]:
+        """An operator with two inputs and one output, and the inputs' frontiers; as `unary_frontier`."""
+        inputs = [(self, pact1), (other, pact2)]
+        return single_output(self.scope, name, inputs, build, notify=True)
+
+    def binary_notify(
+        self,
+        other: Stream[Any],
+        pact1: Pact,
+        pact2: Pact,
+        name: str,
+        init: Iterable[Time],
+        logic: Callable[..., None],
+    ) -> Stream[Any]:
+        """An operator with two inputs, one output and notifications; as `unary_notify`."""
+        return self._notified([(self, pact1), (other, pact2)], name, init, logic)
+
+    def _notified(
+        self,
+        inputs: list[tuple[Stream[Any], Pact]],
+        name: str,
+        init: Iterable[Time],
+        logic: Callable[..., None],
+    ) -> Stream[Any]:
+        if not callable(logic):
+            raise TypeError(f"the logic of operator '{name}' is a function, not {logic!r}")
+
+        def build(capability: Capability, _info: OperatorInfo) -> Callable[..., None]:
+            requested = [capability.delayed(time) for time in init]
+            capability.drop()
+            notificator: Notificator | None = None
+
+            def run(*ports: Any) -> None:
+                nonlocal notificator
+                if notificator is None:
+                    notificator = Notificator(ports[:-1])
+                    while requested:
+                        notificator.notify_at(requested.pop())
+                logic(*ports, notificator)
+
+            return run
+
+        return single_output(self.scope, name, inputs, build, notify=True, start=True)
+
+    def sink(
+        self,
+        pact: Pact,
+        name: str,
+        build: Callable[[OperatorInfo], Callable[[FrontieredInput[T]], None]],
+    ) -> None:
+        """An operator with one input and no output.
+
+        Args:
+            pact: How records reach it.
+            name: Its name.
+            build: Called once with the operator's info; returns the logic, which is called with the input whenever
+                messages have arrived or its frontier has changed.
+        """
+        core = self.scope._core.operator(name)
+        port = core.new_frontiered_input(self._core, pact._kind, pact._key)
+        logic = build(operator_info(self.scope, name, core))
+        if not callable(logic):
+            raise GraphError(
+                f"the constructor of operator '{name}' must return its logic, a function, and returned {logic!r}"
+            )
+        core.build(logic, (port,), True, False)
+
+    def vertex(
+        self, vertex: Callable[[], Vertex], *, pact: Pact | None = None, name: str | None = None
+    ) -> Stream[Any]:
+        """An operator in Naiad's style: an object with callbacks. See `Vertex`.
+
+        Args:
+            vertex: Makes the object; called once on each worker.
+            pact: How records reach it; left out: they stay on their worker.
+            name: Its name; left out: the class's.
+        """
+        title = name or getattr(vertex, "__name__", "vertex")
+        return self.unary_frontier(pact or Pipeline(), title, drive(vertex))
+
+    # ------------------------------------------------------------ observing
+
+    def probe(self) -> ProbeHandle:
+        """A handle that reports which times may still appear on the stream."""
+        handle = ProbeHandle()
+        self.probe_with(handle)
+        return handle
+
+    def probe_with(self, handle: ProbeHandle) -> Stream[T]:
+        """Attaches a handle, which may be attached elsewhere, too, and passes the stream on."""
+        return Stream(self.scope, self._core.probe_with(handle))
+
+    def capture(self) -> Capture[T]:
+        """Keeps the stream's events on this worker in memory."""
+        capture: Capture[T] = Capture()
+        self._core.capture(capture._queue)
+        return capture

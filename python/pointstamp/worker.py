@@ -1,0 +1,212 @@
+"""A worker, as a program's `main` sees it: it builds dataflows and steps them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from pointstamp._core import InputHandle, ProbeHandle
+from pointstamp._errors import GraphError
+from pointstamp.pacts import Broadcast, Exchange
+from pointstamp.scope import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from pointstamp import _core
+
+__all__ = ["Sequencer", "Worker"]
+
+T = TypeVar("T")
+
+
+class Worker:
+    """One of the workers that run a computation. `execute` makes it and passes it to `main`.
+
+    Attributes:
+        index: Its number, from 0.
+        peers: How many workers there are, in all processes.
+    """
+
+    __slots__ = ("_barrier", "_core", "index", "peers")
+
+    index: int
+    peers: int
+
+    def __init__(self, core: _core.Worker) -> None:
+        self._core = core
+        self.index = core.index
+        self.peers = core.peers
+        self._barrier: _Barrier | None = None
+
+    def dataflow(self, name: str = "Dataflow", *, dims: int = 1) -> _Building:
+        """Builds a dataflow: ``with worker.dataflow() as scope:``.
+
+        It is installed when the block ends, and discarded when the block raises. Every worker must build the
+        same graph; workers that differ are found out at installation.
+
+        Args:
+            name: For messages.
+            dims: How many coordinates its timestamps have.
+
+        Raises:
+            GraphError: At the end of the block, if the graph cannot run or another worker's differs.
+        """
+        if dims < 0:
+            raise GraphError(f"a dataflow's times cannot have {dims} coordinates: dims is 0 or more")
+        return _Building(self._core, name, dims)
+
+    def step(self) -> bool:
+        """Runs every operator that has something to do once.
+
+        Returns:
+            False once no dataflow is left.
+        """
+        return self._core.step()
+
+    def step_or_park(self, timeout: float | None = None) -> bool:
+        """Steps; where there is nothing to do, sleeps first until there is.
+
+        Args:
+            timeout: How many seconds to sleep at most; None waits for an event.
+
+        Returns:
+            False once no dataflow is left.
+        """
+        return self._core.step_or_park(timeout)
+
+    def step_while(self, condition: Callable[[], bool]) -> None:
+        """Steps while the condition holds and a dataflow is left; sleeps while idle, and never spins."""
+        self._core.step_while(condition)
+
+    def run(self) -> None:
+        """Steps until every dataflow is complete. Inputs that are open keep theirs from completing."""
+        self._core.run()
+
+    def installed_dataflows(self) -> list[int]:
+        """The numbers of the dataflows that are not complete."""
+        return self._core.installed_dataflows()
+
+    def drop_dataflow(self, dataflow: int) -> None:
+        """Removes a dataflow, complete or not. Every worker must."""
+        self._core.drop_dataflow(dataflow)
+
+    def barrier(self) -> None:
+        """Returns once every worker has called it as often as this one."""
+        if self._barrier is None:
+            self._barrier = _Barrier(self)
+        self._barrier.wait()
+
+    def sequencer(self) -> Sequencer[Any]:
+        """One total order, seen by every worker, of what any worker pushes. Every worker must make it."""
+        return Sequencer(self)
+
+    def __repr__(self) -> str:
+        return f"<Worker {self.index} of {self.peers}>"
+
+
+class _Building:
+    """The block in which a dataflow is built."""
+
+    __slots__ = ("_dims", "_name", "_scope", "_worker")
+
+    def __init__(self, worker: _core.Worker, name: str, dims: int) -> None:
+        self._worker = worker
+        self._name = name
+        self._dims = dims
+        self._scope: _core.Scope | None = None
+
+    def __enter__(self) -> Scope:
+        if self._scope is not None:
+            raise GraphError("this dataflow was built already: call worker.dataflow() again for another")
+        self._scope = self._worker.begin_dataflow(self._name, self._dims)
+        return Scope(self._scope, None)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        assert self._scope is not None
+        if kind is None:
+            self._worker.install(self._scope)
+        else:
+            self._worker.discard(self._scope)
+
+
+class _Barrier:
+    """A dataflow without records: its frontier passes a round when every worker has reached it."""
+
+    __slots__ = ("_input", "_probe", "_worker")
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._input: InputHandle[Any] = InputHandle()
+        self._probe = ProbeHandle()
+        with worker.dataflow("Barrier") as scope:
+            self._input.to_stream(scope).probe_with(self._probe)
+
+    def wait(self) -> None:
+        reached = self._input.time + 1  # type: ignore[operator]  # one coordinate
+        self._input.advance_to(reached)
+        self._worker.step_while(lambda: self._probe.less_than(reached))
+
+
+class Sequencer(Generic[T]):
+    """One total order, seen by every worker, of what any worker pushes.
+
+    Worker 0 decides the order and sends it to all. Items arrive while the worker steps; `next` returns them
+    one at a time.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> def main(worker):
+        ...     sequencer = worker.sequencer()
+        ...     sequencer.push(worker.index)
+        ...     seen = []
+        ...     while len(seen) < worker.peers:
+        ...         worker.step_or_park()
+        ...         while (item := sequencer.next()) is not None:
+        ...             seen.append(item)
+        ...     return seen
+        >>> first, second = ps.execute(main, workers=2)
+        >>> first == second and sorted(first) == [0, 1]
+        True
+    """
+
+    __slots__ = ("_arrived", "_expected", "_input")
+
+    def __init__(self, worker: Worker) -> None:
+        self._input: InputHandle[Any] = InputHandle()
+        self._arrived: dict[int, T] = {}
+        self._expected = 0
+        position = 0
+
+        def number(items: list[T]) -> list[tuple[int, T]]:
+            nonlocal position
+            start = position
+            position += len(items)
+            return list(zip(range(start, position), items, strict=True))
+
+        arrived = self._arrived
+        with worker.dataflow("Sequencer") as scope:
+            (
+                self._input.to_stream(scope)
+                ._forward("to one", Exchange(_to_worker_zero))
+                .map_batch(number)
+                ._forward("to all", Broadcast())
+                .inspect(lambda numbered: arrived.__setitem__(*numbered))
+            )
+
+    def push(self, item: T) -> None:
+        """Adds an item, which is sent when the worker steps."""
+        self._input.send(item)
+
+    def next(self) -> T | None:
+        """The next item of the order, or None when it has not arrived yet."""
+        if self._expected not in self._arrived:
+            return None
+        self._expected += 1
+        return self._arrived.pop(self._expected - 1)
+
+
+def _to_worker_zero(_item: object) -> int:
+    return 0
