@@ -4,7 +4,6 @@ use crate::ChannelId;
 
 /// A channel could not be opened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum ChannelError {
     /// Two workers opened the same channel for messages of different types.
     #[error(

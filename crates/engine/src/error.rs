@@ -12,7 +12,6 @@ pub type UserResult<T> = Result<T, BoxError>;
 
 /// An error of the engine.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// An operator's logic failed.
     #[error("operator '{operator}' failed: {cause}")]

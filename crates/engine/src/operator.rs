@@ -103,6 +103,15 @@ impl<P: Payload> OperatorBuilder<P> {
         self.draft.borrow().name.clone()
     }
 
+    /// Checks that the operator may still change.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Build`] when the scope is no longer being built.
+    pub fn check_building(&self) -> Result<(), Error> {
+        self.scope.check_building()
+    }
+
     /// Names the operator anew.
     pub fn rename(&self, name: &str) {
         name.clone_into(&mut self.draft.borrow_mut().name);

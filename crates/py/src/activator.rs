@@ -19,7 +19,10 @@ pub(crate) struct Activator {
 impl Activator {
     pub(crate) fn new(home: &Arc<Home>, activator: EngineActivator) -> Self {
         let remote = activator.remote();
-        Activator { local: ThreadBound::new(home, activator), remote }
+        Activator {
+            local: ThreadBound::new(home, activator),
+            remote,
+        }
     }
 }
 
@@ -39,7 +42,9 @@ impl Activator {
     ///     seconds: Not negative.
     fn activate_after(&self, seconds: f64) -> PyResult<()> {
         let delay = Duration::try_from_secs_f64(seconds).map_err(|_| {
-            PyValueError::new_err(format!("{seconds} is not a number of seconds to wait: it must be 0 or more"))
+            PyValueError::new_err(format!(
+                "{seconds} is not a number of seconds to wait: it must be 0 or more"
+            ))
         })?;
         self.local.get()?.activate_after(delay);
         Ok(())

@@ -29,7 +29,10 @@ impl Batch {
     /// A batch of the records in a list that nobody else changes from now on.
     pub(crate) fn records(list: Bound<'_, PyList>) -> Self {
         let len = list.len();
-        Batch::Records(Arc::new(Records { list: Held::new(list.unbind()), len }))
+        Batch::Records(Arc::new(Records {
+            list: Held::new(list.unbind()),
+            len,
+        }))
     }
 
     /// The records as a list of the caller's own: the list itself where nobody shares it, else a copy.
@@ -54,7 +57,9 @@ impl Batch {
         }
         let list = self.as_list(py);
         for start in (0..len).step_by(MAX_BATCH) {
-            send(Batch::records(list.get_slice(start, (start + MAX_BATCH).min(len))))?;
+            send(Batch::records(
+                list.get_slice(start, (start + MAX_BATCH).min(len)),
+            ))?;
         }
         Ok(())
     }

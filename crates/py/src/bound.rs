@@ -42,7 +42,12 @@ impl Home {
     /// Makes this thread the home of a worker's objects.
     pub(crate) fn here(worker: usize) -> Arc<Home> {
         let (ended, orphans) = (AtomicBool::new(false), Mutex::default());
-        Arc::new(Home { thread: this_thread(), worker, ended, orphans })
+        Arc::new(Home {
+            thread: this_thread(),
+            worker,
+            ended,
+            orphans,
+        })
     }
 
     /// The worker's number.
@@ -56,7 +61,8 @@ impl Home {
 
     /// Drops what died elsewhere. Call it on the home thread, attached.
     pub(crate) fn bury(&self, _py: Python<'_>) {
-        let orphans = std::mem::take(&mut *self.orphans.lock().unwrap_or_else(PoisonError::into_inner));
+        let orphans =
+            std::mem::take(&mut *self.orphans.lock().unwrap_or_else(PoisonError::into_inner));
         drop(orphans); // after the lock: dropping may run user code
     }
 
@@ -84,7 +90,10 @@ unsafe impl<T> Sync for ThreadBound<T> {}
 impl<T> ThreadBound<T> {
     /// Binds a value to the home of the worker that made it.
     pub(crate) fn new(home: &Arc<Home>, value: T) -> Self {
-        ThreadBound { value: ManuallyDrop::new(value), home: Arc::clone(home) }
+        ThreadBound {
+            value: ManuallyDrop::new(value),
+            home: Arc::clone(home),
+        }
     }
 
     /// The value.
@@ -117,7 +126,11 @@ impl<T> Drop for ThreadBound<T> {
         if self.home.is_open() {
             drop(value);
         } else {
-            let mut orphans = self.home.orphans.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut orphans = self
+                .home
+                .orphans
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             orphans.push(Orphan(Box::new(value)));
         }
     }

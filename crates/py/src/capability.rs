@@ -23,12 +23,20 @@ pub(crate) struct Capability {
 }
 
 impl Capability {
-    pub(crate) fn new(home: &std::sync::Arc<crate::bound::Home>, capability: EngineCapability) -> Self {
-        Capability { held: ThreadBound::new(home, RefCell::new(Some(capability))) }
+    pub(crate) fn new(
+        home: &std::sync::Arc<crate::bound::Home>,
+        capability: EngineCapability,
+    ) -> Self {
+        Capability {
+            held: ThreadBound::new(home, RefCell::new(Some(capability))),
+        }
     }
 
     /// Does something with the capability, if it is still held.
-    pub(crate) fn with<R>(&self, with: impl FnOnce(&EngineCapability) -> PyResult<R>) -> PyResult<R> {
+    pub(crate) fn with<R>(
+        &self,
+        with: impl FnOnce(&EngineCapability) -> PyResult<R>,
+    ) -> PyResult<R> {
         match &*self.held.get()?.borrow() {
             Some(capability) => with(capability),
             None => Err(dropped()),
@@ -41,7 +49,9 @@ impl Capability {
 }
 
 fn dropped() -> PyErr {
-    CapabilityError::new_err("the capability was dropped: it cannot be used any more; clone() one to keep a second")
+    CapabilityError::new_err(
+        "the capability was dropped: it cannot be used any more; clone() one to keep a second",
+    )
 }
 
 fn hash_of(output: usize, time: &Point) -> u64 {
@@ -82,7 +92,11 @@ impl Capability {
                 )));
             }
             let time = point_from_py(time, capability.time().dims())?;
-            Ok(self.derived(capability.delayed(&time).map_err(IntoException::into_exception)?))
+            Ok(self.derived(
+                capability
+                    .delayed(&time)
+                    .map_err(IntoException::into_exception)?,
+            ))
         })
     }
 
@@ -95,7 +109,9 @@ impl Capability {
         match &mut *self.held.get()?.borrow_mut() {
             Some(capability) => {
                 let time = point_from_py(time, capability.time().dims())?;
-                capability.downgrade(&time).map_err(IntoException::into_exception)
+                capability
+                    .downgrade(&time)
+                    .map_err(IntoException::into_exception)
             }
             None => Err(dropped()),
         }
@@ -127,7 +143,9 @@ impl Capability {
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let Ok(other) = other.cast::<Capability>() else { return Ok(false) };
+        let Ok(other) = other.cast::<Capability>() else {
+            return Ok(false);
+        };
         if std::ptr::eq(self, other.get()) {
             return Ok(true);
         }
@@ -143,7 +161,9 @@ impl Capability {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let Ok(held) = self.held.get() else { return Ok("<Capability of another thread>".to_owned()) };
+        let Ok(held) = self.held.get() else {
+            return Ok("<Capability of another thread>".to_owned());
+        };
         Ok(match &*held.borrow() {
             Some(capability) => format!(
                 "<Capability time={} output={}>",
@@ -179,7 +199,11 @@ impl CapabilityRef {
     ///     TimeError: If the path to that output advances times.
     #[pyo3(signature = (output = 0))]
     fn retain(&self, output: usize) -> PyResult<Capability> {
-        let kept = self.message.get()?.retain(output).map_err(IntoException::into_exception)?;
+        let kept = self
+            .message
+            .get()?
+            .retain(output)
+            .map_err(IntoException::into_exception)?;
         Ok(Capability::new(self.message.home(), kept))
     }
 
@@ -192,13 +216,18 @@ impl CapabilityRef {
     fn delayed(&self, time: &Bound<'_, PyAny>, output: usize) -> PyResult<Capability> {
         let message = self.message.get()?;
         let time = point_from_py(time, message.time().dims())?;
-        let kept = message.delayed(&time, output).map_err(IntoException::into_exception)?;
+        let kept = message
+            .delayed(&time, output)
+            .map_err(IntoException::into_exception)?;
         Ok(Capability::new(self.message.home(), kept))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let message = self.message.get()?;
         let state = if message.is_valid() { "" } else { " expired" };
-        Ok(format!("<CapabilityRef time={}{state}>", point_to_py(py, message.time())?.repr()?))
+        Ok(format!(
+            "<CapabilityRef time={}{state}>",
+            point_to_py(py, message.time())?.repr()?
+        ))
     }
 }

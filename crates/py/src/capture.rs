@@ -19,11 +19,20 @@ impl EventQueue {
     /// What the capturing operator does with an event. The lock is held for a push and nothing else.
     pub(crate) fn sink(&self) -> impl FnMut(Event<Batch>) + use<> {
         let events = Arc::clone(&self.events);
-        move |event| events.lock().unwrap_or_else(PoisonError::into_inner).push(event)
+        move |event| {
+            events
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(event)
+        }
     }
 
     fn get(&self, index: usize) -> Option<Event<Batch>> {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner).get(index).cloned()
+        self.events
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(index)
+            .cloned()
     }
 }
 
@@ -31,12 +40,16 @@ impl EventQueue {
 impl EventQueue {
     #[new]
     fn new() -> Self {
-        EventQueue { events: Arc::default() }
+        EventQueue {
+            events: Arc::default(),
+        }
     }
 
     /// The event at an index: `(None, changes)` or `(time, records)`; `None` past the last. The records are a copy.
     fn event<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let Some(event) = self.get(index) else { return Ok(None) };
+        let Some(event) = self.get(index) else {
+            return Ok(None);
+        };
         Ok(Some(match event {
             Event::Progress(changes) => {
                 let list = PyList::empty(py);
@@ -45,13 +58,16 @@ impl EventQueue {
                 }
                 (py.None(), list).into_pyobject(py)?.into_any()
             }
-            Event::Messages(time, batch) => {
-                (point_to_py(py, &time)?, batch.into_list(py)).into_pyobject(py)?.into_any()
-            }
+            Event::Messages(time, batch) => (point_to_py(py, &time)?, batch.into_list(py))
+                .into_pyobject(py)?
+                .into_any(),
         }))
     }
 
     fn __len__(&self) -> usize {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.events
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .len()
     }
 }

@@ -61,7 +61,11 @@ impl Kind {
             "partition" => Kind::Partition,
             "branch" => Kind::Branch,
             "branch_when" => Kind::BranchWhen,
-            other => return Err(PyTypeError::new_err(format!("'{other}' is not the name of a stage"))),
+            other => {
+                return Err(PyTypeError::new_err(format!(
+                    "'{other}' is not the name of a stage"
+                )));
+            }
         })
     }
 }
@@ -107,11 +111,20 @@ impl Chain {
         function: Py<PyAny>,
         parts: usize,
     ) -> PyResult<Vec<Tap>> {
-        let builder = stream.scope().operator(name).map_err(IntoException::into_exception)?;
-        let input = builder.new_input(stream, Pact::Pipeline).map_err(IntoException::into_exception)?;
+        let builder = stream
+            .scope()
+            .operator(name)
+            .map_err(IntoException::into_exception)?;
+        let input = builder
+            .new_input(stream, Pact::Pipeline)
+            .map_err(IntoException::into_exception)?;
         let stages = Rc::default();
         let streams = RefCell::default();
-        let chain = Rc::new(Chain { builder: builder.clone(), stages: Rc::clone(&stages), streams });
+        let chain = Rc::new(Chain {
+            builder: builder.clone(),
+            stages: Rc::clone(&stages),
+            streams,
+        });
         let taps = chain.add(kind, name, function, parts);
         builder.build(move || {
             run(&input, &stages.borrow())?;
@@ -129,7 +142,13 @@ impl Chain {
             function: Held::new(function),
             parts: (0..parts).map(|_| Readers::default()).collect(),
         });
-        (0..parts).map(|part| Tap { chain: Rc::clone(self), stage, part }).collect()
+        (0..parts)
+            .map(|part| Tap {
+                chain: Rc::clone(self),
+                stage,
+                part,
+            })
+            .collect()
     }
 }
 
@@ -143,13 +162,18 @@ impl Tap {
         parts: usize,
     ) -> PyResult<Vec<Tap>> {
         // Refused as an operator of its own would be, when the scope is no longer being built.
-        self.chain.builder.check_building().map_err(IntoException::into_exception)?;
+        self.chain
+            .builder
+            .check_building()
+            .map_err(IntoException::into_exception)?;
         let taps = self.chain.add(kind, name, function, parts);
         let mut stages = self.chain.stages.borrow_mut();
         let next = stages.len() - 1;
         stages[self.stage].parts[self.part].stages.push(next);
         drop(stages);
-        self.chain.builder.rename(&format!("{} > {name}", self.chain.builder.name()));
+        self.chain
+            .builder
+            .rename(&format!("{} > {name}", self.chain.builder.name()));
         Ok(taps)
     }
 
@@ -158,10 +182,16 @@ impl Tap {
         if let Some(stream) = self.chain.streams.borrow().get(&(self.stage, self.part)) {
             return Ok(stream.clone());
         }
-        let (output, stream, _) =
-            self.chain.builder.new_output(false).map_err(IntoException::into_exception)?;
+        let (output, stream, _) = self
+            .chain
+            .builder
+            .new_output(false)
+            .map_err(IntoException::into_exception)?;
         self.chain.stages.borrow_mut()[self.stage].parts[self.part].output = Some(output);
-        self.chain.streams.borrow_mut().insert((self.stage, self.part), stream.clone());
+        self.chain
+            .streams
+            .borrow_mut()
+            .insert((self.stage, self.part), stream.clone());
         Ok(stream)
     }
 
@@ -196,7 +226,9 @@ impl Stage {
         let tools = Tools::get(py).map_err(raised)?;
         if self.kind == Kind::FlatMap {
             // Each record may become many: what follows sees bounded batches.
-            let records = tools.flat_map(self.function.get().bind(py), &batch.as_list(py)).map_err(raised)?;
+            let records = tools
+                .flat_map(self.function.get().bind(py), &batch.as_list(py))
+                .map_err(raised)?;
             loop {
                 let chunk = tools.take(&records, MAX_BATCH).map_err(raised)?;
                 let len = chunk.len();
@@ -212,7 +244,9 @@ impl Stage {
             }
             _ => None,
         };
-        let parts = self.apply(py, tools, time.as_ref(), batch).map_err(raised)?;
+        let parts = self
+            .apply(py, tools, time.as_ref(), batch)
+            .map_err(raised)?;
         for (part, batch) in parts.into_iter().enumerate() {
             self.pass_on(py, stages, capability, part, batch)?;
         }
@@ -236,7 +270,11 @@ impl Stage {
             stages[next].run(py, stages, capability, batch.clone())?;
         }
         if let Some(output) = &readers.output {
-            batch.in_bounds(py, |batch| output.send(capability, batch).map_err(SendError::into_cause))?;
+            batch.in_bounds(py, |batch| {
+                output
+                    .send(capability, batch)
+                    .map_err(SendError::into_cause)
+            })?;
         }
         Ok(())
     }
@@ -270,7 +308,11 @@ impl Stage {
             Kind::BranchWhen => {
                 let empty = Batch::records(PyList::empty(py));
                 let yes = function.call1((time(),))?.is_truthy()?;
-                return Ok(if yes { vec![empty, batch] } else { vec![batch, empty] });
+                return Ok(if yes {
+                    vec![empty, batch]
+                } else {
+                    vec![batch, empty]
+                });
             }
             Kind::MapBatch => vec![tools.list(&function.call1((copy(&list),))?)?],
             Kind::TryMap => try_map(function, &list)?,
@@ -311,7 +353,11 @@ fn ok_err<'py>(results: &Bound<'py, PyList>) -> PyResult<Vec<Bound<'py, PyList>>
     let (oks, errors) = (PyList::empty(results.py()), PyList::empty(results.py()));
     for result in results.iter() {
         let (is_ok, value) = pair(&result, "ok_err", "(is_ok, value)")?;
-        if is_ok.is_truthy()? { oks.append(value)? } else { errors.append(value)? }
+        if is_ok.is_truthy()? {
+            oks.append(value)?
+        } else {
+            errors.append(value)?
+        }
     }
     Ok(vec![oks, errors])
 }

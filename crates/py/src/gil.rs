@@ -27,7 +27,9 @@ impl<T> Held<T> {
 
     /// The object.
     pub(crate) fn get(&self) -> &Py<T> {
-        self.0.as_ref().expect("an object is held until it is taken")
+        self.0
+            .as_ref()
+            .expect("an object is held until it is taken")
     }
 
     /// The object, which is no longer held here.

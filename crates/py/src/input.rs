@@ -36,14 +36,20 @@ impl Buffered {
     pub(crate) fn flush(&self, py: Python<'_>) -> PyResult<()> {
         let full = self.buffer.borrow_mut().take();
         let Some(full) = full else { return Ok(()) };
-        in_batches(full.into_bound(py), |batch| self.input.send(batch).map_err(SendError::into_cause))
-            .map_err(|error: BoxError| exception_of(py, error))
+        in_batches(full.into_bound(py), |batch| {
+            self.input.send(batch).map_err(SendError::into_cause)
+        })
+        .map_err(|error: BoxError| exception_of(py, error))
     }
 
     /// Flushes on behalf of the worker, which has taken the input off its list.
     pub(crate) fn flush_listed(&self, py: Python<'_>) -> PyResult<()> {
         self.listed.set(false);
-        if self.input.is_closed() { Ok(()) } else { self.flush(py) }
+        if self.input.is_closed() {
+            Ok(())
+        } else {
+            self.flush(py)
+        }
     }
 
     fn list(self: &Rc<Self>) {
@@ -109,7 +115,10 @@ impl InputHandle {
             )
         });
         let state = state.get()?;
-        let stream = state.input.attach(scope).map_err(IntoException::into_exception)?;
+        let stream = state
+            .input
+            .attach(scope)
+            .map_err(IntoException::into_exception)?;
         state.dims.set(Some(scope.dims()));
         *state.dirty.borrow_mut() = Some(Rc::clone(dirty));
         Ok(stream)
@@ -120,7 +129,22 @@ impl InputHandle {
 impl InputHandle {
     #[new]
     fn new() -> Self {
-        InputHandle { state: std::sync::OnceLock::new(), closed_early: false.into() }
+        InputHandle {
+            state: std::sync::OnceLock::new(),
+            closed_early: false.into(),
+        }
+    }
+
+    /// The stream of the handle in a scope, from the handle's current time on.
+    ///
+    /// Raises:
+    ///     TimeError: If the handle's times have another number of coordinates than the scope's.
+    ///     CapabilityError: If the handle is closed.
+    fn to_stream<'py>(
+        slf: &Bound<'py, Self>,
+        scope: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        scope.call_method1("input_from", (slf,))
     }
 
     /// The time of the records sent now. 0 before the handle is connected.
@@ -153,7 +177,9 @@ impl InputHandle {
         let state = self.open_state()?;
         let full = {
             let mut buffer = state.buffer.borrow_mut();
-            let buffer = buffer.get_or_insert_with(|| PyList::empty(py).unbind()).bind(py);
+            let buffer = buffer
+                .get_or_insert_with(|| PyList::empty(py).unbind())
+                .bind(py);
             buffer.append(record)?;
             buffer.len() >= MAX_BATCH
         };
@@ -182,7 +208,9 @@ impl InputHandle {
                 let mut buffer = state.buffer.borrow_mut();
                 match &*buffer {
                     Some(buffer) => {
-                        buffer.bind(py).set_slice(usize::MAX >> 1, usize::MAX >> 1, &chunk)?;
+                        buffer
+                            .bind(py)
+                            .set_slice(usize::MAX >> 1, usize::MAX >> 1, &chunk)?;
                     }
                     None => *buffer = Some(chunk.unbind()),
                 }
@@ -203,7 +231,10 @@ impl InputHandle {
             None => point_infer(time)?,
         };
         state.flush(time.py())?;
-        state.input.advance_to(&point).map_err(IntoException::into_exception)
+        state
+            .input
+            .advance_to(&point)
+            .map_err(IntoException::into_exception)
     }
 
     /// Sends what waits.
@@ -224,7 +255,9 @@ impl InputHandle {
                     state.input.close();
                 }
             }
-            None => self.closed_early.store(true, std::sync::atomic::Ordering::Relaxed),
+            None => self
+                .closed_early
+                .store(true, std::sync::atomic::Ordering::Relaxed),
         }
         Ok(())
     }
@@ -279,7 +312,11 @@ impl UnorderedInput {
     ///
     /// Raises:
     ///     CapabilityError: If the capability was dropped, or is another output's.
-    fn session(&self, py: Python<'_>, capability: &Bound<'_, PyAny>) -> PyResult<crate::port::Session> {
+    fn session(
+        &self,
+        py: Python<'_>,
+        capability: &Bound<'_, PyAny>,
+    ) -> PyResult<crate::port::Session> {
         let port = self.input.get()?.output().clone();
         crate::port::open_session(py, self.input.home(), port, capability)
     }

@@ -39,17 +39,30 @@ impl Builder {
         key: Option<Py<PyAny>>,
     ) -> PyResult<Py<FrontieredInput>> {
         let input = self.new_input(stream, kind, key)?;
-        Py::new(py, PyClassInitializer::from(input).add_subclass(FrontieredInput))
+        Py::new(
+            py,
+            PyClassInitializer::from(input).add_subclass(FrontieredInput),
+        )
     }
 
     /// Connects an input; `key` is the function of an exchange.
     #[pyo3(signature = (stream, kind, key = None))]
-    fn new_input(&self, stream: &Stream, kind: &str, key: Option<Py<PyAny>>) -> PyResult<InputPort> {
+    fn new_input(
+        &self,
+        stream: &Stream,
+        kind: &str,
+        key: Option<Py<PyAny>>,
+    ) -> PyResult<InputPort> {
         let builder = self.builder.get()?;
         let pact = pact(kind, key, &builder.name())?;
-        let port = builder.new_input(&stream.engine()?, pact).map_err(refused)?;
+        let port = builder
+            .new_input(&stream.engine()?, pact)
+            .map_err(refused)?;
         let dims = builder.scope().dims();
-        Ok(InputPort { port: ThreadBound::new(self.builder.home(), port), dims })
+        Ok(InputPort {
+            port: ThreadBound::new(self.builder.home(), port),
+            dims,
+        })
     }
 
     /// Adds an output that begins with a capability.
@@ -58,7 +71,9 @@ impl Builder {
         let (port, stream, capability) = self.builder.get()?.new_output(true).map_err(refused)?;
         let capability = capability.expect("the output begins with a capability");
         Ok((
-            OutputPort { port: ThreadBound::new(home, port) },
+            OutputPort {
+                port: ThreadBound::new(home, port),
+            },
             Stream::plain(home, stream),
             Capability::new(home, capability),
         ))
@@ -68,14 +83,21 @@ impl Builder {
     fn new_bare_output(&self) -> PyResult<(OutputPort, Stream)> {
         let home = self.builder.home();
         let (port, stream, _) = self.builder.get()?.new_output(false).map_err(refused)?;
-        Ok((OutputPort { port: ThreadBound::new(home, port) }, Stream::plain(home, stream)))
+        Ok((
+            OutputPort {
+                port: ThreadBound::new(home, port),
+            },
+            Stream::plain(home, stream),
+        ))
     }
 
     /// Sets the path summary of an input and an output.
     fn set_summary(&self, input: usize, output: usize, summary: &Bound<'_, PyAny>) -> PyResult<()> {
         let builder = self.builder.get()?;
         let summaries = summaries_from_py(summary, builder.scope().dims())?;
-        builder.set_summary(input, output, summaries).map_err(refused)
+        builder
+            .set_summary(input, output, summaries)
+            .map_err(refused)
     }
 
     /// The operator's address.
@@ -86,7 +108,10 @@ impl Builder {
 
     /// An activator for the operator.
     fn activator(&self) -> PyResult<Activator> {
-        Ok(Activator::new(self.builder.home(), self.builder.get()?.activator()))
+        Ok(Activator::new(
+            self.builder.home(),
+            self.builder.get()?.activator(),
+        ))
     }
 
     /// Ends the construction: `logic(*arguments)` runs whenever the operator does.

@@ -17,10 +17,13 @@ pub(crate) fn pact(kind: &str, key: Option<Py<PyAny>>, reader: &str) -> PyResult
     match (kind, key) {
         ("pipeline", None) => Ok(Pact::Pipeline),
         ("broadcast", None) => Ok(Pact::Broadcast),
-        ("exchange", Some(key)) => {
-            Ok(Pact::exchange(KeyRouter { key: Held::new(key), reader: reader.to_owned() }))
-        }
-        _ => Err(PyValueError::new_err(format!("'{kind}' is not the kind of a pact, or it has the wrong arguments"))),
+        ("exchange", Some(key)) => Ok(Pact::exchange(KeyRouter {
+            key: Held::new(key),
+            reader: reader.to_owned(),
+        })),
+        _ => Err(PyValueError::new_err(format!(
+            "'{kind}' is not the kind of a pact, or it has the wrong arguments"
+        ))),
     }
 }
 
@@ -32,8 +35,11 @@ struct KeyRouter {
 
 impl Route<Batch> for KeyRouter {
     fn route(&mut self, batch: Batch, parts: &mut [Vec<Batch>]) -> UserResult<()> {
-        attached(|py| self.split(py, batch, parts).map_err(|error| Raised::by(&self.reader, error)))
-            .map_err(|error| -> BoxError { error })
+        attached(|py| {
+            self.split(py, batch, parts)
+                .map_err(|error| Raised::by(&self.reader, error))
+        })
+        .map_err(|error| -> BoxError { error })
     }
 }
 
@@ -55,7 +61,10 @@ impl KeyRouter {
         let mut split: Vec<Vec<Bound<'_, PyAny>>> =
             parts.iter().map(|_| Vec::with_capacity(expected)).collect();
         for (record, key) in list.iter().zip(keys.iter()) {
-            #[allow(clippy::cast_possible_truncation, reason = "below the number of workers")]
+            #[allow(
+                clippy::cast_possible_truncation,
+                reason = "below the number of workers"
+            )]
             split[(route_hash(&key)? % peers) as usize].push(record);
         }
         for (part, records) in parts.iter_mut().zip(split) {

@@ -32,7 +32,11 @@ impl InputPort {
     /// Raises:
     ///     CapabilityError: If the operator is not running.
     fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<(CapabilityRef, Bound<'py, PyList>)>> {
-        let next = self.port.get()?.next().map_err(IntoException::into_exception)?;
+        let next = self
+            .port
+            .get()?
+            .next()
+            .map_err(IntoException::into_exception)?;
         Ok(next.map(|(message, batch)| {
             let message = ThreadBound::new(self.port.home(), message);
             (CapabilityRef { message }, batch.into_list(py))
@@ -43,7 +47,10 @@ impl InputPort {
         slf
     }
 
-    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<(CapabilityRef, Bound<'py, PyList>)>> {
+    fn __next__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<Option<(CapabilityRef, Bound<'py, PyList>)>> {
         self.next(py)
     }
 
@@ -69,7 +76,10 @@ impl FrontieredInput {
         let input = slf.as_super().get();
         let port = input.port.get()?;
         let frontier = port.frontier();
-        Ok(Antichain::from_points(input.dims, frontier.frontier().iter().cloned()))
+        Ok(Antichain::from_points(
+            input.dims,
+            frontier.frontier().iter().cloned(),
+        ))
     }
 }
 
@@ -78,7 +88,11 @@ pub(crate) fn generic_alias<'py>(
     class: &Bound<'py, PyType>,
     item: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    class.py().import("types")?.getattr("GenericAlias")?.call1((class, item))
+    class
+        .py()
+        .import("types")?
+        .getattr("GenericAlias")?
+        .call1((class, item))
 }
 
 /// One output of an operator.
@@ -127,8 +141,14 @@ pub(crate) fn open_session(
         )));
     };
     authority.check(py, &port)?;
-    let state = SessionState { port, authority, buffer: PyList::empty(py).unbind() };
-    Ok(Session { state: ThreadBound::new(home, RefCell::new(state)) })
+    let state = SessionState {
+        port,
+        authority,
+        buffer: PyList::empty(py).unbind(),
+    };
+    Ok(Session {
+        state: ThreadBound::new(home, RefCell::new(state)),
+    })
 }
 
 /// What gives a session the right to send.
@@ -140,9 +160,10 @@ enum Authority {
 impl Authority {
     fn check(&self, py: Python<'_>, port: &EngineOutput<Batch>) -> PyResult<()> {
         match self {
-            Authority::Held(held) => {
-                held.bind(py).get().with(|held| port.check(held).map_err(IntoException::into_exception))
-            }
+            Authority::Held(held) => held
+                .bind(py)
+                .get()
+                .with(|held| port.check(held).map_err(IntoException::into_exception)),
             Authority::Message(message) => {
                 let message = message.bind(py).get().message.get()?;
                 port.check(message).map_err(IntoException::into_exception)
@@ -190,7 +211,9 @@ fn flush(py: Python<'_>, state: &RefCell<SessionState>) -> PyResult<()> {
         (state.port.clone(), full, authority)
     };
     in_batches(full.into_bound(py), |batch| {
-        authority.send(py, &port, batch).map_err(|error| -> BoxError { Box::new(error) })
+        authority
+            .send(py, &port, batch)
+            .map_err(|error| -> BoxError { Box::new(error) })
     })
     .map_err(|error| exception_of(py, error))
 }
@@ -216,8 +239,14 @@ impl Session {
         let state = self.state.get()?;
         if let Ok(list) = records.cast::<PyList>() {
             let buffer = state.borrow().buffer.clone_ref(py);
-            buffer.bind(py).set_slice(usize::MAX >> 1, usize::MAX >> 1, list)?;
-            return if buffer.bind(py).len() >= MAX_BATCH { flush(py, state) } else { Ok(()) };
+            buffer
+                .bind(py)
+                .set_slice(usize::MAX >> 1, usize::MAX >> 1, list)?;
+            return if buffer.bind(py).len() >= MAX_BATCH {
+                flush(py, state)
+            } else {
+                Ok(())
+            };
         }
         let tools = crate::tools::Tools::get(py)?;
         let iterator = records.try_iter()?.into_any();
@@ -227,7 +256,9 @@ impl Session {
                 return Ok(());
             }
             let buffer = state.borrow().buffer.clone_ref(py);
-            buffer.bind(py).set_slice(usize::MAX >> 1, usize::MAX >> 1, &chunk)?;
+            buffer
+                .bind(py)
+                .set_slice(usize::MAX >> 1, usize::MAX >> 1, &chunk)?;
             if buffer.bind(py).len() >= MAX_BATCH {
                 flush(py, state)?;
             }
@@ -255,7 +286,8 @@ impl Session {
             return flush(py, state);
         }
         // The block raised: what it gave is not sent.
-        let discarded = std::mem::replace(&mut state.borrow_mut().buffer, PyList::empty(py).unbind());
+        let discarded =
+            std::mem::replace(&mut state.borrow_mut().buffer, PyList::empty(py).unbind());
         drop(discarded);
         Ok(())
     }

@@ -29,7 +29,9 @@ impl ProbeHandle {
 impl ProbeHandle {
     #[new]
     fn new() -> Self {
-        ProbeHandle { probe: Probe::new() }
+        ProbeHandle {
+            probe: Probe::new(),
+        }
     }
 
     /// Whether a time strictly less than `time` is still possible.
@@ -54,7 +56,12 @@ impl ProbeHandle {
     }
 
     fn __repr__(&self) -> String {
-        let times: Vec<_> = self.probe.frontier().iter().map(ToString::to_string).collect();
+        let times: Vec<_> = self
+            .probe
+            .frontier()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         format!("<ProbeHandle frontier=[{}]>", times.join(", "))
     }
 }

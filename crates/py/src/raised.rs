@@ -29,12 +29,18 @@ impl std::error::Error for Raised {}
 impl Raised {
     /// An exception of the named operator's function.
     pub(crate) fn by(operator: &str, error: PyErr) -> BoxError {
-        Box::new(Raised { operator: Some(operator.to_owned()), error })
+        Box::new(Raised {
+            operator: Some(operator.to_owned()),
+            error,
+        })
     }
 
     /// An exception of the function of the operator that runs.
     pub(crate) fn here(error: PyErr) -> BoxError {
-        Box::new(Raised { operator: None, error })
+        Box::new(Raised {
+            operator: None,
+            error,
+        })
     }
 }
 
@@ -56,7 +62,10 @@ fn cause_of(cause: BoxError) -> (PyErr, Option<String>) {
             Ok(error) => exception(*error),
             Err(cause) => match cause.downcast::<PyErr>() {
                 Ok(error) => (*error, None),
-                Err(other) => (crate::errors::PointstampError::new_err(other.to_string()), None),
+                Err(other) => (
+                    crate::errors::PointstampError::new_err(other.to_string()),
+                    None,
+                ),
             },
         },
     }
@@ -82,7 +91,10 @@ fn mark(py: Python<'_>, error: &PyErr, operator: &str) {
 pub(crate) fn add_note(py: Python<'_>, error: &PyErr, worker: usize, operator: Option<&str>) {
     static NOTES: PyOnceLock<Py<pyo3::types::PyString>> = PyOnceLock::new();
     let value = error.value(py);
-    let marked = value.getattr(MARK).ok().and_then(|name| name.extract::<String>().ok());
+    let marked = value
+        .getattr(MARK)
+        .ok()
+        .and_then(|name| name.extract::<String>().ok());
     if marked.is_some() {
         let _gone = value.delattr(MARK);
     }
@@ -91,8 +103,14 @@ pub(crate) fn add_note(py: Python<'_>, error: &PyErr, worker: usize, operator: O
         None => "in main".to_owned(),
     };
     let note = format!("raised {place} on worker {worker}");
-    let name = NOTES.get_or_init(py, || pyo3::types::PyString::new(py, "__notes__").unbind()).bind(py);
-    let notes = match value.getattr(name).ok().and_then(|notes| notes.cast_into::<PyList>().ok()) {
+    let name = NOTES
+        .get_or_init(py, || pyo3::types::PyString::new(py, "__notes__").unbind())
+        .bind(py);
+    let notes = match value
+        .getattr(name)
+        .ok()
+        .and_then(|notes| notes.cast_into::<PyList>().ok())
+    {
         Some(notes) => notes,
         None => {
             let notes = PyList::empty(py);
@@ -103,7 +121,9 @@ pub(crate) fn add_note(py: Python<'_>, error: &PyErr, worker: usize, operator: O
         }
     };
     let noted = notes.iter().any(|other| {
-        other.extract::<String>().is_ok_and(|other| other.starts_with("raised in ") && other.contains(" on worker "))
+        other
+            .extract::<String>()
+            .is_ok_and(|other| other.starts_with("raised in ") && other.contains(" on worker "))
     });
     if !noted {
         let _a_list_takes_anything = notes.append(note);

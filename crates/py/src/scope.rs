@@ -76,7 +76,9 @@ impl Scope {
         let home = self.scope.home();
         let (input, capability, stream) = self.scope.get()?.unordered_input().map_err(refused)?;
         Ok((
-            UnorderedInput { input: ThreadBound::new(home, input) },
+            UnorderedInput {
+                input: ThreadBound::new(home, input),
+            },
             Capability::new(home, capability),
             self.plain(stream),
         ))
@@ -91,14 +93,18 @@ impl Scope {
         let activator = builder.activator();
         let mut iterator = Some(iterator);
         builder.build(move || {
-            let (Some(held), Some(source)) = (&capability, &iterator) else { return Ok(false) };
+            let (Some(held), Some(source)) = (&capability, &iterator) else {
+                return Ok(false);
+            };
             let more = attached(|py| {
                 let list = Tools::get(py)
                     .and_then(|tools| tools.take(source.get().bind(py), MAX_BATCH))
                     .map_err(Raised::here)?;
                 let len = list.len();
                 if len > 0 {
-                    output.send(held, Batch::records(list)).map_err(|error| error.into_cause())?;
+                    output
+                        .send(held, Batch::records(list))
+                        .map_err(|error| error.into_cause())?;
                 }
                 Ok::<_, pointstamp_engine::error::BoxError>(len == MAX_BATCH)
             })?;
@@ -122,14 +128,19 @@ impl Scope {
 
     /// One stream of many.
     fn concatenate(&self, streams: Vec<PyRef<'_, Stream>>) -> PyResult<Stream> {
-        let streams = streams.iter().map(|stream| stream.engine()).collect::<PyResult<Vec<_>>>()?;
+        let streams = streams
+            .iter()
+            .map(|stream| stream.engine())
+            .collect::<PyResult<Vec<_>>>()?;
         Ok(self.plain(operators::concatenate(self.scope.get()?, streams).map_err(refused)?))
     }
 
     /// Starts an operator.
     fn operator(&self, name: &str) -> PyResult<Builder> {
         let builder = self.scope.get()?.operator(name).map_err(refused)?;
-        Ok(Builder { builder: ThreadBound::new(self.scope.home(), builder) })
+        Ok(Builder {
+            builder: ThreadBound::new(self.scope.home(), builder),
+        })
     }
 
     /// A stream that is defined later, by the handle.

@@ -28,7 +28,9 @@ enum Inner {
 
 impl Stream {
     pub(crate) fn plain(home: &Arc<Home>, stream: EngineStream<Batch>) -> Self {
-        Stream { inner: ThreadBound::new(home, Inner::Plain(stream)) }
+        Stream {
+            inner: ThreadBound::new(home, Inner::Plain(stream)),
+        }
     }
 
     /// The engine's stream; a part of a chain gets an output for it.
@@ -48,27 +50,44 @@ impl Stream {
 #[pymethods]
 impl Stream {
     /// Applies a function of records as a stage of a chain; returns the parts of its result.
-    fn stage(&self, kind: &str, function: Py<PyAny>, name: &str, parts: usize) -> PyResult<Vec<Stream>> {
+    fn stage(
+        &self,
+        kind: &str,
+        function: Py<PyAny>,
+        name: &str,
+        parts: usize,
+    ) -> PyResult<Vec<Stream>> {
         let kind = Kind::named(kind)?;
         let taps = match self.inner.get()? {
             Inner::Plain(stream) => Chain::begin(stream, kind, name, function, parts)?,
             Inner::Tap(tap) => tap.then(kind, name, function, parts)?,
         };
         let home = self.home();
-        Ok(taps.into_iter().map(|tap| Stream { inner: ThreadBound::new(home, Inner::Tap(tap)) }).collect())
+        Ok(taps
+            .into_iter()
+            .map(|tap| Stream {
+                inner: ThreadBound::new(home, Inner::Tap(tap)),
+            })
+            .collect())
     }
 
     /// The same records, moved by a pact.
     #[pyo3(signature = (name, kind, key = None))]
     fn forward(&self, name: &str, kind: &str, key: Option<Py<PyAny>>) -> PyResult<Stream> {
         let pact = pact(kind, key, name)?;
-        let stream = self.engine()?.forward(name, pact).map_err(IntoException::into_exception)?;
+        let stream = self
+            .engine()?
+            .forward(name, pact)
+            .map_err(IntoException::into_exception)?;
         Ok(Stream::plain(self.home(), stream))
     }
 
     /// Attaches a probe.
     fn probe_with(&self, handle: &ProbeHandle) -> PyResult<Stream> {
-        let stream = handle.probe.attach(&self.engine()?).map_err(IntoException::into_exception)?;
+        let stream = handle
+            .probe
+            .attach(&self.engine()?)
+            .map_err(IntoException::into_exception)?;
         Ok(Stream::plain(self.home(), stream))
     }
 
@@ -84,14 +103,21 @@ impl Stream {
 
     /// The same stream in a scope inside its own.
     fn enter(&self, scope: &Scope) -> PyResult<Stream> {
-        let stream = scope.scope.get()?.enter(&self.engine()?).map_err(IntoException::into_exception)?;
+        let stream = scope
+            .scope
+            .get()?
+            .enter(&self.engine()?)
+            .map_err(IntoException::into_exception)?;
         Ok(Stream::plain(self.home(), stream))
     }
 
     /// The same stream in the scope around its own.
     fn leave(&self) -> PyResult<Stream> {
         let stream = self.engine()?;
-        let left = stream.scope().leave(&stream).map_err(IntoException::into_exception)?;
+        let left = stream
+            .scope()
+            .leave(&stream)
+            .map_err(IntoException::into_exception)?;
         Ok(Stream::plain(self.home(), left))
     }
 

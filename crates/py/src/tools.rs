@@ -29,7 +29,10 @@ impl Tools {
                 map: builtins.getattr("map")?.unbind(),
                 filter: builtins.getattr("filter")?.unbind(),
                 list: builtins.getattr("list")?.unbind(),
-                chain: itertools.getattr("chain")?.getattr("from_iterable")?.unbind(),
+                chain: itertools
+                    .getattr("chain")?
+                    .getattr("from_iterable")?
+                    .unbind(),
                 islice: itertools.getattr("islice")?.unbind(),
                 repeat: itertools.getattr("repeat")?.unbind(),
                 compress: itertools.getattr("compress")?.unbind(),
@@ -41,7 +44,11 @@ impl Tools {
 
     /// `list(iterable)`.
     pub(crate) fn list<'py>(&self, iterable: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
-        Ok(self.list.bind(iterable.py()).call1((iterable,))?.cast_into()?)
+        Ok(self
+            .list
+            .bind(iterable.py())
+            .call1((iterable,))?
+            .cast_into()?)
     }
 
     /// `list(map(function, records))`.
@@ -112,7 +119,9 @@ impl Tools {
         records: &Bound<'py, PyList>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = records.py();
-        self.chain.bind(py).call1((self.map.bind(py).call1((function, records))?,))
+        self.chain
+            .bind(py)
+            .call1((self.map.bind(py).call1((function, records))?,))
     }
 
     /// `list(islice(iterator, count))`.

@@ -60,12 +60,20 @@ impl Worker {
     fn conclude<T>(&self, py: Python<'_>, result: Result<T, Error>) -> PyResult<T> {
         result.map_err(|error| {
             if matches!(error, Error::Stopped) {
-                return WorkerStopped::new_err("the computation was stopped: another worker failed, or it was interrupted");
+                return WorkerStopped::new_err(
+                    "the computation was stopped: another worker failed, or it was interrupted",
+                );
             }
             let fatal = !matches!(error, Error::Reentrant);
             let (error, operator) = exception(error);
             if fatal && let Ok(worker) = self.worker.get() {
-                record(py, worker.cluster(), worker.index(), &error, operator.as_deref());
+                record(
+                    py,
+                    worker.cluster(),
+                    worker.index(),
+                    &error,
+                    operator.as_deref(),
+                );
             }
             error
         })
@@ -92,7 +100,9 @@ impl Worker {
             let bound = &self.worker;
             let result = detached(py, || {
                 // The engine is on its own thread here, only without the interpreter.
-                let Ok(worker) = bound.get() else { return Err(Error::Stopped) };
+                let Ok(worker) = bound.get() else {
+                    return Err(Error::Stopped);
+                };
                 if park && !worker.has_work() && !worker.installed_dataflows().is_empty() {
                     worker.park(until);
                     let over = deadline.is_some_and(|end| Instant::now() >= end);
@@ -112,16 +122,36 @@ impl Worker {
 }
 
 /// Keeps the first failure of the computation, with its note, and stops every worker.
-fn record(py: Python<'_>, cluster: &EngineCluster, worker: usize, error: &PyErr, operator: Option<&str>) {
+fn record(
+    py: Python<'_>,
+    cluster: &EngineCluster,
+    worker: usize,
+    error: &PyErr,
+    operator: Option<&str>,
+) {
     add_note(py, error, worker, operator);
-    let raised = Raised { operator: None, error: error.clone_ref(py) };
-    cluster.fail(worker, Error::Operator { operator: String::new(), cause: Box::new(raised) });
+    let raised = Raised {
+        operator: None,
+        error: error.clone_ref(py),
+    };
+    cluster.fail(
+        worker,
+        Error::Operator {
+            operator: String::new(),
+            cause: Box::new(raised),
+        },
+    );
 }
 
 fn deadline(timeout: Option<f64>) -> PyResult<Option<Instant>> {
-    let Some(seconds) = timeout else { return Ok(None) };
-    let timeout = Duration::try_from_secs_f64(seconds)
-        .map_err(|_| PyValueError::new_err(format!("{seconds} is not a timeout in seconds: it must be 0 or more")))?;
+    let Some(seconds) = timeout else {
+        return Ok(None);
+    };
+    let timeout = Duration::try_from_secs_f64(seconds).map_err(|_| {
+        PyValueError::new_err(format!(
+            "{seconds} is not a timeout in seconds: it must be 0 or more"
+        ))
+    })?;
     Ok(Instant::now().checked_add(timeout))
 }
 
@@ -214,11 +244,19 @@ impl Cluster {
         let mode = match progress_mode {
             "demand" => Mode::Demand,
             "eager" => Mode::Eager,
-            other => return Err(PyValueError::new_err(format!("'{other}' is not a progress mode"))),
+            other => {
+                return Err(PyValueError::new_err(format!(
+                    "'{other}' is not a progress mode"
+                )));
+            }
         };
         let (cluster, seeds) = EngineCluster::in_process(workers, mode);
         let seeds = Mutex::new(seeds.into_iter().map(Some).collect());
-        Ok(Cluster { cluster, seeds, threads: Mutex::new(vec![None; workers]) })
+        Ok(Cluster {
+            cluster,
+            seeds,
+            threads: Mutex::new(vec![None; workers]),
+        })
     }
 
     /// Makes this thread the worker: runs `main(wrap(worker))`, closes what it left open, and steps until its
@@ -232,9 +270,16 @@ impl Cluster {
         signals: bool,
     ) -> PyResult<Option<Py<PyAny>>> {
         let py = main.py();
-        let seed = self.seeds.lock().unwrap_or_else(PoisonError::into_inner).get_mut(index).and_then(Option::take);
+        let seed = self
+            .seeds
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_mut(index)
+            .and_then(Option::take);
         let Some(seed) = seed else {
-            return Err(PyValueError::new_err(format!("worker {index} does not exist, or was run already")));
+            return Err(PyValueError::new_err(format!(
+                "worker {index} does not exist, or was run already"
+            )));
         };
         let home = Home::here(index);
         let engine = seed.start::<Batch>();
@@ -269,7 +314,11 @@ impl Cluster {
     fn interrupt(&self, py: Python<'_>) {
         self.cluster.stop();
         let exception = py.get_type::<WorkerStopped>();
-        let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let threads = self
+            .threads
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         for thread in threads.into_iter().flatten() {
             // SAFETY: attached, with a live exception type. The thread runs the user's code: `run` takes its
             // number out before it ends, attached, so that no other thread of that number is struck.

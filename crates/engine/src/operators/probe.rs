@@ -44,6 +44,11 @@ impl Probe {
         self.places().iter().all(Vec::is_empty)
     }
 
+    /// How many coordinates the times have that are still possible, if there are any.
+    pub fn dims(&self) -> Option<usize> {
+        self.places().iter().flatten().map(Point::dims).next()
+    }
+
     /// The times at or after which something may still appear.
     pub fn frontier(&self) -> Antichain<Point> {
         self.places().iter().flatten().cloned().collect()
