@@ -77,13 +77,8 @@ impl Activation {
     /// The node at an address below this one, if it still exists.
     pub(crate) fn find(&self, address: &[usize]) -> Option<Activation> {
         address.iter().try_fold(self.clone(), |node, index| {
-            let child = node
-                .0
-                .children
-                .borrow()
-                .get(index)
-                .and_then(WeakActivation::upgrade);
-            child
+            let children = node.0.children.borrow();
+            children.get(index).and_then(WeakActivation::upgrade)
         })
     }
 

@@ -5,7 +5,8 @@
 //! the first is kept until all have posted, and the first line that differs names the difference. A worker
 //! that ends while others built more is found out in the same way. Nobody waits here.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, btree_map};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::scope::EdgeShape;
 
@@ -90,33 +91,35 @@ pub(crate) struct Agreement {
     book: Mutex<Book>,
 }
 
-#[derive(Default)]
 struct Book {
-    dataflows: Vec<Entry>,
-    /// How many dataflows a worker had built when its `main` ended.
-    finished: Vec<Option<usize>>,
+    /// By number. A number that no worker installed (its block raised everywhere) is left out.
+    dataflows: BTreeMap<usize, Entry>,
+    /// Workers that will build no more.
+    finished: Vec<bool>,
 }
 
 struct Entry {
     name: String,
     first: usize,
-    blueprint: Option<Arc<Blueprint>>,
-    posted: usize,
+    /// Until every worker has posted.
+    blueprint: Option<Blueprint>,
+    posted: Vec<bool>,
     dropped: Vec<bool>,
 }
 
 impl Agreement {
     pub(crate) fn new(peers: usize) -> Self {
+        let book = Book {
+            dataflows: BTreeMap::new(),
+            finished: vec![false; peers],
+        };
         Agreement {
             peers,
-            book: Mutex::new(Book {
-                dataflows: Vec::new(),
-                finished: vec![None; peers],
-            }),
+            book: Mutex::new(book),
         }
     }
 
-    fn book(&self) -> std::sync::MutexGuard<'_, Book> {
+    fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -128,54 +131,51 @@ impl Agreement {
         blueprint: Blueprint,
     ) -> Result<(), String> {
         let mut book = self.book();
-        if let Some(entry) = book.dataflows.get_mut(index) {
-            if let Some(first) = &entry.blueprint
-                && let Some(difference) = blueprint.difference(worker, first, entry.first)
-            {
-                return Err(format!(
-                    "the workers built different dataflows: of dataflow {index}, {difference}; build the same graph on \
-                     every worker"
-                ));
-            }
-            entry.posted += 1;
-            if entry.posted == self.peers {
-                entry.blueprint = None;
-            }
-            return Ok(());
-        }
-        let name = blueprint.name.clone();
-        if let Some(other) = book
-            .finished
-            .iter()
-            .position(|built| built.is_some_and(|built| built <= index))
+        let book = &mut *book;
+        let entry = match book.dataflows.entry(index) {
+            btree_map::Entry::Occupied(entry) => entry.into_mut(),
+            btree_map::Entry::Vacant(vacant) => vacant.insert(Entry {
+                name: blueprint.name.clone(),
+                first: worker,
+                blueprint: None,
+                posted: vec![false; self.peers],
+                dropped: vec![false; self.peers],
+            }),
+        };
+        if let Some(first) = &entry.blueprint
+            && let Some(difference) = blueprint.difference(worker, first, entry.first)
         {
-            return Err(not_built(index, &name, worker, other));
+            return Err(format!(
+                "the workers built different dataflows: of dataflow {index}, {difference}; build the \
+                 same graph on every worker"
+            ));
         }
-        let blueprint = (self.peers > 1).then(|| Arc::new(blueprint));
-        let dropped = vec![false; self.peers];
-        book.dataflows.push(Entry {
-            name,
-            first: worker,
-            blueprint,
-            posted: 1,
-            dropped,
-        });
-        Ok(())
+        entry.posted[worker] = true;
+        entry.blueprint = entry
+            .posted
+            .contains(&false)
+            .then(|| entry.blueprint.take().unwrap_or(blueprint));
+        let gone = |&other: &usize| book.finished[other] && !entry.posted[other];
+        match (0..self.peers).find(gone) {
+            Some(other) => Err(not_built(index, &entry.name, worker, other)),
+            None => Ok(()),
+        }
     }
 
     /// Notes that `worker` will build no more.
-    pub(crate) fn finish(&self, worker: usize, built: usize) -> Result<(), String> {
+    pub(crate) fn finish(&self, worker: usize) -> Result<(), String> {
         let mut book = self.book();
-        book.finished[worker] = Some(built);
-        match book.dataflows.get(built) {
-            Some(entry) => Err(not_built(built, &entry.name, entry.first, worker)),
+        book.finished[worker] = true;
+        let missing = |(_, entry): &(&usize, &Entry)| !entry.posted[worker];
+        match book.dataflows.iter().find(missing) {
+            Some((&index, entry)) => Err(not_built(index, &entry.name, entry.first, worker)),
             None => Ok(()),
         }
     }
 
     /// Notes that `worker` dropped a dataflow.
     pub(crate) fn dropped(&self, worker: usize, index: usize) {
-        if let Some(entry) = self.book().dataflows.get_mut(index) {
+        if let Some(entry) = self.book().dataflows.get_mut(&index) {
             entry.dropped[worker] = true;
         }
     }
@@ -183,7 +183,7 @@ impl Agreement {
     /// Whether a dataflow that `worker` still has can no longer end, because another dropped it.
     pub(crate) fn abandoned(&self, worker: usize, index: usize) -> Option<String> {
         let book = self.book();
-        let entry = book.dataflows.get(index)?;
+        let entry = book.dataflows.get(&index)?;
         let other = entry.dropped.iter().position(|&dropped| dropped)?;
         (!entry.dropped[worker]).then(|| {
             format!(

@@ -1,7 +1,7 @@
 //! The right to send at a time.
 //!
 //! A [`Capability`] is counted from its creation to its drop: dropping it *is* the progress update. All counts
-//! go to the operator's [`SharedProgress`](crate::progress::SharedProgress), which the scope collects after
+//! go to the operator's [`SharedProgress`], which the scope collects after
 //! the operator has run, or at the next pass when a capability moved while something else ran.
 
 use std::cell::{Cell, RefCell};

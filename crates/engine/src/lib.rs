@@ -29,7 +29,7 @@
 //!         };
 //!         let builder = scope.operator("sum")?;
 //!         let port = builder.new_input(&numbers, Pact::exchange(route))?;
-//!         let (_, sums, _) = builder.new_output(false)?;
+//!         let (_, sums) = builder.new_output()?;
 //!         builder.build(move || {
 //!             while let Some((_, batch)) = port.next()? {
 //!                 total.set(total.get() + batch.iter().sum::<u64>());

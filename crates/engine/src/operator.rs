@@ -29,6 +29,9 @@ use crate::worker::Arrival;
 /// An operator's logic. `Ok(true)` keeps the dataflow from ending although no frontier shows why.
 pub type Logic = Box<dyn FnMut() -> UserResult<bool>>;
 
+/// How the shared part of an output is made.
+type MakeOutput = fn(usize, Rc<SharedProgress>, Activation) -> Rc<OutputCore>;
+
 /// Builds an operator. Clones build the same one.
 pub struct OperatorBuilder<P: Payload> {
     scope: Scope<P>,
@@ -201,55 +204,56 @@ impl<P: Payload> OperatorBuilder<P> {
         Ok(InputPort { core })
     }
 
-    /// Adds an output. With `held`, every worker begins with a capability for it at the minimum time.
+    /// Adds an output that begins without a capability: it sends what its messages entitle it to.
     ///
     /// # Errors
     ///
     /// [`Error::Build`] when the dataflow is installed already.
-    pub fn new_output(
-        &self,
-        held: bool,
-    ) -> Result<(OutputPort<P>, Stream<P>, Option<Capability>), Error> {
-        self.output(held, OutputCore::new)
+    pub fn new_output(&self) -> Result<(OutputPort<P>, Stream<P>), Error> {
+        self.output(OutputCore::new)
+    }
+
+    /// Adds an output for which every worker begins with a capability at the minimum time.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Build`] when the dataflow is installed already.
+    pub fn new_held_output(&self) -> Result<(OutputPort<P>, Stream<P>, Capability), Error> {
+        self.held(OutputCore::new)
     }
 
     /// An output that begins with a capability which the worker may take back.
     pub(crate) fn new_revocable_output(
         &self,
-    ) -> Result<(OutputPort<P>, Stream<P>, Option<Capability>), Error> {
-        self.output(true, OutputCore::revocable)
+    ) -> Result<(OutputPort<P>, Stream<P>, Capability), Error> {
+        self.held(OutputCore::revocable)
     }
 
-    #[allow(clippy::type_complexity)]
-    fn output(
-        &self,
-        held: bool,
-        core: fn(usize, Rc<SharedProgress>, Activation) -> Rc<OutputCore>,
-    ) -> Result<(OutputPort<P>, Stream<P>, Option<Capability>), Error> {
+    fn held(&self, make: MakeOutput) -> Result<(OutputPort<P>, Stream<P>, Capability), Error> {
+        let (output, stream) = self.output(make)?;
+        let mut draft = self.draft.borrow_mut();
+        draft.initial.push(output.port());
+        let capability = Capability::initial(Point::minimum(draft.dims), Rc::clone(&output.core));
+        Ok((output, stream, capability))
+    }
+
+    fn output(&self, make: MakeOutput) -> Result<(OutputPort<P>, Stream<P>), Error> {
         self.scope.check_building()?;
         let mut draft = self.draft.borrow_mut();
         let port = draft.outputs.len();
-        let core = core(
+        let core = make(
             port,
             Rc::clone(&draft.progress),
             draft.pulse.activation.clone(),
         );
         draft.outputs.push(Rc::clone(&core));
-        let capability = held.then(|| {
-            draft.initial.push(port);
-            Capability::initial(Point::minimum(draft.dims), Rc::clone(&core))
-        });
         let tee = Tee::default();
-        let stream = Stream::new(
-            self.scope.clone(),
-            Source {
-                node: self.index,
-                port,
-            },
-            tee.clone(),
-            &draft.name,
-        );
-        Ok((OutputPort { core, tee }, stream, capability))
+        let source = Source {
+            node: self.index,
+            port,
+        };
+        let stream = Stream::new(self.scope.clone(), source, tee.clone(), &draft.name);
+        Ok((OutputPort { core, tee }, stream))
     }
 
     /// Says what happens to a timestamp between an input and an output: the least of `summaries`, or, when there is

@@ -197,7 +197,7 @@ impl MessageCapability {
         } else {
             let from = results().next().unwrap_or_else(|| self.time.clone());
             Err(Error::TimeGoesBack {
-                from: from,
+                from,
                 to: time.clone(),
             })
         }

@@ -1,7 +1,7 @@
 //! Scopes, while they are being built.
 //!
 //! A [`Scope`] collects operators, nested scopes and the edges between them. Nothing runs before the
-//! dataflow is installed: then each scope becomes a [`Subgraph`](crate::subgraph::Subgraph), which is one operator to its parent.
+//! dataflow is installed: then each scope becomes a subgraph, which is one operator to its parent.
 //! Child 0 of a scope stands for the scope's boundary: its outputs are the scope's inputs and the other way round.
 
 use std::cell::{Cell, RefCell};
@@ -286,6 +286,10 @@ impl<P: Payload> Scope<P> {
             outside,
             &stream.producer,
         ))
+    }
+
+    pub(crate) fn activation(&self) -> &Activation {
+        &self.0.activation
     }
 
     fn index(&self) -> usize {

@@ -136,7 +136,11 @@ impl<P: Payload> Worker<P> {
     }
 
     /// Begins a dataflow; end it with [`install`](Self::install), or give it up with
-    /// [`discard`](Self::discard).
+    /// [`discard`](Self::discard). Its number is not used again either way, so that the workers go on counting alike.
+    ///
+    /// # Panics
+    ///
+    /// After 2^32 dataflows.
     pub fn begin_dataflow(&self, name: &str, dims: usize) -> Scope<P> {
         let index = self.0.begun.get();
         self.0.begun.set(index + 1);
@@ -172,11 +176,7 @@ impl<P: Payload> Worker<P> {
             }
         }
         let subgraph = scope.install().inspect_err(|_| scope.discard())?;
-        let activation = self
-            .0
-            .root
-            .find(&[index])
-            .expect("the scope keeps its activation");
+        let activation = scope.activation().clone();
         let dataflow = Dataflow {
             subgraph: Some(subgraph),
             activation,
@@ -192,9 +192,6 @@ impl<P: Payload> Worker<P> {
         scope.discard();
         self.0.root.forget(index);
         self.forget_channels(index);
-        if self.0.begun.get() == index + 1 {
-            self.0.begun.set(index); // the number was not used: workers that all failed here go on alike
-        }
     }
 
     /// Builds and installs a dataflow.
@@ -210,9 +207,9 @@ impl<P: Payload> Worker<P> {
     ) -> Result<R, Error> {
         let scope = self.begin_dataflow(name, dims);
         match build(&scope) {
-            Ok(built) => {
+            Ok(value) => {
                 self.install(&scope)?;
-                Ok(built)
+                Ok(value)
             }
             Err(error) => {
                 self.discard(&scope);
@@ -416,7 +413,7 @@ impl<P: Payload> Worker<P> {
         self.0
             .cluster
             .agreement()
-            .finish(self.0.index, self.0.begun.get())
+            .finish(self.0.index)
             .map_err(|difference| {
                 self.0.cluster.disagree(&difference);
                 Error::Disagreement(difference)

@@ -17,6 +17,11 @@ use pointstamp_progress::Mode;
 type Batch = Vec<u64>;
 const WORKERS: [usize; 3] = [1, 2, 4];
 
+#[allow(
+    clippy::unnecessary_wraps,
+    clippy::cast_possible_truncation,
+    reason = "a router may fail, and small numbers fit"
+)]
 fn by_value(batch: Batch, parts: &mut [Vec<Batch>]) -> UserResult<()> {
     let peers = parts.len();
     let mut split = vec![Vec::new(); peers];
@@ -39,7 +44,7 @@ fn map(
     let input = builder.new_input(stream, Pact::Pipeline)?;
     let (mut ports, mut streams) = (Vec::new(), Vec::new());
     for _ in 0..outputs {
-        let (port, stream, _) = builder.new_output(false)?;
+        let (port, stream) = builder.new_output()?;
         ports.push(port);
         streams.push(stream);
     }
@@ -62,7 +67,7 @@ fn count_per_time(
 ) -> Result<Stream<Batch>, Error> {
     let builder = stream.scope().operator("count")?;
     let input = builder.new_input(stream, pact)?;
-    let (output, counts, _) = builder.new_output(false)?;
+    let (output, counts) = builder.new_output()?;
     builder.notify();
     let mut held = BTreeMap::new();
     let mut passed: Vec<Point> = Vec::new();
@@ -393,7 +398,7 @@ fn an_operator_that_lets_go_of_a_capability_does_not_wake_itself() {
         worker.dataflow("quiet", 1, |scope| {
             let builder = scope.operator("churn")?;
             let port = builder.new_input(&input.attach(scope)?, Pact::Pipeline)?;
-            let (_output, _, _) = builder.new_output(false)?;
+            let (_output, _) = builder.new_output()?;
             let mut held = None;
             builder.build(move || {
                 count.set(count.get() + 1);
@@ -428,7 +433,7 @@ fn idle_workers_park_and_activators_wake_them() {
         let activator = worker.dataflow("parked", 1, |scope| {
             let builder = scope.operator("sleeper")?;
             let port = builder.new_input(&input.attach(scope)?, Pact::Pipeline)?;
-            let (_, stream, _) = builder.new_output(false)?;
+            let (_, stream) = builder.new_output()?;
             builder.build(move || {
                 count.set(count.get() + 1);
                 while port.next()?.is_some() {}

@@ -23,7 +23,7 @@ impl EventQueue {
             events
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
-                .push(event)
+                .push(event);
         }
     }
 

@@ -182,10 +182,10 @@ impl Tap {
         if let Some(stream) = self.chain.streams.borrow().get(&(self.stage, self.part)) {
             return Ok(stream.clone());
         }
-        let (output, stream, _) = self
+        let (output, stream) = self
             .chain
             .builder
-            .new_output(false)
+            .new_output()
             .map_err(IntoException::into_exception)?;
         self.chain.stages.borrow_mut()[self.stage].parts[self.part].output = Some(output);
         self.chain
@@ -354,9 +354,9 @@ fn ok_err<'py>(results: &Bound<'py, PyList>) -> PyResult<Vec<Bound<'py, PyList>>
     for result in results.iter() {
         let (is_ok, value) = pair(&result, "ok_err", "(is_ok, value)")?;
         if is_ok.is_truthy()? {
-            oks.append(value)?
+            oks.append(value)?;
         } else {
-            errors.append(value)?
+            errors.append(value)?;
         }
     }
     Ok(vec![oks, errors])

@@ -68,8 +68,7 @@ impl Builder {
     /// Adds an output that begins with a capability.
     fn new_output(&self) -> PyResult<(OutputPort, Stream, Capability)> {
         let home = self.builder.home();
-        let (port, stream, capability) = self.builder.get()?.new_output(true).map_err(refused)?;
-        let capability = capability.expect("the output begins with a capability");
+        let (port, stream, capability) = self.builder.get()?.new_held_output().map_err(refused)?;
         Ok((
             OutputPort {
                 port: ThreadBound::new(home, port),
@@ -82,7 +81,7 @@ impl Builder {
     /// Adds an output that begins without a capability.
     fn new_bare_output(&self) -> PyResult<(OutputPort, Stream)> {
         let home = self.builder.home();
-        let (port, stream, _) = self.builder.get()?.new_output(false).map_err(refused)?;
+        let (port, stream) = self.builder.get()?.new_output().map_err(refused)?;
         Ok((
             OutputPort {
                 port: ThreadBound::new(home, port),

@@ -106,26 +106,22 @@ pub(crate) fn add_note(py: Python<'_>, error: &PyErr, worker: usize, operator: O
     let name = NOTES
         .get_or_init(py, || pyo3::types::PyString::new(py, "__notes__").unbind())
         .bind(py);
-    let notes = match value
-        .getattr(name)
-        .ok()
-        .and_then(|notes| notes.cast_into::<PyList>().ok())
-    {
-        Some(notes) => notes,
-        None => {
-            let notes = PyList::empty(py);
-            if value.setattr(name, &notes).is_err() {
-                return; // an exception that takes no attributes takes no note
-            }
-            notes
+    let present = value.getattr(name).ok();
+    let notes = if let Some(notes) = present.and_then(|notes| notes.cast_into::<PyList>().ok()) {
+        notes
+    } else {
+        let notes = PyList::empty(py);
+        if value.setattr(name, &notes).is_err() {
+            return; // an exception that takes no attributes takes no note
         }
+        notes
     };
-    let noted = notes.iter().any(|other| {
+    let has_note = notes.iter().any(|other| {
         other
             .extract::<String>()
             .is_ok_and(|other| other.starts_with("raised in ") && other.contains(" on worker "))
     });
-    if !noted {
+    if !has_note {
         let _a_list_takes_anything = notes.append(note);
     }
 }

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 
 use pointstamp_engine::error::Error;
 use pointstamp_engine::operators::{self, LoopHandle as EngineLoop};
+use pointstamp_engine::port::SendError;
 use pointstamp_engine::scope::Scope as EngineScope;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -88,7 +89,8 @@ impl Scope {
     fn to_stream(&self, items: &Bound<'_, PyAny>) -> PyResult<Stream> {
         let iterator = Held::new(items.try_iter()?.into_any().unbind());
         let builder = self.scope.get()?.operator("to_stream").map_err(refused)?;
-        let (output, stream, mut capability) = builder.new_output(true).map_err(refused)?;
+        let (output, stream, capability) = builder.new_held_output().map_err(refused)?;
+        let mut capability = Some(capability);
         builder.start();
         let activator = builder.activator();
         let mut iterator = Some(iterator);
@@ -104,7 +106,7 @@ impl Scope {
                 if len > 0 {
                     output
                         .send(held, Batch::records(list))
-                        .map_err(|error| error.into_cause())?;
+                        .map_err(SendError::into_cause)?;
                 }
                 Ok::<_, pointstamp_engine::error::BoxError>(len == MAX_BATCH)
             })?;
@@ -122,11 +124,12 @@ impl Scope {
     /// A stream without records, whose frontier is empty from the start.
     fn empty(&self) -> PyResult<Stream> {
         let builder = self.scope.get()?.operator("empty").map_err(refused)?;
-        let (_, stream, _) = builder.new_output(false).map_err(refused)?;
+        let (_, stream) = builder.new_output().map_err(refused)?;
         Ok(self.plain(stream))
     }
 
     /// One stream of many.
+    #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
     fn concatenate(&self, streams: Vec<PyRef<'_, Stream>>) -> PyResult<Stream> {
         let streams = streams
             .iter()
@@ -168,6 +171,7 @@ impl Scope {
     }
 
     /// An activator for the operator at an address.
+    #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
     fn activator_for(&self, address: Vec<usize>) -> PyResult<Activator> {
         let activator = self.scope.get()?.activator_for(&address).map_err(refused)?;
         Ok(Activator::new(self.scope.home(), activator))

@@ -30,7 +30,7 @@ const STEPS_BETWEEN_SIGNALS: u32 = 64;
 /// One worker.
 #[pyclass(frozen, module = "pointstamp._core")]
 pub(crate) struct Worker {
-    worker: ThreadBound<EngineWorker<Batch>>,
+    engine: ThreadBound<EngineWorker<Batch>>,
     dirty: ThreadBound<DirtyInputs>,
     /// Whether signals are delivered to this thread.
     signals: bool,
@@ -39,7 +39,7 @@ pub(crate) struct Worker {
 
 impl Worker {
     fn home(&self) -> &Arc<Home> {
-        self.worker.home()
+        self.engine.home()
     }
 
     /// What must happen before a step, attached.
@@ -66,7 +66,7 @@ impl Worker {
             }
             let fatal = !matches!(error, Error::Reentrant);
             let (error, operator) = exception(error);
-            if fatal && let Ok(worker) = self.worker.get() {
+            if fatal && let Ok(worker) = self.engine.get() {
                 record(
                     py,
                     worker.cluster(),
@@ -97,7 +97,7 @@ impl Worker {
                 (Some(a), Some(b)) => Some(a.min(b)),
                 (a, b) => a.or(b),
             };
-            let bound = &self.worker;
+            let bound = &self.engine;
             let result = detached(py, || {
                 // The engine is on its own thread here, only without the interpreter.
                 let Ok(worker) = bound.get() else {
@@ -164,12 +164,12 @@ impl Worker {
 
     #[getter]
     fn peers(&self) -> PyResult<usize> {
-        Ok(self.worker.get()?.peers())
+        Ok(self.engine.get()?.peers())
     }
 
     /// Begins a dataflow.
     fn begin_dataflow(&self, name: &str, dims: usize) -> PyResult<Scope> {
-        let scope = self.worker.get()?.begin_dataflow(name, dims);
+        let scope = self.engine.get()?.begin_dataflow(name, dims);
         Ok(Scope {
             scope: ThreadBound::new(self.home(), scope),
             dirty: ThreadBound::new(self.home(), self.dirty.get()?.clone()),
@@ -178,7 +178,7 @@ impl Worker {
 
     /// Installs a dataflow.
     fn install(&self, py: Python<'_>, scope: &Scope) -> PyResult<usize> {
-        let worker = self.worker.get()?;
+        let worker = self.engine.get()?;
         match worker.install(scope.scope.get()?) {
             Ok(index) => Ok(index),
             // Not on one worker alone: the others hear of it.
@@ -190,7 +190,7 @@ impl Worker {
 
     /// Gives up a dataflow that was begun.
     fn discard(&self, scope: &Scope) -> PyResult<()> {
-        self.worker.get()?.discard(scope.scope.get()?);
+        self.engine.get()?.discard(scope.scope.get()?);
         Ok(())
     }
 
@@ -219,11 +219,11 @@ impl Worker {
     }
 
     fn installed_dataflows(&self) -> PyResult<Vec<usize>> {
-        Ok(self.worker.get()?.installed_dataflows())
+        Ok(self.engine.get()?.installed_dataflows())
     }
 
     fn drop_dataflow(&self, dataflow: usize) -> PyResult<()> {
-        self.worker.get()?.drop_dataflow(dataflow);
+        self.engine.get()?.drop_dataflow(dataflow);
         Ok(())
     }
 }
@@ -231,7 +231,7 @@ impl Worker {
 /// The workers of one computation in this process.
 #[pyclass(frozen, module = "pointstamp._core")]
 pub(crate) struct Cluster {
-    cluster: Arc<EngineCluster>,
+    engine: Arc<EngineCluster>,
     seeds: Mutex<Vec<Option<Seed>>>,
     /// For each worker that is running Python code of the user's, the interpreter's number of its thread.
     threads: Mutex<Vec<Option<std::ffi::c_ulong>>>,
@@ -253,7 +253,7 @@ impl Cluster {
         let (cluster, seeds) = EngineCluster::in_process(workers, mode);
         let seeds = Mutex::new(seeds.into_iter().map(Some).collect());
         Ok(Cluster {
-            cluster,
+            engine: cluster,
             seeds,
             threads: Mutex::new(vec![None; workers]),
         })
@@ -286,7 +286,7 @@ impl Cluster {
         let worker = Bound::new(
             py,
             Worker {
-                worker: ThreadBound::new(&home, engine.clone()),
+                engine: ThreadBound::new(&home, engine.clone()),
                 dirty: ThreadBound::new(&home, Rc::default()),
                 signals,
                 steps: ThreadBound::new(&home, Cell::new(0)),
@@ -301,9 +301,9 @@ impl Cluster {
             unsafe { ffi::PyThreadState_SetAsyncExc(thread.cast_signed(), std::ptr::null_mut()) };
         }
         if let Err(error) = &result
-            && !(error.is_instance_of::<WorkerStopped>(py) && self.cluster.is_stopped())
+            && !(error.is_instance_of::<WorkerStopped>(py) && self.engine.is_stopped())
         {
-            record(py, &self.cluster, index, error, None);
+            record(py, &self.engine, index, error, None);
         }
         engine.end();
         home.end(py);
@@ -312,7 +312,7 @@ impl Cluster {
 
     /// Stops every worker: those that sleep wake, and those that run Python code are interrupted.
     fn interrupt(&self, py: Python<'_>) {
-        self.cluster.stop();
+        self.engine.stop();
         let exception = py.get_type::<WorkerStopped>();
         let threads = self
             .threads
@@ -329,12 +329,12 @@ impl Cluster {
     /// Whether the workers were stopped.
     #[getter]
     fn stopped(&self) -> bool {
-        self.cluster.is_stopped()
+        self.engine.is_stopped()
     }
 
     /// Raises the failure that ended the computation, if one did.
     fn raise_failure(&self) -> PyResult<()> {
-        match self.cluster.take_failure() {
+        match self.engine.take_failure() {
             Some(failure) => Err(exception(failure.error).0),
             None => Ok(()),
         }

@@ -21,7 +21,7 @@ pub fn concatenate<P: Payload>(
         .into_iter()
         .map(|stream| builder.new_input(&stream, Pact::Pipeline))
         .collect::<Result<Vec<_>, _>>()?;
-    let (output, stream, _) = builder.new_output(false)?;
+    let (output, stream) = builder.new_output()?;
     let ready = builder.ready_inputs();
     builder.build(move || {
         while let Some(input) = ready.next(&inputs) {

@@ -34,7 +34,7 @@ impl<P: Payload> Scope<P> {
             )));
         }
         let builder = self.operator("feedback")?;
-        let (output, stream, _) = builder.new_output(false)?;
+        let (output, stream) = builder.new_output()?;
         builder.require(
             "a loop variable is never connected: call connect_loop(handle) on the stream that defines it, in the same \
              scope",

@@ -15,7 +15,7 @@ impl<P: Payload> Stream<P> {
     pub fn forward(&self, name: &str, pact: Pact<P>) -> Result<Stream<P>, Error> {
         let builder = self.scope().operator(name)?;
         let input = builder.new_input(self, pact)?;
-        let (output, stream, _) = builder.new_output(false)?;
+        let (output, stream) = builder.new_output()?;
         builder.build(move || {
             pass_on(&input, &output)?;
             Ok(false)

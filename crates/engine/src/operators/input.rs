@@ -59,8 +59,7 @@ impl<P: Payload> Input<P> {
             check_dims(time, scope.dims())?;
         }
         let builder = scope.operator("input")?;
-        let (output, stream, capability) = builder.new_output(true)?;
-        let mut capability = capability.expect("the output begins with a capability");
+        let (output, stream, mut capability) = builder.new_held_output()?;
         let mut state = self.0.borrow_mut();
         match &state.time {
             Some(time) => capability.downgrade(time)?,

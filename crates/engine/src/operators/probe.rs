@@ -63,7 +63,7 @@ impl Probe {
         let scope = stream.scope();
         let builder = scope.operator("probe")?;
         let input = builder.new_input(stream, Pact::Pipeline)?;
-        let (output, behind, _) = builder.new_output(false)?;
+        let (output, behind) = builder.new_output()?;
         builder.notify();
         builder.start();
         let place = {

@@ -28,7 +28,6 @@ impl<P: Payload> Scope<P> {
     pub fn unordered_input(&self) -> Result<(UnorderedInput<P>, Capability, Stream<P>), Error> {
         let builder = self.operator("unordered input")?;
         let (output, stream, capability) = builder.new_revocable_output()?;
-        let capability = capability.expect("the output begins with a capability");
         let closer = Rc::clone(&output.core) as Rc<dyn Close>;
         self.worker().register_input(Rc::downgrade(&closer));
         Ok((UnorderedInput { output, closer }, capability, stream))
