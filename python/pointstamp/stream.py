@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from pointstamp import _core
 from pointstamp._core import ProbeHandle
 from pointstamp._errors import GraphError
 from pointstamp.builder import operator_info, single_output
@@ -15,7 +16,6 @@ from pointstamp.vertex import Vertex, drive
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
 
-    from pointstamp import _core
     from pointstamp._core import Capability, FrontieredInput, InputPort, LoopHandle, OutputPort
     from pointstamp._types import Time
     from pointstamp.info import OperatorInfo
@@ -49,9 +49,7 @@ class Stream(Generic[T]):
     def _stage(
         self, kind: str, function: Callable[..., Any], name: str | None, parts: int = 1
     ) -> list[Stream[Any]]:
-        if not callable(function):
-            raise TypeError(f"{kind} needs a function, not {function!r}")
-        taps = self._core.stage(kind, function, name or kind, parts)
+        taps = self._core.stage(kind, _function(kind, function), name or kind, parts)
         return [Stream(self.scope, tap) for tap in taps]
 
     def _forward(self, name: str, pact: Pact) -> Stream[T]:
@@ -162,6 +160,35 @@ class Stream(Generic[T]):
     def broadcast(self) -> Stream[T]:
         """Sends each record to every worker."""
         return self._forward("broadcast", Broadcast())
+
+    # ------------------------------------------------------------ timestamps
+
+    def delay(self, fn: Callable[[T, Time], Time]) -> Stream[T]:
+        """Moves each record to a time at or after its own. Records are sent at once and wait for nothing.
+
+        Args:
+            fn: Called with a record and its time; returns the new time.
+
+        Raises:
+            TimeError: When the dataflow runs, for a time that is not at or after the record's.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> ps.example(lambda scope: scope.to_stream([2, 0, 2]).delay(lambda x, time: x).capture()).extract()
+            [(0, [0]), (2, [2, 2])]
+        """
+        return Stream(self.scope, _core.delay(self._core, _function("delay", fn)))
+
+    def delay_batch(self, fn: Callable[[Time], Time]) -> Stream[T]:
+        """Moves records to a time that depends on their own time alone; as `delay`, once for each batch.
+
+        Args:
+            fn: Called with a time; returns the new time.
+
+        Raises:
+            TimeError: When the dataflow runs, for a time that is not at or after the one it is called with.
+        """
+        return Stream(self.scope, _core.delay_batch(self._core, _function("delay_batch", fn)))
 
     # ------------------------------------------------------------ scopes and loops
 
@@ -354,3 +381,10 @@ class Stream(Generic[T]):
         capture: Capture[T] = Capture()
         self._core.capture(capture._queue)
         return capture
+
+
+def _function(operator: str, function: Any) -> Any:
+    """The function that an operator was given, which must be one."""
+    if not callable(function):
+        raise TypeError(f"{operator} needs a function, not {function!r}")
+    return function

@@ -20,6 +20,7 @@ mod errors;
 mod gil;
 mod hash;
 mod input;
+mod library;
 mod operator;
 mod order;
 mod pact;
@@ -65,4 +66,8 @@ mod _core {
         stream::Stream,
         worker::{Cluster, Worker},
     };
+
+    // The library: operators whose work per record is done in Rust.
+    #[pymodule_export]
+    use crate::library::delay::{delay, delay_batch};
 }

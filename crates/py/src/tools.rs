@@ -70,6 +70,18 @@ impl Tools {
         self.list(&self.pairs(function, first, records)?)
     }
 
+    /// `list(map(function, records, repeat(second)))`.
+    pub(crate) fn map_before<'py>(
+        &self,
+        function: &Bound<'py, PyAny>,
+        records: &Bound<'py, PyList>,
+        second: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let py = records.py();
+        let repeated = self.repeat.bind(py).call1((second,))?;
+        self.list(&self.map.bind(py).call1((function, records, repeated))?)
+    }
+
     fn pairs<'py>(
         &self,
         function: &Bound<'py, PyAny>,
