@@ -86,9 +86,7 @@ class OperatorBuilder:
         self._capabilities.append(capability)
         return len(self._outputs) - 1, Stream(self._scope, stream)
 
-    def set_summary(
-        self, input: int, output: int, summary: Summary | Iterable[Summary] | None
-    ) -> None:
+    def set_summary(self, input: int, output: int, summary: Summary | Iterable[Summary] | None) -> None:
         """Says what happens to a timestamp on its way from an input to an output.
 
         Args:
@@ -112,9 +110,10 @@ class OperatorBuilder:
         """Ends the construction.
 
         Args:
-            constructor: Called once, with a capability for each output at the minimum time and the operator's info.
-                It returns the logic, which is called with the inputs and the outputs whenever the operator
-                runs: at the start, when messages arrive, a frontier changes, or it was activated.
+            constructor: Called once, with a capability for each output at the minimum time and the
+                operator's info. It returns the logic, which is called with the inputs and the outputs
+                whenever the operator runs: at the start, when messages arrive, a frontier changes, or it
+                was activated.
 
         Raises:
             GraphError: If the operator was built already.
@@ -124,6 +123,8 @@ class OperatorBuilder:
         self._built = True
         capabilities, self._capabilities = self._capabilities, []
         logic = constructor(capabilities, self._info())
+        if not callable(logic):
+            raise GraphError(no_logic(self._name, logic))
         self._core.build(logic, (self._inputs, self._outputs), True, True)
 
     def _info(self) -> OperatorInfo:
@@ -133,6 +134,13 @@ class OperatorBuilder:
 def operator_info(scope: Scope, name: str, core: _core.Builder) -> OperatorInfo:
     """What an operator is told of itself."""
     return OperatorInfo(name, core.address, scope.index, scope.peers, core.activator())
+
+
+def no_logic(name: str, returned: object) -> str:
+    """Says what is wrong when an operator's constructor returned something else than a function."""
+    return (
+        f"the constructor of operator '{name}' must return its logic, a function, and returned {returned!r}"
+    )
 
 
 def single_output(
@@ -153,9 +161,7 @@ def single_output(
     output, stream, capability = core.new_output()
     logic = build(capability, operator_info(scope, name, core))
     if not callable(logic):
-        raise GraphError(
-            f"the constructor of operator '{name}' must return its logic, a function, and returned {logic!r}"
-        )
+        raise GraphError(no_logic(name, logic))
     del capability
     core.build(logic, (*ports, output), notify, start)
     return Stream(scope, stream)

@@ -83,10 +83,10 @@ class Capture(Generic[T]):
             if isinstance(event, Messages):
                 by_time.setdefault(event.time, []).extend(event.data)
         result = []
-        for time in sorted(by_time):  # type: ignore[type-var]  # times of one stream compare
+        for time in sorted(by_time):
             records = by_time[time]
             try:
-                records.sort()  # type: ignore[call-overload]
+                records.sort()
             except TypeError:
                 pass  # records without an order stay in that of their arrival
             result.append((time, records))

@@ -1,8 +1,8 @@
 """Running a computation on worker threads.
 
 With one worker `main` runs in the calling thread, so that a debugger works; with several, each runs on a
-thread of its own and the caller waits. The first exception, in `main` or in an operator, stops every worker and
-is raised here as it is. No thread outlives the call.
+thread of its own and the caller waits. The first exception, in `main` or in an operator, stops every
+worker and is raised here as it is. No thread outlives the call.
 """
 
 from __future__ import annotations
@@ -29,9 +29,7 @@ _RETRY_SECONDS = 0.1
 """How often a worker that catches its interruption is interrupted again."""
 
 
-def execute(
-    main: Callable[[Worker], R], *, workers: int = 1, config: Config | None = None
-) -> list[R]:
+def execute(main: Callable[[Worker], R], *, workers: int = 1, config: Config | None = None) -> list[R]:
     """Runs ``main(worker)`` on each local worker and returns their results, in worker order.
 
     When `main` returns, the inputs that it left open are closed, and the worker goes on stepping until its
@@ -45,8 +43,8 @@ def execute(
     Raises:
         ConfigError: If the configuration cannot work, or both `workers` and `config` are given.
         GraphError: If the workers build different dataflows.
-        BaseException: The first exception of `main` or of an operator on any worker: the same object, with a note
-            that names the worker and the operator.
+        BaseException: The first exception of `main` or of an operator on any worker: the same object, with
+            a note that names the worker and the operator.
 
     Examples:
         >>> import pointstamp as ps

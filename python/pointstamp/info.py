@@ -23,6 +23,6 @@ class OperatorInfo(NamedTuple):
 
     name: str
     address: tuple[int, ...]
-    index: int
+    index: int  # type: ignore[assignment]  # in the place of a method of tuples, which nobody needs here
     peers: int
     activator: Activator

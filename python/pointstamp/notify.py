@@ -9,7 +9,7 @@ removal; while no time has closed, asking costs one comparison under totally ord
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,7 +36,7 @@ class _Requests:
         if held is None:
             self._held[time] = [capability]
             # Python's order of tuples is a linear extension of the product order.
-            heappush(self._heap, time)  # type: ignore[type-var]  # times of one scope compare
+            heappush(self._heap, time)
         else:
             held.append(capability)
 
@@ -47,16 +47,16 @@ class _Requests:
             return None
         least = heap[0]
         if not any(frontier.less_equal(least) for frontier in frontiers):
-            heappop(heap)  # type: ignore[type-var]
+            heappop(heap)
             return self._pop(least)
         if isinstance(least, int):
             return None  # totally ordered: nothing behind it is closed either
         closed = [time for time in heap if not any(f.less_equal(time) for f in frontiers)]
         if not closed:
             return None
-        first = min(closed)  # type: ignore[type-var]
+        first = min(closed)
         heap.remove(first)
-        heapify(heap)  # type: ignore[type-var]
+        heapify(heap)
         return self._pop(first)
 
     def _pop(self, time: Time) -> tuple[Capability, int]:
@@ -114,7 +114,7 @@ class Notificator:
 
     __slots__ = ("_inputs", "_requests")
 
-    def __init__(self, inputs: Sequence[FrontieredInput]) -> None:
+    def __init__(self, inputs: Sequence[FrontieredInput[Any]]) -> None:
         self._inputs = inputs
         self._requests = _Requests()
 

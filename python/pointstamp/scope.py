@@ -121,8 +121,8 @@ class Scope:
     def scoped(self, name: str = "Scope", *, dims: int = 0) -> _Nested:
         """A scope inside this one, whose timestamps have `dims` more coordinates.
 
-        Use it as a block: ``with scope.scoped() as inner:``. Streams come in with `Stream.enter` and go out with
-        `Stream.leave`.
+        Use it as a block: ``with scope.scoped() as inner:``. Streams come in with `Stream.enter` and go
+        out with `Stream.leave`.
         """
         return _Nested(self, name, dims)
 
@@ -144,7 +144,7 @@ class Scope:
         return handle, Stream(self, stream)
 
     def loop_variable(self, step: int = 1) -> tuple[LoopHandle, Stream[Any]]:
-        """A stream that is defined later, by `Stream.connect_loop`; each trip adds `step` to the last coordinate."""
+        """As `feedback`, where each trip adds `step` to the last coordinate."""
         return self.feedback(step)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pointstamp import _core
 from pointstamp._core import ProbeHandle
 from pointstamp._errors import GraphError
-from pointstamp.builder import operator_info, single_output
+from pointstamp.builder import no_logic, operator_info, single_output
 from pointstamp.capture import Capture
 from pointstamp.notify import Notificator
 from pointstamp.pacts import Broadcast, Exchange, Pipeline
@@ -76,11 +76,11 @@ class Stream(Generic[T]):
         return self._stage("filter", predicate, name)[0]
 
     def map_in_place(self, fn: Callable[[T], None]) -> Stream[T]:
-        """The same records, each after a function that changes it. Other readers of the stream see the change."""
+        """The same records, each after a function that changes it. Other readers of the stream see that."""
         return self._stage("map_in_place", fn, None)[0]
 
     def map_batch(self, fn: Callable[[list[T]], Iterable[U]]) -> Stream[U]:
-        """Each batch of records through a function. The batches are as the stream carries them, of any size."""
+        """Each batch of records through a function. Batches are of any size, as the stream carries them."""
         return self._stage("map_batch", fn, None)[0]
 
     def try_map(self, fn: Callable[[T], U]) -> tuple[Stream[U], Stream[tuple[T, Exception]]]:
@@ -101,7 +101,9 @@ class Stream(Generic[T]):
         return results, failures
 
     def ok_err(self, fn: Callable[[T], tuple[bool, Any]]) -> tuple[Stream[Any], Stream[Any]]:
-        """Each record through a function that returns ``(is_ok, value)``: the values that are, and those that are not."""
+        """Splits by a function that returns ``(is_ok, value)``: the values that are, and those that are
+        not.
+        """
         oks, errors = self._stage("ok_err", fn, None, 2)
         return oks, errors
 
@@ -174,7 +176,8 @@ class Stream(Generic[T]):
 
         Examples:
             >>> import pointstamp as ps
-            >>> ps.example(lambda scope: scope.to_stream([2, 0, 2]).delay(lambda x, time: x).capture()).extract()
+            >>> build = lambda scope: scope.to_stream([2, 0, 2]).delay(lambda x, time: x).capture()
+            >>> ps.example(build).extract()
             [(0, [0]), (2, [2, 2])]
         """
         return Stream(self.scope, _core.delay(self._core, _function("delay", fn)))
@@ -231,9 +234,9 @@ class Stream(Generic[T]):
         Args:
             pact: How records reach it.
             name: Its name, for messages.
-            build: Called once with a capability for the minimum time (drop it, unless the operator sends by itself)
-                and the operator's info; returns the logic, which is called with the input and the output
-                whenever messages have arrived.
+            build: Called once with a capability for the minimum time (drop it, unless the operator sends
+                by itself) and the operator's info; returns the logic, which is called with the input and
+                the output whenever messages have arrived.
         """
         return single_output(self.scope, name, [(self, pact)], build, notify=False)
 
@@ -241,9 +244,7 @@ class Stream(Generic[T]):
         self,
         pact: Pact,
         name: str,
-        build: Callable[
-            [Capability, OperatorInfo], Callable[[FrontieredInput[T], OutputPort[U]], None]
-        ],
+        build: Callable[[Capability, OperatorInfo], Callable[[FrontieredInput[T], OutputPort[U]], None]],
     ) -> Stream[U]:
         """As `unary`, with the input's frontier: the logic is called whenever it changes, too."""
         return single_output(self.scope, name, [(self, pact)], build, notify=True)
@@ -339,16 +340,14 @@ class Stream(Generic[T]):
         Args:
             pact: How records reach it.
             name: Its name.
-            build: Called once with the operator's info; returns the logic, which is called with the input whenever
-                messages have arrived or its frontier has changed.
+            build: Called once with the operator's info; returns the logic, which is called with the input
+                whenever messages have arrived or its frontier has changed.
         """
         core = self.scope._core.operator(name)
         port = core.new_frontiered_input(self._core, pact._kind, pact._key)
         logic = build(operator_info(self.scope, name, core))
         if not callable(logic):
-            raise GraphError(
-                f"the constructor of operator '{name}' must return its logic, a function, and returned {logic!r}"
-            )
+            raise GraphError(no_logic(name, logic))
         core.build(logic, (port,), True, False)
 
     def vertex(
@@ -361,7 +360,7 @@ class Stream(Generic[T]):
             pact: How records reach it; left out: they stay on their worker.
             name: Its name; left out: the class's.
         """
-        title = name or getattr(vertex, "__name__", "vertex")
+        title: str = name or getattr(vertex, "__name__", None) or "vertex"
         return self.unary_frontier(pact or Pipeline(), title, drive(vertex))
 
     # ------------------------------------------------------------ observing

@@ -20,10 +20,11 @@ __all__ = ["Vertex"]
 
 
 class Vertex:
-    """An operator with callbacks. Subclass it; both callbacks may send and request at times at or after theirs.
+    """An operator with callbacks. Subclass it.
 
-    `on_recv` is called with each message, `on_notify` once for each requested time when no more messages
-    with that time, or an earlier one, can come.
+    Both callbacks may send, and request notifications, at times at or after theirs. `on_recv` is called
+    with each message, `on_notify` once for each requested time when no more messages with that time, or
+    an earlier one, can come.
 
     Examples:
         >>> import pointstamp as ps
@@ -92,7 +93,7 @@ class _Driver:
 
     def __init__(self) -> None:
         self.current: Capability | CapabilityRef | None = None
-        self.outputs: tuple[OutputPort, ...] = ()
+        self.outputs: tuple[OutputPort[Any], ...] = ()
         self.requested: dict[Time, Capability] = {}
 
     def send(self, output: int, messages: Iterable[Any], time: Time) -> None:
@@ -114,18 +115,18 @@ class _Driver:
 
 def drive(
     make: Callable[[], Vertex],
-) -> Callable[[Capability, OperatorInfo], Callable[[FrontieredInput, OutputPort], None]]:
+) -> Callable[[Capability, OperatorInfo], Callable[[FrontieredInput[Any], OutputPort[Any]], None]]:
     """The constructor of a `unary_frontier` operator that runs a vertex."""
 
     def build(
         capability: Capability, _info: OperatorInfo
-    ) -> Callable[[FrontieredInput, OutputPort], None]:
+    ) -> Callable[[FrontieredInput[Any], OutputPort[Any]], None]:
         capability.drop()
         vertex = make()
         driver = _Driver()
         vertex._driver = driver
 
-        def logic(port: FrontieredInput, output: OutputPort) -> None:
+        def logic(port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
             driver.outputs = (output,)
             try:
                 for message, records in port:
@@ -134,7 +135,7 @@ def drive(
                 if driver.requested:
                     frontier = port.frontier
                     while closed := [t for t in driver.requested if not frontier.less_equal(t)]:
-                        time = min(closed)  # type: ignore[type-var]  # times of one scope compare
+                        time = min(closed)
                         with driver.requested.pop(time) as held:
                             driver.current = held
                             vertex.on_notify(time)

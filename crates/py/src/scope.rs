@@ -41,26 +41,31 @@ impl Scope {
 
 #[pymethods]
 impl Scope {
+    /// Its name.
     #[getter]
     fn name(&self) -> PyResult<String> {
         Ok(self.scope.get()?.name().to_owned())
     }
 
+    /// The path to it from the worker's root.
     #[getter]
     fn address<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.scope.get()?.address())
     }
 
+    /// How many coordinates timestamps have here.
     #[getter]
     fn dims(&self) -> PyResult<usize> {
         Ok(self.scope.get()?.dims())
     }
 
+    /// The worker's number.
     #[getter]
     fn index(&self) -> PyResult<usize> {
         Ok(self.scope.get()?.worker().index())
     }
 
+    /// How many workers there are.
     #[getter]
     fn peers(&self) -> PyResult<usize> {
         Ok(self.scope.get()?.worker().peers())

@@ -157,11 +157,13 @@ fn deadline(timeout: Option<f64>) -> PyResult<Option<Instant>> {
 
 #[pymethods]
 impl Worker {
+    /// The worker's number.
     #[getter]
     fn index(&self) -> usize {
         self.home().worker()
     }
 
+    /// How many workers there are.
     #[getter]
     fn peers(&self) -> PyResult<usize> {
         Ok(self.engine.get()?.peers())
@@ -194,15 +196,18 @@ impl Worker {
         Ok(())
     }
 
+    /// Runs what is active once; false once no dataflow is left.
     fn step(&self, py: Python<'_>) -> PyResult<bool> {
         self.step_once(py, false, None)
     }
 
+    /// Steps, after sleeping for at most `timeout` seconds where there is nothing to do.
     #[pyo3(signature = (timeout = None))]
     fn step_or_park(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         self.step_once(py, true, deadline(timeout)?)
     }
 
+    /// Steps while the condition holds and a dataflow is left.
     fn step_while(&self, condition: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = condition.py();
         while condition.call0()?.is_truthy()? {
@@ -213,15 +218,18 @@ impl Worker {
         Ok(())
     }
 
+    /// Steps until every dataflow is complete.
     fn run(&self, py: Python<'_>) -> PyResult<()> {
         while self.step_once(py, true, None)? {}
         Ok(())
     }
 
+    /// The numbers of the dataflows that are not complete.
     fn installed_dataflows(&self) -> PyResult<Vec<usize>> {
         Ok(self.engine.get()?.installed_dataflows())
     }
 
+    /// Removes a dataflow, complete or not.
     fn drop_dataflow(&self, dataflow: usize) -> PyResult<()> {
         self.engine.get()?.drop_dataflow(dataflow);
         Ok(())
