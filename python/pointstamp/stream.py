@@ -101,9 +101,7 @@ class Stream(Generic[T]):
         return results, failures
 
     def ok_err(self, fn: Callable[[T], tuple[bool, Any]]) -> tuple[Stream[Any], Stream[Any]]:
-        """Splits by a function that returns ``(is_ok, value)``: the values that are, and those that are
-        not.
-        """
+        """Splits by a function that returns ``(is_ok, value)``: (the values that are ok, the others)."""
         oks, errors = self._stage("ok_err", fn, None, 2)
         return oks, errors
 
