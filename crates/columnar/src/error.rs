@@ -1,0 +1,82 @@
+//! What can be wrong with columns.
+
+use arrow_schema::{ArrowError, DataType};
+
+/// Why an operation over columns is refused or failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A column that does not exist.
+    #[error("there is no column '{name}': the columns are {columns}")]
+    NoColumn {
+        /// The name that was asked for.
+        name: String,
+        /// The names that there are.
+        columns: String,
+    },
+    /// A name that several columns have.
+    #[error("there are {count} columns named '{name}': rename all but one, so that it is clear which is meant")]
+    Ambiguous {
+        /// The name.
+        name: String,
+        /// How many columns have it.
+        count: usize,
+    },
+    /// A key without columns.
+    #[error("a key needs at least one column")]
+    NoKey,
+    /// A column that cannot be part of a key.
+    #[error(
+        "column '{name}' of type {data_type} cannot be hashed: a key column is a number, a decimal, a string, bytes, a \
+         boolean, a time, or a dictionary, list or struct of them; convert it in map_batches"
+    )]
+    Unhashable {
+        /// The column.
+        name: String,
+        /// Its type.
+        data_type: DataType,
+    },
+    /// An aggregation that does not exist.
+    #[error("'{name}' is not an aggregation: there are sum, count, min, max and mean")]
+    NoAggregation {
+        /// The name that was asked for.
+        name: String,
+    },
+    /// An aggregation over a type that it is not defined for.
+    #[error("{aggregation} is not defined for column '{column}' of type {data_type}: convert it in map_batches")]
+    Unaggregable {
+        /// The aggregation's name.
+        aggregation: &'static str,
+        /// The column.
+        column: String,
+        /// Its type.
+        data_type: DataType,
+    },
+    /// Keys of a join that have different types.
+    #[error(
+        "the join's key column '{name}' is {left} on the left and {right} on the right: convert one of them in \
+         map_batches"
+    )]
+    JoinTypes {
+        /// The column.
+        name: String,
+        /// The type on the left.
+        left: DataType,
+        /// The type on the right.
+        right: DataType,
+    },
+    /// A column's name that would stand twice in a result.
+    #[error("the result would have two columns named '{name}': choose another suffix")]
+    Collision {
+        /// The name.
+        name: String,
+    },
+    /// A batch that is not of the stream's schema.
+    #[error("{0}")]
+    Schema(String),
+    /// More distinct keys than can be numbered.
+    #[error("more than 4,294,967,295 distinct keys on one worker: use more workers")]
+    TooManyKeys,
+    /// An error of a kernel.
+    #[error(transparent)]
+    Arrow(#[from] ArrowError),
+}

@@ -1,0 +1,216 @@
+//! The least and the greatest value per group.
+//!
+//! The rules are those of pyarrow's `group_by`: nulls are skipped, a group without values has null, and a NaN counts only
+//! where there is nothing else.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::builder::{BinaryBuilder, FixedSizeBinaryBuilder};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowPrimitiveType, Date32Type, Date64Type, Decimal128Type, Decimal256Type, Float32Type,
+    Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, Time32MillisecondType,
+    Time32SecondType, Time64MicrosecondType, Time64NanosecondType, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, ArrayRef, BooleanArray, PrimitiveArray, new_null_array};
+use arrow_cast::cast;
+use arrow_schema::{DataType, TimeUnit};
+
+use crate::accumulate::{Accumulator, for_each};
+use crate::error::Error;
+
+/// Which end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Least,
+    Greatest,
+}
+
+impl End {
+    /// Whether a value takes the place of what was found so far.
+    fn takes<V: PartialOrd + ?Sized>(self, value: &V, found: &V) -> bool {
+        // what cannot be compared with itself is a NaN, and gives way to anything
+        let found_nan = found.partial_cmp(found).is_none();
+        match self {
+            End::Least => value < found || found_nan,
+            End::Greatest => value > found || found_nan,
+        }
+    }
+}
+
+/// The extreme over a type; `None` where it is not defined.
+pub(crate) fn extreme(end: End, data_type: &DataType) -> Option<Box<dyn Accumulator>> {
+    use DataType as D;
+    macro_rules! primitive {
+        ($type:ty) => {
+            Box::new(Primitives::<$type> {
+                end,
+                data_type: data_type.clone(),
+                found: Vec::new(),
+            })
+        };
+    }
+    Some(match data_type {
+        D::Null => Box::new(Nothing),
+        D::Boolean => Box::new(Booleans {
+            end,
+            found: Vec::new(),
+        }),
+        D::Int8 => primitive!(Int8Type),
+        D::Int16 => primitive!(Int16Type),
+        D::Int32 => primitive!(Int32Type),
+        D::Int64 => primitive!(Int64Type),
+        D::UInt8 => primitive!(UInt8Type),
+        D::UInt16 => primitive!(UInt16Type),
+        D::UInt32 => primitive!(UInt32Type),
+        D::UInt64 => primitive!(UInt64Type),
+        D::Float32 => primitive!(Float32Type),
+        D::Float64 => primitive!(Float64Type),
+        D::Decimal128(..) => primitive!(Decimal128Type),
+        D::Decimal256(..) => primitive!(Decimal256Type),
+        D::Date32 => primitive!(Date32Type),
+        D::Date64 => primitive!(Date64Type),
+        D::Time32(TimeUnit::Second) => primitive!(Time32SecondType),
+        D::Time32(_) => primitive!(Time32MillisecondType),
+        D::Time64(TimeUnit::Microsecond) => primitive!(Time64MicrosecondType),
+        D::Time64(_) => primitive!(Time64NanosecondType),
+        D::Timestamp(TimeUnit::Second, _) => primitive!(TimestampSecondType),
+        D::Timestamp(TimeUnit::Millisecond, _) => primitive!(TimestampMillisecondType),
+        D::Timestamp(TimeUnit::Microsecond, _) => primitive!(TimestampMicrosecondType),
+        D::Timestamp(TimeUnit::Nanosecond, _) => primitive!(TimestampNanosecondType),
+        D::Utf8 | D::LargeUtf8 | D::Binary | D::LargeBinary | D::FixedSizeBinary(_) => {
+            Box::new(Bytes {
+                end,
+                data_type: data_type.clone(),
+                found: Vec::new(),
+            })
+        }
+        _ => return None,
+    })
+}
+
+/// The extreme of nulls.
+struct Nothing;
+
+impl Accumulator for Nothing {
+    fn update(&mut self, _groups: &[u32], _len: usize, _column: &ArrayRef) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn finish(&self, range: Range<usize>) -> Result<ArrayRef, Error> {
+        Ok(new_null_array(&DataType::Null, range.len()))
+    }
+}
+
+struct Primitives<T: ArrowPrimitiveType> {
+    end: End,
+    data_type: DataType,
+    found: Vec<Option<T::Native>>,
+}
+
+impl<T: ArrowPrimitiveType> Accumulator for Primitives<T> {
+    fn update(&mut self, groups: &[u32], len: usize, column: &ArrayRef) -> Result<(), Error> {
+        self.found.resize(len, None);
+        let (end, found) = (self.end, &mut self.found);
+        for_each(groups, column.as_primitive::<T>(), |group, value| {
+            let found = &mut found[group];
+            if found.is_none_or(|found| end.takes(&value, &found)) {
+                *found = Some(value);
+            }
+        });
+        Ok(())
+    }
+
+    fn finish(&self, range: Range<usize>) -> Result<ArrayRef, Error> {
+        let found: PrimitiveArray<T> = self.found[range].iter().copied().collect();
+        Ok(Arc::new(found.with_data_type(self.data_type.clone())))
+    }
+}
+
+struct Booleans {
+    end: End,
+    found: Vec<Option<bool>>,
+}
+
+impl Accumulator for Booleans {
+    fn update(&mut self, groups: &[u32], len: usize, column: &ArrayRef) -> Result<(), Error> {
+        self.found.resize(len, None);
+        for (&group, value) in groups.iter().zip(column.as_boolean()) {
+            let Some(value) = value else { continue };
+            let found = &mut self.found[group as usize];
+            if found.is_none_or(|found| self.end.takes(&value, &found)) {
+                *found = Some(value);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&self, range: Range<usize>) -> Result<ArrayRef, Error> {
+        Ok(Arc::new(self.found[range].iter().copied().collect::<BooleanArray>()))
+    }
+}
+
+struct Bytes {
+    end: End,
+    data_type: DataType,
+    found: Vec<Option<Vec<u8>>>,
+}
+
+impl Bytes {
+    fn look_at<'a>(&mut self, groups: &[u32], values: impl Iterator<Item = Option<&'a [u8]>>) {
+        for (&group, value) in groups.iter().zip(values) {
+            let Some(value) = value else { continue };
+            match &mut self.found[group as usize] {
+                Some(found) if self.end.takes(value, found.as_slice()) => {
+                    found.clear();
+                    found.extend_from_slice(value);
+                }
+                Some(_) => {}
+                none => *none = Some(value.to_vec()),
+            }
+        }
+    }
+}
+
+impl Accumulator for Bytes {
+    fn update(&mut self, groups: &[u32], len: usize, column: &ArrayRef) -> Result<(), Error> {
+        self.found.resize(len, None);
+        match column.data_type() {
+            DataType::Utf8 => {
+                let column = column.as_string::<i32>();
+                self.look_at(groups, column.iter().map(|value| value.map(str::as_bytes)));
+            }
+            DataType::LargeUtf8 => {
+                let column = column.as_string::<i64>();
+                self.look_at(groups, column.iter().map(|value| value.map(str::as_bytes)));
+            }
+            DataType::Binary => self.look_at(groups, column.as_binary::<i32>().iter()),
+            DataType::LargeBinary => self.look_at(groups, column.as_binary::<i64>().iter()),
+            _ => self.look_at(groups, column.as_fixed_size_binary().iter()),
+        }
+        Ok(())
+    }
+
+    fn finish(&self, range: Range<usize>) -> Result<ArrayRef, Error> {
+        let found = &self.found[range];
+        if let DataType::FixedSizeBinary(width) = self.data_type {
+            let mut builder = FixedSizeBinaryBuilder::with_capacity(found.len(), width);
+            for value in found {
+                match value {
+                    Some(value) => builder.append_value(value)?,
+                    None => builder.append_null(),
+                }
+            }
+            return Ok(Arc::new(builder.finish()));
+        }
+        let mut builder = BinaryBuilder::with_capacity(found.len(), 0);
+        for value in found {
+            builder.append_option(value.as_deref());
+        }
+        let found: ArrayRef = Arc::new(builder.finish());
+        Ok(cast(&found, &self.data_type)?)
+    }
+}

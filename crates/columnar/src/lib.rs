@@ -1,0 +1,34 @@
+//! Arrow batches as what streams carry: hashing, partitioning, merging and slicing, and the keyed operators' state.
+//!
+//! Everything here works on whole columns and knows neither Python nor threads: an operator of the engine owns
+//! a value of this crate per input or time, and feeds it batches. Built on the kernels of `arrow-rs`.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`hash`] | the scheme that routes keys, over plain values |
+//! | [`column_hash`] | the same scheme, over columns |
+//! | [`partition`] | the rows of a batch by worker |
+//! | [`pieces`] | batches worth moving: large ones sliced, tiny ones merged |
+//! | [`schema`] | finding and checking columns; making a batch fit a stream |
+//! | [`groups`] | numbering the distinct keys of columns |
+//! | [`aggregate`] | sums, counts, extremes and means per key |
+//! | [`distinct`] | the first row of each key |
+//! | [`join`] | pairs of rows with equal keys, as they become known |
+
+#![forbid(unsafe_code)]
+
+pub mod aggregate;
+pub mod column_hash;
+pub mod distinct;
+pub mod error;
+pub mod groups;
+pub mod hash;
+pub mod join;
+pub mod partition;
+pub mod pieces;
+pub mod schema;
+
+mod accumulate;
+mod extremes;
+
+pub use error::Error;

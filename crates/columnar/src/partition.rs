@@ -1,0 +1,85 @@
+//! The rows of a batch by worker.
+//!
+//! One pass counts and orders the rows by their part, and each part is then gathered once, in the rows' order. A batch
+//! whose rows all belong to one part is handed on as it is. Cost: linear in the rows and parts.
+
+use arrow_array::{RecordBatch, UInt32Array};
+use arrow_select::take::take_record_batch;
+
+use crate::column_hash::hash_rows;
+use crate::error::Error;
+use crate::pieces::slices;
+use crate::schema::project;
+
+/// Splits a batch by the hash of its key columns; calls `emit` with each part that has rows.
+///
+/// # Errors
+///
+/// [`Error::Unhashable`] for a key column that cannot be hashed, and an error of a kernel.
+pub fn partition(
+    batch: &RecordBatch,
+    key: &[usize],
+    parts: usize,
+    mut emit: impl FnMut(usize, RecordBatch),
+) -> Result<(), Error> {
+    if batch.num_rows() == 0 {
+        return Ok(());
+    }
+    if parts == 1 {
+        emit(0, batch.clone());
+        return Ok(());
+    }
+    for piece in slices(batch) {
+        partition_piece(&piece, key, parts, &mut emit)?;
+    }
+    Ok(())
+}
+
+fn partition_piece(
+    batch: &RecordBatch,
+    key: &[usize],
+    parts: usize,
+    emit: &mut impl FnMut(usize, RecordBatch),
+) -> Result<(), Error> {
+    let hashes = hash_rows(&project(batch, key))?;
+    let (starts, rows) = order_by_part(&hashes, parts);
+    let rows = UInt32Array::from(rows);
+    for (part, bounds) in starts.windows(2).enumerate() {
+        let (start, end) = (bounds[0], bounds[1]);
+        if end - start == batch.num_rows() {
+            emit(part, batch.clone());
+        } else if start < end {
+            emit(part, take_record_batch(batch, &rows.slice(start, end - start))?);
+        }
+    }
+    Ok(())
+}
+
+/// The rows in the order of their parts, and where each part begins (and the last one ends).
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "parts are below their number, and a piece has fewer than 2^32 rows"
+)]
+fn order_by_part(hashes: &[u64], parts: usize) -> (Vec<usize>, Vec<u32>) {
+    let place: Vec<u32> = if parts.is_power_of_two() {
+        let mask = parts as u64 - 1;
+        hashes.iter().map(|hash| (hash & mask) as u32).collect()
+    } else {
+        hashes.iter().map(|hash| (hash % parts as u64) as u32).collect()
+    };
+    let mut starts = vec![0_usize; parts + 1];
+    for &part in &place {
+        starts[part as usize + 1] += 1;
+    }
+    for part in 0..parts {
+        starts[part + 1] += starts[part];
+    }
+    let mut next = starts.clone();
+    let mut rows = vec![0_u32; place.len()];
+    for (row, &part) in place.iter().enumerate() {
+        let slot = &mut next[part as usize];
+        rows[*slot] = row as u32;
+        *slot += 1;
+    }
+    (starts, rows)
+}
