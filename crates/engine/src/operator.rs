@@ -14,7 +14,7 @@ use pointstamp_progress::{Connectivity, Source, Target};
 
 use crate::activation::Activation;
 use crate::capability::{Capability, OutputCore};
-use crate::edge::{Edge, Exchange, LocalQueue, Pulse, Tee};
+use crate::edge::{Edge, Exchange, LocalQueue, Pulse};
 use crate::error::{Error, UserResult};
 use crate::operate::{Description, Schedule};
 use crate::pact::Pact;
@@ -247,7 +247,7 @@ impl<P: Payload> OperatorBuilder<P> {
             draft.pulse.activation.clone(),
         );
         draft.outputs.push(Rc::clone(&core));
-        let tee = Tee::default();
+        let tee = self.scope.tees().make();
         let source = Source {
             node: self.index,
             port,
@@ -409,6 +409,11 @@ impl<P: Payload> Draft<P> {
                 logic: self.logic.take(),
             }),
         })
+    }
+
+    /// Hands out what the operator would have run: it will not be installed.
+    pub(crate) fn give_up(&mut self) -> Option<Logic> {
+        self.logic.take()
     }
 
     pub(crate) fn name(&self) -> &str {

@@ -5,6 +5,7 @@
 //! once each. A worker with nothing to do parks; data, progress, an activator on any thread, a timer or a stop
 //! wakes it.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
@@ -18,6 +19,7 @@ use rustc_hash::FxHashMap;
 use crate::activation::Activation;
 use crate::agreement::Blueprint;
 use crate::cluster::Cluster;
+use crate::edge::ClearOnDrop;
 use crate::error::Error;
 use crate::operate::Schedule;
 use crate::payload::Payload;
@@ -62,6 +64,11 @@ struct Dataflow {
     subgraph: Option<Subgraph>,
     activation: Activation,
     dropped: bool,
+    #[allow(
+        dead_code,
+        reason = "held to be dropped: the edges go with the dataflow"
+    )]
+    edges: Box<dyn Any>,
 }
 
 impl<P: Payload> Clone for Worker<P> {
@@ -159,8 +166,8 @@ impl<P: Payload> Worker<P> {
     /// When the graph cannot run, or another worker built a different one.
     pub fn install(&self, scope: &Scope<P>) -> Result<usize, Error> {
         let index = scope.address()[0];
-        self.check()?;
         scope.check_building()?;
+        self.check().inspect_err(|_| self.discard(scope))?;
         if self.peers() > 1 {
             let mut blueprint = Blueprint::new(scope.name());
             scope.blueprint(&mut blueprint);
@@ -170,17 +177,18 @@ impl<P: Payload> Worker<P> {
                 .agreement()
                 .post(self.0.index, index, blueprint)
             {
-                scope.discard();
+                self.discard(scope);
                 self.0.cluster.disagree(&difference);
                 return Err(Error::Disagreement(difference));
             }
         }
-        let subgraph = scope.install().inspect_err(|_| scope.discard())?;
+        let subgraph = scope.install().inspect_err(|_| self.discard(scope))?;
         let activation = scope.activation().clone();
         let dataflow = Dataflow {
             subgraph: Some(subgraph),
             activation,
             dropped: false,
+            edges: Box::new(ClearOnDrop(Rc::clone(scope.tees()))),
         };
         self.0.dataflows.borrow_mut().insert(index, dataflow);
         Ok(index)
@@ -329,9 +337,10 @@ impl<P: Payload> Worker<P> {
                 Ok(())
             }
             other => {
-                dataflows.remove(&index);
-                drop(dataflows);
+                let removed = dataflows.remove(&index);
+                drop(dataflows); // before what the dataflow holds: dropping it may run user code
                 drop(subgraph);
+                drop(removed);
                 self.0.root.forget(index);
                 self.forget_channels(index);
                 other.map(drop)
