@@ -35,8 +35,12 @@ __all__ = [
     "UnorderedInput",
     "Worker",
     "__version__",
+    "count",
+    "counts",
     "delay",
     "delay_batch",
+    "distinct",
+    "enter_at",
     "followed_by",
     "less_equal",
     "results_in",
@@ -299,5 +303,9 @@ class Cluster:
 
 # The library: operators whose work per record is done in Rust.
 
+def count(stream: Stream) -> Stream: ...
+def counts(stream: Stream) -> Stream: ...
 def delay(stream: Stream, function: Callable[[Any, Time], Time]) -> Stream: ...
 def delay_batch(stream: Stream, function: Callable[[Time], Time]) -> Stream: ...
+def distinct(stream: Stream) -> Stream: ...
+def enter_at(stream: Stream, function: Callable[[Any], Time], appended: int) -> Stream: ...
