@@ -354,7 +354,7 @@ class Stream(Generic[T]):
         Examples:
             >>> import pointstamp as ps
             >>> def build(scope):
-            ...     deposits = scope.to_stream([("ann", 5), ("bob", 2), ("ann", 3)]).delay(lambda kv, _: kv[1])
+            ...     deposits = scope.to_stream([("ann", 5), ("bob", 2), ("ann", 3)]).delay(lambda x, _: x[1])
             ...     def deposit(name, amount, balance):
             ...         return balance + amount, [(name, balance + amount)]
             ...     return deposits.state_machine(deposit, default=int).capture()

@@ -204,6 +204,25 @@ impl<P: Payload> OperatorBuilder<P> {
         Ok(InputPort { core })
     }
 
+    /// Adds an input that is told the frontier of an output in the same scope, and gets no records.
+    pub(crate) fn new_frontier_input(&self, source: Source) -> InputPort<P> {
+        let mut draft = self.draft.borrow_mut();
+        let port = draft.inputs.len();
+        let core = Rc::new(InputCore {
+            port,
+            queue: LocalQueue::new(port, Rc::clone(&draft.pulse)),
+            remote: RefCell::new(None),
+            frontier: RefCell::default(),
+            progress: Rc::clone(&draft.progress),
+            ticket: Ticket::new(draft.dims, Rc::clone(&draft.pulse)),
+        });
+        let node = self.index;
+        self.scope
+            .add_edge(source, Target { node, port }, 0, "watch");
+        draft.inputs.push(Rc::clone(&core));
+        InputPort { core }
+    }
+
     /// Adds an output that begins without a capability: it sends what its messages entitle it to.
     ///
     /// # Errors
@@ -414,6 +433,26 @@ impl<P: Payload> Draft<P> {
     /// Hands out what the operator would have run: it will not be installed.
     pub(crate) fn give_up(&mut self) -> Option<Logic> {
         self.logic.take()
+    }
+
+    /// Adds an output on which nothing is ever sent: its frontier tells of the inputs'.
+    pub(crate) fn new_silent_output(&mut self) -> usize {
+        let port = self.outputs.len();
+        let activation = self.pulse.activation.clone();
+        self.outputs
+            .push(OutputCore::new(port, Rc::clone(&self.progress), activation));
+        if !self.connected {
+            let identity = Summary::identity(self.dims);
+            for input in 0..self.inputs.len() {
+                self.summaries.insert((input, port), vec![identity.clone()]);
+            }
+        }
+        port
+    }
+
+    /// Whether times do not simply pass from every input to every output.
+    pub(crate) fn advances_times(&self) -> bool {
+        !self.connected || !self.summaries.is_empty()
     }
 
     pub(crate) fn name(&self) -> &str {

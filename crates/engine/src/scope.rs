@@ -4,11 +4,14 @@
 //! dataflow is installed: then each scope becomes a subgraph, which is one operator to its parent.
 //! Child 0 of a scope stands for the scope's boundary: its outputs are the scope's inputs and the other way round.
 
+mod downstream;
+
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use pointstamp_channels::{ChannelId, Receiver};
 use pointstamp_progress::{Source, Target};
+use rustc_hash::FxHashSet;
 
 use crate::activation::Activation;
 use crate::agreement::Blueprint;
@@ -81,6 +84,9 @@ struct ScopeCore<P: Payload> {
     inputs: Cell<usize>,
     outputs: Cell<usize>,
     input_counts: Rc<RefCell<PortChanges>>,
+    /// Outputs whose streams have left.
+    left: RefCell<FxHashSet<Source>>,
+    watches: RefCell<Vec<downstream::Watch<P>>>,
     state: Cell<State>,
 }
 
@@ -149,6 +155,8 @@ impl<P: Payload> Scope<P> {
             inputs: Cell::new(0),
             outputs: Cell::new(0),
             input_counts: Rc::default(),
+            left: RefCell::default(),
+            watches: RefCell::default(),
             state: Cell::new(State::Building),
         }))
     }
@@ -199,6 +207,7 @@ impl<P: Payload> Scope<P> {
         for child in self.0.children.take() {
             child.give_up();
         }
+        self.0.watches.take();
         self.0.tees.clear();
     }
 
@@ -286,7 +295,7 @@ impl<P: Payload> Scope<P> {
     ///
     /// # Errors
     ///
-    /// [`Error::Build`] when the stream is not of this scope, or there is no scope around it.
+    /// [`Error::Build`] when the stream is not of this scope, has left it already, or there is no scope around it.
     pub fn leave(&self, stream: &Stream<P>) -> Result<Stream<P>, Error> {
         let Some(parent) = &self.0.parent else {
             return Err(Error::Build(format!(
@@ -300,6 +309,13 @@ impl<P: Payload> Scope<P> {
         }
         if stream.scope != *self {
             return Err(self.wrong_scope(stream, "leave"));
+        }
+        if !self.0.left.borrow_mut().insert(stream.source) {
+            return Err(Error::Build(format!(
+                "the stream of '{}' has left scope '{}' {:?} for scope '{}' {:?} already: a stream leaves once; use the \
+                 stream that the first leave() returned",
+                stream.producer, self.0.name, self.0.address, parent.0.name, parent.0.address
+            )));
         }
         let port = self.0.outputs.get();
         self.0.outputs.set(port + 1);

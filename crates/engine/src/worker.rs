@@ -168,6 +168,7 @@ impl<P: Payload> Worker<P> {
         let index = scope.address()[0];
         scope.check_building()?;
         self.check().inspect_err(|_| self.discard(scope))?;
+        scope.connect_watches();
         if self.peers() > 1 {
             let mut blueprint = Blueprint::new(scope.name());
             scope.blueprint(&mut blueprint);

@@ -1,7 +1,8 @@
 """What an operator keeps for each time until the time closes.
 
 Owns `PerTime`. Invariant: a state and the capability to send at its time come and go together, so that
-nothing is kept for a time that is closed. Costs are those of `FrontierNotificator`, and a dict look-up per access.
+nothing is kept for a time that is closed. Costs are those of `FrontierNotificator`, and a dict look-up for
+each access.
 """
 
 from __future__ import annotations
