@@ -500,7 +500,9 @@ impl<P: Payload> Arrival for InputCore<P> {
     fn arrived(&self) {
         if let Some(remote) = &*self.remote.borrow() {
             remote.acknowledge();
+            if !remote.is_empty() {
+                self.queue.announce();
+            }
         }
-        self.queue.announce();
     }
 }

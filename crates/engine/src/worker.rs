@@ -29,7 +29,7 @@ use crate::wakeups::Wakeups;
 
 /// Somebody who is told that a channel has messages.
 pub(crate) trait Arrival {
-    /// The channel was empty and has messages now.
+    /// The channel was empty and has messages now, or it may have.
     fn arrived(&self);
 }
 
@@ -127,11 +127,14 @@ impl<P: Payload> Worker<P> {
         &self.0.root
     }
 
+    /// Registers who is told that a channel has messages.
     pub(crate) fn expect_arrivals(&self, id: ChannelId, reader: &Rc<dyn Arrival>) {
         self.0
             .channels
             .borrow_mut()
             .insert(id, Rc::downgrade(reader));
+        // Another worker may have sent before; if this one was stepping, the event found nobody and is gone.
+        reader.arrived();
     }
 
     pub(crate) fn register_input(&self, input: Weak<dyn Close>) {
@@ -321,6 +324,10 @@ impl<P: Payload> Worker<P> {
                     .map(|subgraph| (subgraph, dataflow.activation.clone()))
             });
         let Some((mut subgraph, activation)) = taken else {
+            // Still being built: it is enqueued when it is installed.
+            if let Some(activation) = self.0.root.find(&[index]) {
+                activation.forget_requests();
+            }
             return Ok(());
         };
         activation.begin();
@@ -344,6 +351,9 @@ impl<P: Payload> Worker<P> {
                 drop(removed);
                 self.0.root.forget(index);
                 self.forget_channels(index);
+                if !dropped && matches!(other, Ok(false)) {
+                    self.0.cluster.agreement().completed(index);
+                }
                 other.map(drop)
             }
         }
