@@ -1,5 +1,6 @@
 """Every program in examples/ runs to its end; each checks its own result and exits 1 if it is wrong."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 
 # Arguments that make a program small enough for a test; {text} is a directory with some files of text.
 ARGUMENTS: dict[str, list[str]] = {
+    "hello.py": ["--workers", "2"],
     "wordcount.py": ["{text}", "--workers", "2", "--top", "5"],
 }
 
@@ -38,3 +40,38 @@ def test_example(name: str, text: Path) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
     assert "Traceback" not in result.stderr
     assert result.stdout.strip()
+
+
+def wordcount(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-W", "error", str(EXAMPLES / "wordcount.py"), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_wordcount_prints_the_top_and_the_sums(workers: int, text: Path) -> None:
+    output = wordcount(text, "--workers", workers, "--top", 2).stdout
+    assert re.findall(r"^ +(\d+)\. (\w+) +(\d+)$", output, re.MULTILINE) == [
+        ("1", "be", "102"),
+        ("2", "to", "101"),
+    ]
+    assert "305 words, 5 different ones, in 52 lines" in output
+
+
+def test_wordcount_reads_the_files_of_a_suffix(text: Path) -> None:
+    assert "5 words, 4 different ones, in 2 lines" in wordcount(text, "--suffix", ".py").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["{text}/missing"], "missing is not a directory"),
+        (["{text}", "--suffix", ".rst"], "there is no file that ends in .rst in"),
+        (["{text}", "--workers", "0"], "--workers 0: it takes at least 1"),
+        (["{text}", "--top", "-1"], "--top -1: it cannot be negative"),
+    ],
+)
+def test_wordcount_says_what_it_cannot_do(arguments: list[str], message: str, text: Path) -> None:
+    result = wordcount(*(argument.format(text=text) for argument in arguments))
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr

@@ -29,6 +29,7 @@ from pointstamp._errors import (
 )
 from pointstamp._types import Summary, Time
 from pointstamp.builder import OperatorBuilder
+from pointstamp.capability_set import CapabilitySet
 from pointstamp.capture import Capture
 from pointstamp.config import Config
 from pointstamp.execution import example, execute, execute_from_args
@@ -46,6 +47,7 @@ __all__ = [
     "Capability",
     "CapabilityError",
     "CapabilityRef",
+    "CapabilitySet",
     "Capture",
     "ClusterError",
     "CodecError",

@@ -62,3 +62,10 @@ class Broadcast(Pact):
 
     __slots__ = ()
     _kind = "broadcast"
+
+
+class ByKey(Pact):
+    """An exchange of ``(key, value)`` records by their keys, for the library's own operators."""
+
+    __slots__ = ()
+    _kind = "exchange first"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pointstamp._core import InputHandle
 from pointstamp._errors import GraphError
 from pointstamp.builder import OperatorBuilder, single_output
+from pointstamp.operators.iterator_source import Source
 from pointstamp.stream import Stream
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from pointstamp import _core
     from pointstamp._core import Activator, Capability, LoopHandle, OutputPort, UnorderedInput
-    from pointstamp._types import Summary
+    from pointstamp._types import Summary, Time
     from pointstamp.info import OperatorInfo
 
 __all__ = ["Scope"]
@@ -99,6 +100,48 @@ class Scope:
                 logic, which is called with the output: at the start, and whenever it was activated.
         """
         return single_output(self, name, (), build, notify=False, start=True)
+
+    def iterator_source(
+        self, name: str, items: Iterable[tuple[Time, Iterable[T]]], *, in_flight: int = 2
+    ) -> Stream[T]:
+        """Times in order with their records; at most `in_flight` times are in the dataflow at once.
+
+        A time is in the dataflow from when its records are sent until nothing of it is left in any operator
+        that they can reach. The iterator is not asked for a time before there is room for it.
+
+        Args:
+            name: The operator's name.
+            items: ``(time, records)`` pairs, each time strictly after the one before; taken lazily.
+            in_flight: How many times there may be at once, 1 or more.
+
+        Raises:
+            GraphError: If `in_flight` is less than 1.
+            TimeError: When the dataflow runs, for a time that is not after the one before.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def days():
+            ...     for day in range(3):
+            ...         print("made", day)
+            ...         yield day, [day * 10, day * 10 + 1]
+            >>> def build(scope):
+            ...     numbers = scope.iterator_source("days", days(), in_flight=1)
+            ...     sums = numbers.accumulate(int, lambda total, batch: total + sum(batch))
+            ...     sums.inspect(lambda total: print("sum", total))
+            >>> ps.example(build)
+            made 0
+            sum 1
+            made 1
+            sum 21
+            made 2
+            sum 41
+        """
+        if in_flight < 1:
+            raise GraphError(f"source '{name}' cannot have {in_flight} times in flight: it takes at least 1")
+        source = Source(name, items, in_flight)
+        stream = self.source(name, source.build)
+        self._core.watch_downstream(stream._core, source.probe, source.info.activator)
+        return stream
 
     def concatenate(self, streams: Iterable[Stream[T]]) -> Stream[T]:
         """One stream with the records of all."""

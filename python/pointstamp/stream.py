@@ -10,7 +10,11 @@ from pointstamp._errors import GraphError
 from pointstamp.builder import no_logic, operator_info, single_output
 from pointstamp.capture import Capture
 from pointstamp.notify import Notificator
-from pointstamp.pacts import Broadcast, Exchange, Pipeline
+from pointstamp.operators.accumulate import accumulate
+from pointstamp.operators.aggregate import aggregate
+from pointstamp.operators.reclock import reclock
+from pointstamp.operators.state_machine import state_machine
+from pointstamp.pacts import Broadcast, ByKey, Exchange, Pipeline
 from pointstamp.vertex import Vertex, drive
 
 if TYPE_CHECKING:
@@ -26,6 +30,7 @@ __all__ = ["Stream"]
 
 T = TypeVar("T")
 U = TypeVar("U")
+R = TypeVar("R")
 
 
 class Stream(Generic[T]):
@@ -191,6 +196,24 @@ class Stream(Generic[T]):
         """
         return Stream(self.scope, _core.delay_batch(self._core, _function("delay_batch", fn)))
 
+    def reclock(self, clock: Stream[Any]) -> Stream[T]:
+        """Holds records until the clock ticks, and sends them at the time of the tick.
+
+        A record on the clock is a tick. When its time is closed on both streams, it sends all records held of
+        that time or before. Ticks count on the workers that they are on: `broadcast` the clock for all to see
+        them. Records that no tick is at or after are dropped when the clock's stream ends.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     data = scope.to_stream(range(6)).delay(lambda x, time: x)
+            ...     clock = scope.to_stream([2, 4]).delay(lambda x, time: x)
+            ...     return data.reclock(clock).capture()
+            >>> ps.example(build).extract()
+            [(2, [0, 1, 2]), (4, [3, 4])]
+        """
+        return self.binary_frontier(clock, Pipeline(), Pipeline(), "reclock", reclock)
+
     # ------------------------------------------------------------ scopes and loops
 
     def enter(self, scope: Scope) -> Stream[T]:
@@ -200,6 +223,30 @@ class Stream(Generic[T]):
             GraphError: If `scope` is not directly inside the stream's scope.
         """
         return Stream(scope, self._core.enter(scope._core))
+
+    def enter_at(self, scope: Scope, fn: Callable[[T], Time]) -> Stream[T]:
+        """As `enter`, with a function that chooses the coordinates that the scope appends, for each record.
+
+        Args:
+            scope: Directly inside the stream's scope.
+            fn: Called with a record; returns the appended coordinates, as a time is written: an int where the
+                scope appends one.
+
+        Raises:
+            GraphError: If `scope` is not directly inside the stream's scope.
+            TimeError: When the dataflow runs, for something that is not such coordinates.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     with scope.iterative() as inner:
+            ...         return scope.to_stream([3, 1, 3]).enter_at(inner, lambda x: x).capture()
+            >>> ps.example(build).extract()
+            [((0, 1), [1]), ((0, 3), [3, 3])]
+        """
+        entered = self.enter(scope)
+        appended = scope.dims - self.scope.dims
+        return Stream(scope, _core.enter_at(entered._core, _function("enter_at", fn), appended))
 
     def leave(self) -> Stream[T]:
         """The same records in the scope around the stream's; the times lose the coordinates that it appended.
@@ -218,6 +265,134 @@ class Stream(Generic[T]):
             GraphError: If the loop variable is connected already, or is of another scope.
         """
         handle.connect(self._core)
+
+    # ------------------------------------------------------------ aggregation
+
+    def count(self) -> Stream[int]:
+        """How many records each time has on this worker, sent when the time closes.
+
+        Times without records send nothing.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> ps.example(lambda scope: scope.to_stream("abc").count().capture()).extract()
+            [(0, [3])]
+        """
+        return Stream(self.scope, _core.count(self._core))
+
+    def accumulate(self, default: Callable[[], U], fold: Callable[[U, list[T]], U]) -> Stream[U]:
+        """The records of each time on this worker folded into one result, sent when the time closes.
+
+        Args:
+            default: Makes the result to begin with.
+            fold: Called with the result so far and a batch of records; returns the new result.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     numbers = scope.to_stream(range(10))
+            ...     return numbers.accumulate(int, lambda total, batch: total + sum(batch)).capture()
+            >>> ps.example(build).extract()
+            [(0, [45])]
+        """
+        build = accumulate(_function("accumulate", default), _function("accumulate", fold))
+        return self.unary_frontier(Pipeline(), "accumulate", build)
+
+    def aggregate(
+        self,
+        fold: Callable[[Any, Any, U], U],
+        emit: Callable[[Any, U], R],
+        *,
+        default: Callable[[], U],
+    ) -> Stream[R]:
+        """Per time and key, the values folded into a state, and a record made of it when the time closes.
+
+        The stream's records are ``(key, value)``, and are exchanged by key.
+
+        Args:
+            fold: Called with a key, a value and the key's state; returns the new state.
+            emit: Called with a key and its final state; returns the record to send.
+            default: Makes the state of a key that has none.
+
+        Raises:
+            TypeError: When the dataflow runs, for a record of another form, or a key that cannot be routed.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     words = scope.to_stream(["a", "bb", "cc"]).map(lambda word: (len(word), word))
+            ...     def fold(length, word, seen):
+            ...         return [*seen, word]
+            ...     return words.aggregate(fold, lambda length, seen: (length, seen), default=list).capture()
+            >>> ps.example(build).extract()
+            [(0, [(1, ['a']), (2, ['bb', 'cc'])])]
+        """
+        for function in (fold, emit, default):
+            _function("aggregate", function)
+        return self.unary_frontier(ByKey(), "aggregate", aggregate(fold, emit, default))
+
+    def state_machine(
+        self,
+        fold: Callable[[Any, Any, U], tuple[U | None, Iterable[R]]],
+        *,
+        default: Callable[[], U],
+    ) -> Stream[R]:
+        """Keyed state that is kept across times, and changed in the order of times.
+
+        The stream's records are ``(key, value)``, and are exchanged by key. A value is applied once its time
+        is closed, after those of all earlier times; times that are not ordered come in the order of their
+        coordinates where they close together.
+
+        Args:
+            fold: Called with a key, a value and the key's state; returns the new state, or None to forget the
+                key, and the records to send at the value's time.
+            default: Makes the state of a key that has none.
+
+        Raises:
+            TypeError: When the dataflow runs, for a record of another form, or a key that cannot be routed.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     deposits = scope.to_stream([("ann", 5), ("bob", 2), ("ann", 3)]).delay(lambda x, _: x[1])
+            ...     def deposit(name, amount, balance):
+            ...         return balance + amount, [(name, balance + amount)]
+            ...     return deposits.state_machine(deposit, default=int).capture()
+            >>> ps.example(build).extract()
+            [(2, [('bob', 2)]), (3, [('ann', 3)]), (5, [('ann', 8)])]
+        """
+        build = state_machine(_function("state_machine", fold), _function("state_machine", default))
+        return self.unary_frontier(ByKey(), "state_machine", build)
+
+    def distinct(self) -> Stream[T]:
+        """Each record once per time, sent when it is first seen. Records are exchanged by themselves.
+
+        Raises:
+            TypeError: When the dataflow runs, for a record that cannot be hashed or routed.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> ps.example(lambda scope: scope.to_stream("banana").distinct().capture()).extract()
+            [(0, ['a', 'b', 'n'])]
+        """
+        # One of each record in a batch is enough to travel.
+        once = self._stage("map_batch", dict.fromkeys, "distinct")[0]
+        return Stream(self.scope, _core.distinct(once._core))
+
+    def counts(self) -> Stream[tuple[T, int]]:
+        """Each distinct record of a time with the number of its occurrences, sent when the time closes.
+
+        Records are counted where they are, and exchanged by themselves. No function is called for a record.
+
+        Raises:
+            TypeError: When the dataflow runs, for a record that cannot be hashed or routed.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> ps.example(lambda scope: scope.to_stream("banana").counts().capture()).extract()
+            [(0, [('a', 3), ('b', 1), ('n', 2)])]
+        """
+        return Stream(self.scope, _core.counts(self._core))
 
     # ------------------------------------------------------------ operators of your own
 

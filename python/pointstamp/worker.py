@@ -28,7 +28,7 @@ class Worker:
         peers: How many workers there are, in all processes.
     """
 
-    __slots__ = ("_barrier", "_core", "index", "peers")
+    __slots__ = ("_core", "index", "peers")
 
     index: int
     peers: int
@@ -37,7 +37,6 @@ class Worker:
         self._core = core
         self.index = core.index
         self.peers = core.peers
-        self._barrier: _Barrier | None = None
 
     def dataflow(self, name: str = "Dataflow", *, dims: int = 1) -> _Building:
         """Builds a dataflow: ``with worker.dataflow() as scope:``.
@@ -93,9 +92,13 @@ class Worker:
 
     def barrier(self) -> None:
         """Returns once every worker has called it as often as this one."""
-        if self._barrier is None:
-            self._barrier = _Barrier(self)
-        self._barrier.wait()
+        # A dataflow of its own each time: one that stayed would keep `run` from ever returning.
+        arrived: InputHandle[Any] = InputHandle()
+        probe = ProbeHandle()
+        with self.dataflow("Barrier") as scope:
+            arrived.to_stream(scope).probe_with(probe)
+        arrived.close()
+        self.step_while(lambda: not probe.done())
 
     def sequencer(self) -> Sequencer[Any]:
         """One total order, seen by every worker, of what any worker pushes. Every worker must make it."""
@@ -130,24 +133,6 @@ class _Building:
             self._worker.install(self._scope)
         else:
             self._worker.discard(self._scope)
-
-
-class _Barrier:
-    """A dataflow without records: its frontier passes a round when every worker has reached it."""
-
-    __slots__ = ("_input", "_probe", "_worker")
-
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
-        self._input: InputHandle[Any] = InputHandle()
-        self._probe = ProbeHandle()
-        with worker.dataflow("Barrier") as scope:
-            self._input.to_stream(scope).probe_with(self._probe)
-
-    def wait(self) -> None:
-        reached = self._input.time + 1  # type: ignore[operator]  # one coordinate
-        self._input.advance_to(reached)
-        self._worker.step_while(lambda: self._probe.less_than(reached))
 
 
 class Sequencer(Generic[T]):

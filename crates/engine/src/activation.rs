@@ -155,6 +155,11 @@ impl Activation {
             .extend(self.0.later.borrow_mut().drain(..).map(Reverse));
     }
 
+    /// Says that the node, which its parent took from the queue, was not visited: the next request enqueues it.
+    pub(crate) fn forget_requests(&self) {
+        self.0.flags.set(0);
+    }
+
     /// Begins a visit of a node that its parent took from the queue.
     pub(crate) fn begin(&self) -> Visit {
         let flags = self.0.flags.get();

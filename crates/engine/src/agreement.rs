@@ -105,6 +105,8 @@ struct Entry {
     blueprint: Option<Blueprint>,
     posted: Vec<bool>,
     dropped: Vec<bool>,
+    /// Workers where it is complete; when all are, the entry goes.
+    complete: usize,
 }
 
 impl Agreement {
@@ -140,6 +142,7 @@ impl Agreement {
                 blueprint: None,
                 posted: vec![false; self.peers],
                 dropped: vec![false; self.peers],
+                complete: 0,
             }),
         };
         if let Some(first) = &entry.blueprint
@@ -177,6 +180,17 @@ impl Agreement {
     pub(crate) fn dropped(&self, worker: usize, index: usize) {
         if let Some(entry) = self.book().dataflows.get_mut(&index) {
             entry.dropped[worker] = true;
+        }
+    }
+
+    /// Notes that a dataflow has come to its end on one more worker.
+    pub(crate) fn completed(&self, index: usize) {
+        let mut book = self.book();
+        if let Some(entry) = book.dataflows.get_mut(&index) {
+            entry.complete += 1;
+            if entry.complete == self.peers {
+                book.dataflows.remove(&index);
+            }
         }
     }
 

@@ -192,6 +192,41 @@ impl<P: Payload> Edge<P> {
 pub(crate) const MAX_APPENDED: usize = 16;
 const ZEROS: [u64; MAX_APPENDED] = [0; MAX_APPENDED];
 
+/// The tees of a dataflow. When it ends its edges are forgotten, whoever still has a stream of it: an edge holds
+/// a routing function, which may hold the stream in turn, and an input that outlives the dataflow feeds nobody.
+pub(crate) struct Tees<P: Payload>(RefCell<Vec<Tee<P>>>);
+
+impl<P: Payload> Default for Tees<P> {
+    fn default() -> Self {
+        Tees(RefCell::default())
+    }
+}
+
+impl<P: Payload> Tees<P> {
+    /// A tee of the dataflow.
+    pub(crate) fn make(&self) -> Tee<P> {
+        let tee = Tee::default();
+        self.0.borrow_mut().push(tee.clone());
+        tee
+    }
+
+    /// Forgets every edge.
+    pub(crate) fn clear(&self) {
+        for tee in self.0.take() {
+            tee.clear();
+        }
+    }
+}
+
+/// Forgets a dataflow's edges when it goes.
+pub(crate) struct ClearOnDrop<P: Payload>(pub(crate) Rc<Tees<P>>);
+
+impl<P: Payload> Drop for ClearOnDrop<P> {
+    fn drop(&mut self) {
+        self.0.clear();
+    }
+}
+
 /// The edges of one output. Clones are the same tee.
 pub(crate) struct Tee<P>(Rc<RefCell<Vec<Edge<P>>>>);
 
@@ -231,7 +266,7 @@ impl<P: Payload> Tee<P> {
         last.push(message)
     }
 
-    /// Forgets the edges, so that what they hold is freed.
+    /// Forgets the edges, so that what they hold is freed; what is sent afterwards goes nowhere.
     pub(crate) fn clear(&self) {
         let edges = std::mem::take(&mut *self.0.borrow_mut());
         drop(edges); // after the borrow: dropping a router may run user code

@@ -14,7 +14,7 @@ use pointstamp_progress::{Connectivity, Source, Target};
 
 use crate::activation::Activation;
 use crate::capability::{Capability, OutputCore};
-use crate::edge::{Edge, Exchange, LocalQueue, Pulse, Tee};
+use crate::edge::{Edge, Exchange, LocalQueue, Pulse};
 use crate::error::{Error, UserResult};
 use crate::operate::{Description, Schedule};
 use crate::pact::Pact;
@@ -204,6 +204,25 @@ impl<P: Payload> OperatorBuilder<P> {
         Ok(InputPort { core })
     }
 
+    /// Adds an input that is told the frontier of an output in the same scope, and gets no records.
+    pub(crate) fn new_frontier_input(&self, source: Source) -> InputPort<P> {
+        let mut draft = self.draft.borrow_mut();
+        let port = draft.inputs.len();
+        let core = Rc::new(InputCore {
+            port,
+            queue: LocalQueue::new(port, Rc::clone(&draft.pulse)),
+            remote: RefCell::new(None),
+            frontier: RefCell::default(),
+            progress: Rc::clone(&draft.progress),
+            ticket: Ticket::new(draft.dims, Rc::clone(&draft.pulse)),
+        });
+        let node = self.index;
+        self.scope
+            .add_edge(source, Target { node, port }, 0, "watch");
+        draft.inputs.push(Rc::clone(&core));
+        InputPort { core }
+    }
+
     /// Adds an output that begins without a capability: it sends what its messages entitle it to.
     ///
     /// # Errors
@@ -247,7 +266,7 @@ impl<P: Payload> OperatorBuilder<P> {
             draft.pulse.activation.clone(),
         );
         draft.outputs.push(Rc::clone(&core));
-        let tee = Tee::default();
+        let tee = self.scope.tees().make();
         let source = Source {
             node: self.index,
             port,
@@ -411,6 +430,31 @@ impl<P: Payload> Draft<P> {
         })
     }
 
+    /// Hands out what the operator would have run: it will not be installed.
+    pub(crate) fn give_up(&mut self) -> Option<Logic> {
+        self.logic.take()
+    }
+
+    /// Adds an output on which nothing is ever sent: its frontier tells of the inputs'.
+    pub(crate) fn new_silent_output(&mut self) -> usize {
+        let port = self.outputs.len();
+        let activation = self.pulse.activation.clone();
+        self.outputs
+            .push(OutputCore::new(port, Rc::clone(&self.progress), activation));
+        if !self.connected {
+            let identity = Summary::identity(self.dims);
+            for input in 0..self.inputs.len() {
+                self.summaries.insert((input, port), vec![identity.clone()]);
+            }
+        }
+        port
+    }
+
+    /// Whether times do not simply pass from every input to every output.
+    pub(crate) fn advances_times(&self) -> bool {
+        !self.connected || !self.summaries.is_empty()
+    }
+
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -456,7 +500,9 @@ impl<P: Payload> Arrival for InputCore<P> {
     fn arrived(&self) {
         if let Some(remote) = &*self.remote.borrow() {
             remote.acknowledge();
+            if !remote.is_empty() {
+                self.queue.announce();
+            }
         }
-        self.queue.announce();
     }
 }

@@ -4,15 +4,18 @@
 //! dataflow is installed: then each scope becomes a subgraph, which is one operator to its parent.
 //! Child 0 of a scope stands for the scope's boundary: its outputs are the scope's inputs and the other way round.
 
+mod downstream;
+
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use pointstamp_channels::{ChannelId, Receiver};
 use pointstamp_progress::{Source, Target};
+use rustc_hash::FxHashSet;
 
 use crate::activation::Activation;
 use crate::agreement::Blueprint;
-use crate::edge::{Edge, MAX_APPENDED, Tee};
+use crate::edge::{Edge, MAX_APPENDED, Tees};
 use crate::error::Error;
 use crate::operator::{Draft, OperatorBuilder};
 use crate::payload::Payload;
@@ -35,6 +38,32 @@ enum ChildDraft<P: Payload> {
     Scope(Scope<P>),
 }
 
+impl<P: Payload> ChildDraft<P> {
+    fn install(&self) -> Result<Child, Error> {
+        Ok(match self {
+            ChildDraft::Operator(draft) => {
+                let mut draft = draft.borrow_mut();
+                Child::new(draft.describe()?, draft.activation().clone())
+            }
+            ChildDraft::Scope(scope) => {
+                let subgraph = scope.install()?;
+                Child::new(subgraph.describe(), scope.0.activation.clone())
+            }
+        })
+    }
+
+    /// Frees what it holds, also where a builder of it is kept.
+    fn give_up(&self) {
+        match self {
+            ChildDraft::Operator(draft) => {
+                let logic = draft.borrow_mut().give_up();
+                drop(logic); // after the borrow: dropping it may run user code
+            }
+            ChildDraft::Scope(scope) => scope.discard(),
+        }
+    }
+}
+
 /// A scope under construction; afterwards a name for where streams are. Clones are the same scope.
 pub struct Scope<P: Payload>(Rc<ScopeCore<P>>);
 
@@ -47,13 +76,17 @@ struct ScopeCore<P: Payload> {
     activation: Activation,
     dataflow: u32,
     next_channel: Rc<Cell<u32>>,
+    /// The dataflow's, all scopes together.
+    tees: Rc<Tees<P>>,
     /// Child `i + 1`.
     children: RefCell<Vec<ChildDraft<P>>>,
     edges: RefCell<Vec<EdgeShape>>,
-    /// For each input of the scope, where its records go inside.
-    inputs: RefCell<Vec<Tee<P>>>,
+    inputs: Cell<usize>,
     outputs: Cell<usize>,
     input_counts: Rc<RefCell<PortChanges>>,
+    /// Outputs whose streams have left.
+    left: RefCell<FxHashSet<Source>>,
+    watches: RefCell<Vec<downstream::Watch<P>>>,
     state: Cell<State>,
 }
 
@@ -91,6 +124,7 @@ impl<P: Payload> Scope<P> {
             activation,
             dataflow,
             Rc::default(),
+            Rc::default(),
         )
     }
 
@@ -104,6 +138,7 @@ impl<P: Payload> Scope<P> {
         activation: Activation,
         dataflow: u32,
         next_channel: Rc<Cell<u32>>,
+        tees: Rc<Tees<P>>,
     ) -> Self {
         Scope(Rc::new(ScopeCore {
             name: name.to_owned(),
@@ -114,11 +149,14 @@ impl<P: Payload> Scope<P> {
             activation,
             dataflow,
             next_channel,
+            tees,
             children: RefCell::default(),
             edges: RefCell::default(),
-            inputs: RefCell::default(),
+            inputs: Cell::new(0),
             outputs: Cell::new(0),
             input_counts: Rc::default(),
+            left: RefCell::default(),
+            watches: RefCell::default(),
             state: Cell::new(State::Building),
         }))
     }
@@ -147,6 +185,7 @@ impl<P: Payload> Scope<P> {
             activation,
             self.0.dataflow,
             Rc::clone(&self.0.next_channel),
+            Rc::clone(&self.0.tees),
         );
         self.0
             .children
@@ -166,13 +205,15 @@ impl<P: Payload> Scope<P> {
     pub fn discard(&self) {
         self.0.state.set(State::Discarded);
         for child in self.0.children.take() {
-            if let ChildDraft::Scope(scope) = child {
-                scope.discard();
-            }
+            child.give_up();
         }
-        for tee in self.0.inputs.take() {
-            tee.clear();
-        }
+        self.0.watches.take();
+        self.0.tees.clear();
+    }
+
+    /// The edges of the whole dataflow.
+    pub(crate) fn tees(&self) -> &Rc<Tees<P>> {
+        &self.0.tees
     }
 
     /// The scope's name.
@@ -223,9 +264,9 @@ impl<P: Payload> Scope<P> {
             )));
         };
         parent.check_stream(stream, &self.0.name)?;
-        let port = self.0.inputs.borrow().len();
-        let inside = Tee::default();
-        self.0.inputs.borrow_mut().push(inside.clone());
+        let port = self.0.inputs.get();
+        self.0.inputs.set(port + 1);
+        let inside = self.0.tees.make();
         stream.tee.attach(Edge::Enter {
             port,
             dims: self.0.dims - parent.0.dims,
@@ -254,7 +295,7 @@ impl<P: Payload> Scope<P> {
     ///
     /// # Errors
     ///
-    /// [`Error::Build`] when the stream is not of this scope, or there is no scope around it.
+    /// [`Error::Build`] when the stream is not of this scope, has left it already, or there is no scope around it.
     pub fn leave(&self, stream: &Stream<P>) -> Result<Stream<P>, Error> {
         let Some(parent) = &self.0.parent else {
             return Err(Error::Build(format!(
@@ -269,9 +310,16 @@ impl<P: Payload> Scope<P> {
         if stream.scope != *self {
             return Err(self.wrong_scope(stream, "leave"));
         }
+        if !self.0.left.borrow_mut().insert(stream.source) {
+            return Err(Error::Build(format!(
+                "the stream of '{}' has left scope '{}' {:?} for scope '{}' {:?} already: a stream leaves once; use the \
+                 stream that the first leave() returned",
+                stream.producer, self.0.name, self.0.address, parent.0.name, parent.0.address
+            )));
+        }
         let port = self.0.outputs.get();
         self.0.outputs.set(port + 1);
-        let outside = Tee::default();
+        let outside = self.0.tees.make();
         stream.tee.attach(Edge::Leave {
             dims: parent.0.dims,
             outside: outside.clone(),
@@ -402,19 +450,18 @@ impl<P: Payload> Scope<P> {
             )));
         }
         self.0.state.set(State::Installed);
-        let mut children = Vec::new();
-        for child in self.0.children.take() {
-            children.push(match child {
-                ChildDraft::Operator(draft) => {
-                    let mut draft = draft.borrow_mut();
-                    Child::new(draft.describe()?, draft.activation().clone())
+        let drafts = self.0.children.take();
+        let children = drafts.iter().map(ChildDraft::install).collect();
+        let children = match children {
+            Ok(children) => children,
+            Err(error) => {
+                for draft in &drafts {
+                    draft.give_up();
                 }
-                ChildDraft::Scope(scope) => {
-                    let subgraph = scope.install()?;
-                    Child::new(subgraph.describe(), scope.0.activation.clone())
-                }
-            });
-        }
+                return Err(error);
+            }
+        };
+        drop(drafts);
         let (links, inbox) = if self.0.worker.peers() > 1 {
             let (mut links, inbox) = self.open_channel()?;
             links.swap_remove(self.0.worker.index());
@@ -427,7 +474,7 @@ impl<P: Payload> Scope<P> {
             name: self.0.name.clone(),
             outer_dims: self.0.parent.as_ref().map_or(self.0.dims, Scope::dims),
             inner_dims: self.0.dims,
-            inputs: self.0.inputs.borrow().len(),
+            inputs: self.0.inputs.get(),
             outputs: self.0.outputs.get(),
             children,
             edges: self.0.edges.take(),

@@ -164,6 +164,9 @@ impl Subgraph {
         } in parts.edges
         {
             graph.add_edge(source, target)?;
+            if copies == 0 {
+                continue; // an edge for the frontier alone
+            }
             let readers = match source.node.checked_sub(1) {
                 Some(child) => &mut children[child].readers[source.port],
                 None => &mut input_readers[source.port],

@@ -4,6 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use pointstamp_channels::{Doorbell, Event};
@@ -16,9 +18,16 @@ pub struct Wakeups {
     doorbell: Doorbell,
     next: Cell<u64>,
     timers: RefCell<BinaryHeap<Reverse<(Instant, u64)>>>,
-    registered: RefCell<FxHashMap<u64, WeakActivation>>,
+    registered: RefCell<FxHashMap<u64, Registered>>,
     /// How many registrations there may be before those of operators that are gone are swept out.
     sweep_at: Cell<usize>,
+}
+
+/// An operator that may be asked for by number.
+struct Registered {
+    activation: WeakActivation,
+    /// Whether a request from another thread is on its way: one is enough.
+    requested: Arc<AtomicBool>,
 }
 
 impl Wakeups {
@@ -38,14 +47,20 @@ impl Wakeups {
         self.next.set(id + 1);
         let mut registered = self.registered.borrow_mut();
         if registered.len() >= self.sweep_at.get() {
-            registered.retain(|_, activation| activation.upgrade().is_some());
+            registered.retain(|_, registered| registered.activation.upgrade().is_some());
             self.sweep_at.set(2 * registered.len() + 64);
         }
-        registered.insert(id, activation.downgrade());
+        let requested = Arc::new(AtomicBool::new(false));
+        let entry = Registered {
+            activation: activation.downgrade(),
+            requested: Arc::clone(&requested),
+        };
+        registered.insert(id, entry);
         drop(registered);
         let registration = Rc::new(Registration {
             id,
             activation: activation.downgrade(),
+            requested,
             wakeups: self,
         });
         Activator(registration)
@@ -53,12 +68,12 @@ impl Wakeups {
 
     /// Runs the operator registered under `id`, if it still exists.
     pub(crate) fn activate(&self, id: u64) {
-        let registered = self
-            .registered
-            .borrow()
-            .get(&id)
-            .map(WeakActivation::upgrade);
-        match registered {
+        let found = self.registered.borrow().get(&id).map(|registered| {
+            // Before the operator runs: what is asked for from now on needs another run.
+            registered.requested.store(false, Ordering::Release);
+            registered.activation.upgrade()
+        });
+        match found {
             Some(Some(activation)) => activation.run(),
             Some(None) => drop(self.registered.borrow_mut().remove(&id)),
             None => {}
@@ -87,6 +102,7 @@ pub struct Activator(Rc<Registration>);
 struct Registration {
     id: u64,
     activation: WeakActivation,
+    requested: Arc<AtomicBool>,
     wakeups: Rc<Wakeups>,
 }
 
@@ -113,6 +129,7 @@ impl Activator {
     pub fn remote(&self) -> RemoteActivator {
         RemoteActivator {
             id: self.0.id,
+            requested: Arc::clone(&self.0.requested),
             doorbell: self.0.wakeups.doorbell.clone(),
         }
     }
@@ -122,12 +139,16 @@ impl Activator {
 #[derive(Clone)]
 pub struct RemoteActivator {
     id: u64,
+    requested: Arc<AtomicBool>,
     doorbell: Doorbell,
 }
 
 impl RemoteActivator {
-    /// Asks for the operator to run, and wakes its worker.
+    /// Asks for the operator to run, and wakes its worker. Requests that the worker has not seen yet are one.
     pub fn activate(&self) {
+        if self.requested.swap(true, Ordering::AcqRel) {
+            return;
+        }
         self.doorbell.ring(Event::Activate(self.id));
     }
 }

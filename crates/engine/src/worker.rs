@@ -5,6 +5,7 @@
 //! once each. A worker with nothing to do parks; data, progress, an activator on any thread, a timer or a stop
 //! wakes it.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
@@ -18,6 +19,7 @@ use rustc_hash::FxHashMap;
 use crate::activation::Activation;
 use crate::agreement::Blueprint;
 use crate::cluster::Cluster;
+use crate::edge::ClearOnDrop;
 use crate::error::Error;
 use crate::operate::Schedule;
 use crate::payload::Payload;
@@ -27,7 +29,7 @@ use crate::wakeups::Wakeups;
 
 /// Somebody who is told that a channel has messages.
 pub(crate) trait Arrival {
-    /// The channel was empty and has messages now.
+    /// The channel was empty and has messages now, or it may have.
     fn arrived(&self);
 }
 
@@ -62,6 +64,11 @@ struct Dataflow {
     subgraph: Option<Subgraph>,
     activation: Activation,
     dropped: bool,
+    #[allow(
+        dead_code,
+        reason = "held to be dropped: the edges go with the dataflow"
+    )]
+    edges: Box<dyn Any>,
 }
 
 impl<P: Payload> Clone for Worker<P> {
@@ -120,11 +127,14 @@ impl<P: Payload> Worker<P> {
         &self.0.root
     }
 
+    /// Registers who is told that a channel has messages.
     pub(crate) fn expect_arrivals(&self, id: ChannelId, reader: &Rc<dyn Arrival>) {
         self.0
             .channels
             .borrow_mut()
             .insert(id, Rc::downgrade(reader));
+        // Another worker may have sent before; if this one was stepping, the event found nobody and is gone.
+        reader.arrived();
     }
 
     pub(crate) fn register_input(&self, input: Weak<dyn Close>) {
@@ -159,8 +169,9 @@ impl<P: Payload> Worker<P> {
     /// When the graph cannot run, or another worker built a different one.
     pub fn install(&self, scope: &Scope<P>) -> Result<usize, Error> {
         let index = scope.address()[0];
-        self.check()?;
         scope.check_building()?;
+        self.check().inspect_err(|_| self.discard(scope))?;
+        scope.connect_watches();
         if self.peers() > 1 {
             let mut blueprint = Blueprint::new(scope.name());
             scope.blueprint(&mut blueprint);
@@ -170,17 +181,18 @@ impl<P: Payload> Worker<P> {
                 .agreement()
                 .post(self.0.index, index, blueprint)
             {
-                scope.discard();
+                self.discard(scope);
                 self.0.cluster.disagree(&difference);
                 return Err(Error::Disagreement(difference));
             }
         }
-        let subgraph = scope.install().inspect_err(|_| scope.discard())?;
+        let subgraph = scope.install().inspect_err(|_| self.discard(scope))?;
         let activation = scope.activation().clone();
         let dataflow = Dataflow {
             subgraph: Some(subgraph),
             activation,
             dropped: false,
+            edges: Box::new(ClearOnDrop(Rc::clone(scope.tees()))),
         };
         self.0.dataflows.borrow_mut().insert(index, dataflow);
         Ok(index)
@@ -312,6 +324,10 @@ impl<P: Payload> Worker<P> {
                     .map(|subgraph| (subgraph, dataflow.activation.clone()))
             });
         let Some((mut subgraph, activation)) = taken else {
+            // Still being built: it is enqueued when it is installed.
+            if let Some(activation) = self.0.root.find(&[index]) {
+                activation.forget_requests();
+            }
             return Ok(());
         };
         activation.begin();
@@ -329,11 +345,15 @@ impl<P: Payload> Worker<P> {
                 Ok(())
             }
             other => {
-                dataflows.remove(&index);
-                drop(dataflows);
+                let removed = dataflows.remove(&index);
+                drop(dataflows); // before what the dataflow holds: dropping it may run user code
                 drop(subgraph);
+                drop(removed);
                 self.0.root.forget(index);
                 self.forget_channels(index);
+                if !dropped && matches!(other, Ok(false)) {
+                    self.0.cluster.agreement().completed(index);
+                }
                 other.map(drop)
             }
         }

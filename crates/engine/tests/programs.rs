@@ -472,3 +472,26 @@ fn idle_workers_park_and_activators_wake_them() {
     .unwrap();
     assert_eq!(woken.into_inner(), 2);
 }
+
+/// Workers step one dataflow while others, ahead of them, already send into the next: no wake-up is lost.
+#[test]
+fn dataflows_built_one_after_another_wait_for_every_worker() {
+    for mode in [Mode::Eager, Mode::Demand] {
+        execute::<Batch, _>(4, mode, |worker| {
+            for _ in 0..100 {
+                let (input, probe) = (Input::new(), Probe::new());
+                worker.dataflow("barrier", 1, |scope| {
+                    // Stepping while building forgets nothing either.
+                    let stream = input.attach(scope)?;
+                    worker.step()?;
+                    probe.attach(&stream.forward("all", Pact::Broadcast)?)
+                })?;
+                input.send(vec![1]).unwrap();
+                input.close();
+                worker.step_while(|| !probe.is_done())?;
+            }
+            worker.run()
+        })
+        .unwrap();
+    }
+}

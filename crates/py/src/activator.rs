@@ -24,6 +24,11 @@ impl Activator {
             remote,
         }
     }
+
+    /// The engine's activator, on its worker's thread.
+    pub(crate) fn engine(&self) -> PyResult<EngineActivator> {
+        self.local.get().cloned()
+    }
 }
 
 #[pymethods]

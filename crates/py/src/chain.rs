@@ -7,7 +7,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::operator::OperatorBuilder;
@@ -20,7 +20,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use crate::batch::{Batch, MAX_BATCH, copy};
-use crate::errors::IntoException;
+use crate::errors::{GraphError, IntoException};
 use crate::gil::{Held, attached};
 use crate::raised::Raised;
 use crate::time::point_to_py;
@@ -88,8 +88,9 @@ struct Readers {
 /// The operator that runs a tree of stages.
 pub(crate) struct Chain {
     builder: OperatorBuilder<Batch>,
-    /// Shared with the operator's logic, which holds nothing that leads back to the operator.
-    stages: Rc<RefCell<Vec<Stage>>>,
+    /// The operator's logic owns them, so that they go when it does: a stage's function may hold a stream of this
+    /// chain.
+    stages: Weak<RefCell<Vec<Stage>>>,
     /// The streams of the parts that have an output, by stage and part.
     streams: RefCell<BTreeMap<(usize, usize), EngineStream<Batch>>>,
 }
@@ -118,14 +119,14 @@ impl Chain {
         let input = builder
             .new_input(stream, Pact::Pipeline)
             .map_err(IntoException::into_exception)?;
-        let stages = Rc::default();
+        let stages: Rc<RefCell<Vec<Stage>>> = Rc::default();
         let streams = RefCell::default();
         let chain = Rc::new(Chain {
             builder: builder.clone(),
-            stages: Rc::clone(&stages),
+            stages: Rc::downgrade(&stages),
             streams,
         });
-        let taps = chain.add(kind, name, function, parts);
+        let taps = chain.add(&mut stages.borrow_mut(), kind, name, function, parts);
         builder.build(move || {
             run(&input, &stages.borrow())?;
             Ok(false)
@@ -133,8 +134,25 @@ impl Chain {
         Ok(taps)
     }
 
-    fn add(self: &Rc<Self>, kind: Kind, name: &str, function: Py<PyAny>, parts: usize) -> Vec<Tap> {
-        let mut stages = self.stages.borrow_mut();
+    /// The stages, while the scope is being built.
+    fn stages(&self) -> PyResult<Rc<RefCell<Vec<Stage>>>> {
+        // Refused as an operator of its own would be, when the scope is no longer being built.
+        self.builder
+            .check_building()
+            .map_err(IntoException::into_exception)?;
+        self.stages
+            .upgrade()
+            .ok_or_else(|| GraphError::new_err("the operator of this stream is gone"))
+    }
+
+    fn add(
+        self: &Rc<Self>,
+        stages: &mut Vec<Stage>,
+        kind: Kind,
+        name: &str,
+        function: Py<PyAny>,
+        parts: usize,
+    ) -> Vec<Tap> {
         let stage = stages.len();
         stages.push(Stage {
             kind,
@@ -161,13 +179,9 @@ impl Tap {
         function: Py<PyAny>,
         parts: usize,
     ) -> PyResult<Vec<Tap>> {
-        // Refused as an operator of its own would be, when the scope is no longer being built.
-        self.chain
-            .builder
-            .check_building()
-            .map_err(IntoException::into_exception)?;
-        let taps = self.chain.add(kind, name, function, parts);
-        let mut stages = self.chain.stages.borrow_mut();
+        let stages = self.chain.stages()?;
+        let mut stages = stages.borrow_mut();
+        let taps = self.chain.add(&mut stages, kind, name, function, parts);
         let next = stages.len() - 1;
         stages[self.stage].parts[self.part].stages.push(next);
         drop(stages);
@@ -182,12 +196,13 @@ impl Tap {
         if let Some(stream) = self.chain.streams.borrow().get(&(self.stage, self.part)) {
             return Ok(stream.clone());
         }
+        let stages = self.chain.stages()?;
         let (output, stream) = self
             .chain
             .builder
             .new_output()
             .map_err(IntoException::into_exception)?;
-        self.chain.stages.borrow_mut()[self.stage].parts[self.part].output = Some(output);
+        stages.borrow_mut()[self.stage].parts[self.part].output = Some(output);
         self.chain
             .streams
             .borrow_mut()

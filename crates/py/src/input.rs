@@ -52,6 +52,12 @@ impl Buffered {
         }
     }
 
+    /// Gives up what the buffer holds.
+    pub(crate) fn discard(&self) {
+        let unsent = self.buffer.borrow_mut().take();
+        drop(unsent); // after the borrow: dropping records may run user code
+    }
+
     fn list(self: &Rc<Self>) {
         if !self.listed.get()
             && let Some(dirty) = &*self.dirty.borrow()

@@ -69,5 +69,10 @@ mod _core {
 
     // The library: operators whose work per record is done in Rust.
     #[pymodule_export]
-    use crate::library::delay::{delay, delay_batch};
+    use crate::library::{
+        count::count,
+        counts::counts,
+        delay::{delay, delay_batch, enter_at},
+        distinct::distinct,
+    };
 }

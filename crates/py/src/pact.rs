@@ -2,14 +2,14 @@
 
 use pointstamp_engine::error::{BoxError, UserResult};
 use pointstamp_engine::pact::{Pact, Route};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyList, PyTuple};
 
 use crate::batch::Batch;
 use crate::gil::{Held, attached};
 use crate::hash::route_hash;
-use crate::raised::Raised;
+use crate::raised::{Raised, shown};
 use crate::tools::Tools;
 
 /// The pact of this name, for the input of the named operator.
@@ -17,19 +17,62 @@ pub(crate) fn pact(kind: &str, key: Option<Py<PyAny>>, reader: &str) -> PyResult
     match (kind, key) {
         ("pipeline", None) => Ok(Pact::Pipeline),
         ("broadcast", None) => Ok(Pact::Broadcast),
-        ("exchange", Some(key)) => Ok(Pact::exchange(KeyRouter {
-            key: Held::new(key),
-            reader: reader.to_owned(),
-        })),
+        ("exchange", Some(key)) => Ok(pact_by(Key::Function(Held::new(key)), reader)),
+        ("exchange first", None) => Ok(pact_by(Key::First, reader)),
         _ => Err(PyValueError::new_err(format!(
             "'{kind}' is not the kind of a pact, or it has the wrong arguments"
         ))),
     }
 }
 
-/// Routes records by a key function: an int by its remainder, any other key by its stable hash.
+/// An exchange by a key, for the input of the named operator.
+pub(crate) fn pact_by(key: Key, reader: &str) -> Pact<Batch> {
+    Pact::exchange(KeyRouter {
+        key,
+        reader: reader.to_owned(),
+    })
+}
+
+/// What is a record's key.
+pub(crate) enum Key {
+    /// What a function returns for it.
+    Function(Held),
+    /// The record itself.
+    Record,
+    /// The first of the two things in it.
+    First,
+}
+
+impl Key {
+    fn of<'py>(&self, records: &Bound<'py, PyList>, reader: &str) -> PyResult<Bound<'py, PyList>> {
+        let py = records.py();
+        match self {
+            Key::Function(function) => Tools::get(py)?.map(function.get().bind(py), records),
+            Key::Record => Ok(records.clone()),
+            Key::First => {
+                let first = |record: Bound<'py, PyAny>| match record.cast::<PyTuple>() {
+                    Ok(tuple) if tuple.len() == 2 => tuple.get_item(0),
+                    _ => match record.cast::<PyList>() {
+                        Ok(list) if list.len() == 2 => list.get_item(0),
+                        _ => Err(not_a_pair(&record, reader)),
+                    },
+                };
+                PyList::new(py, records.iter().map(first).collect::<PyResult<Vec<_>>>()?)
+            }
+        }
+    }
+}
+
+fn not_a_pair(record: &Bound<'_, PyAny>, reader: &str) -> PyErr {
+    PyTypeError::new_err(format!(
+        "{reader} reads records of the form (key, value), and got {}: map them to such tuples first",
+        shown(record)
+    ))
+}
+
+/// Routes records by a key: an int by its remainder, any other key by its stable hash.
 struct KeyRouter {
-    key: Held,
+    key: Key,
     reader: String,
 }
 
@@ -46,7 +89,7 @@ impl Route<Batch> for KeyRouter {
 impl KeyRouter {
     fn split(&self, py: Python<'_>, batch: Batch, parts: &mut [Vec<Batch>]) -> PyResult<()> {
         let list = batch.as_list(py);
-        let keys = Tools::get(py)?.map(self.key.get().bind(py), &list)?;
+        let keys = self.key.of(&list, &self.reader)?;
         let peers = parts.len() as u64;
         if let [only] = parts {
             // The keys are looked at all the same: a program that cannot be routed fails on one worker, too.

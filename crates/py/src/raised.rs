@@ -125,3 +125,16 @@ pub(crate) fn add_note(py: Python<'_>, error: &PyErr, worker: usize, operator: O
         let _a_list_takes_anything = notes.append(note);
     }
 }
+
+/// A record in a message: shortened, and present even when its `repr` raises.
+pub(crate) fn shown(record: &Bound<'_, PyAny>) -> String {
+    const LONG: usize = 100;
+    let Ok(text) = record.repr() else {
+        return format!("<{}>", record.get_type());
+    };
+    let text = text.to_string();
+    match text.char_indices().nth(LONG) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text,
+    }
+}

@@ -17,6 +17,7 @@ use crate::errors::{GraphError, IntoException};
 use crate::gil::{Held, attached};
 use crate::input::{DirtyInputs, InputHandle, UnorderedInput};
 use crate::operator::Builder;
+use crate::probe::ProbeHandle;
 use crate::raised::Raised;
 use crate::stream::Stream;
 use crate::time::summary_from_py;
@@ -149,6 +150,21 @@ impl Scope {
         Ok(Builder {
             builder: ThreadBound::new(self.scope.home(), builder),
         })
+    }
+
+    /// Makes a probe report the times that are anywhere downstream of a stream, and activates someone when they change.
+    #[allow(
+        clippy::unused_self,
+        reason = "a scope's method, like all that add operators"
+    )]
+    fn watch_downstream(
+        &self,
+        stream: &Stream,
+        probe: &ProbeHandle,
+        reader: &Activator,
+    ) -> PyResult<()> {
+        EngineScope::watch_downstream(&stream.engine()?, &probe.probe, reader.engine()?)
+            .map_err(refused)
     }
 
     /// A stream that is defined later, by the handle.

@@ -4,7 +4,7 @@
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyList;
+use pyo3::types::{PyDict, PyList, PySet};
 
 /// The tools, looked up once.
 pub(crate) struct Tools {
@@ -17,6 +17,9 @@ pub(crate) struct Tools {
     compress: Py<PyAny>,
     deque: Py<PyAny>,
     not_: Py<PyAny>,
+    count_elements: Py<PyAny>,
+    fromkeys: Py<PyAny>,
+    filterfalse: Py<PyAny>,
 }
 
 impl Tools {
@@ -25,6 +28,7 @@ impl Tools {
         TOOLS.get_or_try_init(py, || {
             let builtins = py.import("builtins")?;
             let itertools = py.import("itertools")?;
+            let collections = py.import("collections")?;
             Ok(Tools {
                 map: builtins.getattr("map")?.unbind(),
                 filter: builtins.getattr("filter")?.unbind(),
@@ -36,8 +40,12 @@ impl Tools {
                 islice: itertools.getattr("islice")?.unbind(),
                 repeat: itertools.getattr("repeat")?.unbind(),
                 compress: itertools.getattr("compress")?.unbind(),
-                deque: py.import("collections")?.getattr("deque")?.unbind(),
+                deque: collections.getattr("deque")?.unbind(),
                 not_: py.import("operator")?.getattr("not_")?.unbind(),
+                // What `Counter` counts with: in C, and in Python where the interpreter has no such C.
+                count_elements: collections.getattr("_count_elements")?.unbind(),
+                fromkeys: builtins.getattr("dict")?.getattr("fromkeys")?.unbind(),
+                filterfalse: itertools.getattr("filterfalse")?.unbind(),
             })
         })
     }
@@ -158,5 +166,29 @@ impl Tools {
             self.list(&compress.call1((records, inverted))?)?,
             self.list(&compress.call1((records, flags))?)?,
         ))
+    }
+
+    /// Adds one to the count of each record.
+    pub(crate) fn count_elements(
+        &self,
+        counts: &Bound<'_, PyDict>,
+        records: &Bound<'_, PyList>,
+    ) -> PyResult<()> {
+        let count_elements = self.count_elements.bind(records.py());
+        count_elements.call1((counts, records)).map(drop)
+    }
+
+    /// The records that are not in the set, each once, in order; they are added to it.
+    pub(crate) fn unseen<'py>(
+        &self,
+        seen: &Bound<'py, PySet>,
+        records: &Bound<'py, PyList>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let py = records.py();
+        let once = self.fromkeys.bind(py).call1((records,))?;
+        let contains = seen.getattr("__contains__")?;
+        let new = self.list(&self.filterfalse.bind(py).call1((contains, once))?)?;
+        seen.call_method1("update", (&new,))?;
+        Ok(new)
     }
 }

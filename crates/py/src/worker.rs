@@ -314,6 +314,11 @@ impl Cluster {
             record(py, &self.engine, index, error, None);
         }
         engine.end();
+        if let Ok(dirty) = worker.get().dirty.get() {
+            for input in dirty.take() {
+                input.discard();
+            }
+        }
         home.end(py);
         Ok(result.ok())
     }

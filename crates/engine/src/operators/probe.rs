@@ -54,6 +54,20 @@ impl Probe {
         self.places().iter().flatten().cloned().collect()
     }
 
+    /// One more place where the probe is attached, at which times from `minimum` on are possible.
+    pub(crate) fn place(&self, minimum: Point) -> usize {
+        let mut places = self.places();
+        places.push(vec![minimum]);
+        places.len() - 1
+    }
+
+    /// Says which times are possible at a place.
+    pub(crate) fn set<'a>(&self, place: usize, times: impl IntoIterator<Item = &'a Point>) {
+        let seen = &mut self.places()[place];
+        seen.clear();
+        seen.extend(times.into_iter().cloned());
+    }
+
     /// Attaches the probe to a stream; the result is the same stream, behind the probe.
     ///
     /// # Errors
@@ -66,21 +80,10 @@ impl Probe {
         let (output, behind) = builder.new_output()?;
         builder.notify();
         builder.start();
-        let place = {
-            let mut places = self.places();
-            places.push(vec![Point::minimum(scope.dims())]);
-            places.len() - 1
-        };
+        let place = self.place(Point::minimum(scope.dims()));
         let probe = self.clone();
         builder.build(move || {
-            {
-                let frontier = input.frontier();
-                let seen = &mut probe.places()[place];
-                if seen.as_slice() != frontier.frontier() {
-                    seen.clear();
-                    seen.extend_from_slice(frontier.frontier());
-                }
-            }
+            probe.set(place, input.frontier().frontier());
             pass_on(&input, &output)?;
             Ok(false)
         });

@@ -1,10 +1,8 @@
-//! `delay` and `delay_batch`: records move to later times.
+//! `delay`, `enter_at` and `delay_batch`: records move to later times.
 //!
-//! Both send at once, by a capability made from the message's, and hold nothing: they wait for no frontier. Cost of
+//! They send at once, by a capability made from the message's, and hold nothing: they wait for no frontier. Cost of
 //! `delay`: a call of the function per record, in Python's own loop, a look at its result, and a batch for each
 //! time that comes out of a batch that goes in.
-
-use std::collections::HashMap;
 
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::pact::Pact;
@@ -12,12 +10,13 @@ use pointstamp_engine::port::{MessageCapability, OutputPort, SendError};
 use pointstamp_order::{PartialOrder, Point};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
+use rustc_hash::FxHashMap;
 
 use super::Unary;
 use crate::batch::Batch;
 use crate::errors::TimeError;
 use crate::gil::{Held, attached};
-use crate::raised::Raised;
+use crate::raised::{Raised, shown};
 use crate::stream::Stream;
 use crate::time::{point_from_py, point_to_py};
 use crate::tools::Tools;
@@ -25,13 +24,47 @@ use crate::tools::Tools;
 /// Each record at the time that `function(record, time)` returns.
 #[pyfunction]
 pub(crate) fn delay(stream: &Stream, function: Py<PyAny>) -> PyResult<Stream> {
+    by_record(stream, "delay", function, delayed)
+}
+
+/// Each record at the coordinates that `function(record)` returns, in place of the last `appended` ones, which are 0.
+#[pyfunction]
+pub(crate) fn enter_at(stream: &Stream, function: Py<PyAny>, appended: usize) -> PyResult<Stream> {
+    by_record(
+        stream,
+        "enter_at",
+        function,
+        move |function, from, records| {
+            let outer = from.truncate(from.dims() - appended);
+            let coordinates = Tools::get(records.py())?.map(function, records)?;
+            let mut groups = Groups::new();
+            for (record, inner) in records.iter().zip(coordinates.iter()) {
+                let inner = point_from_py(&inner, appended)?;
+                groups.add(outer.extend(inner.coords()), record)?;
+            }
+            Ok(groups.by_time)
+        },
+    )
+}
+
+fn by_record(
+    stream: &Stream,
+    name: &str,
+    function: Py<PyAny>,
+    move_records: impl for<'py> Fn(
+        &Bound<'py, PyAny>,
+        &Point,
+        &Bound<'py, PyList>,
+    ) -> PyResult<Vec<Group<'py>>>
+    + 'static,
+) -> PyResult<Stream> {
     let function = Held::new(function);
-    let unary = Unary::new(&stream.engine()?, "delay", Pact::Pipeline)?;
+    let unary = Unary::new(&stream.engine()?, name, Pact::Pipeline)?;
     Ok(unary.on_messages(stream, move |input, output| {
         attached(|py| {
             while let Some((capability, batch)) = input.next()? {
                 let function = function.get().bind(py);
-                let groups = by_new_time(function, capability.time(), &batch.as_list(py))
+                let groups = move_records(function, capability.time(), &batch.as_list(py))
                     .map_err(Raised::here)?;
                 for (time, records) in groups {
                     send_at(&time, &capability, output, Batch::records(records))?;
@@ -73,42 +106,69 @@ fn send_at(
     sent.map_err(SendError::into_cause)
 }
 
-/// The records of a batch by their new times, in the order in which the times first come up.
-fn by_new_time<'py>(
+/// A time and its records.
+type Group<'py> = (Point, Bound<'py, PyList>);
+
+/// Records by time, in the order in which the times first come up.
+struct Groups<'py> {
+    by_time: Vec<Group<'py>>,
+    index: FxHashMap<Point, usize>,
+    /// The group of the record before: neighbours often share a time.
+    last: usize,
+}
+
+impl<'py> Groups<'py> {
+    fn new() -> Self {
+        Groups {
+            by_time: Vec::new(),
+            index: FxHashMap::default(),
+            last: 0,
+        }
+    }
+
+    fn add(&mut self, time: Point, record: Bound<'py, PyAny>) -> PyResult<()> {
+        if self
+            .by_time
+            .get(self.last)
+            .is_none_or(|(last, _)| *last != time)
+        {
+            self.last = if let Some(&group) = self.index.get(&time) {
+                group
+            } else {
+                self.by_time
+                    .push((time.clone(), PyList::empty(record.py())));
+                self.index.insert(time, self.by_time.len() - 1);
+                self.by_time.len() - 1
+            };
+        }
+        self.by_time[self.last].1.append(record)
+    }
+}
+
+/// The records of a batch at their new times.
+fn delayed<'py>(
     function: &Bound<'py, PyAny>,
     from: &Point,
     records: &Bound<'py, PyList>,
-) -> PyResult<Vec<(Point, Bound<'py, PyList>)>> {
+) -> PyResult<Vec<Group<'py>>> {
     let py = records.py();
     let time = point_to_py(py, from)?;
     let moved = Tools::get(py)?.map_before(function, records, &time)?;
-    let mut groups: Vec<(Point, Bound<'py, PyList>)> = Vec::new();
-    let mut index: HashMap<Point, usize> = HashMap::new();
-    let mut last = 0; // neighbours often share a time
+    let mut groups = Groups::new();
     for (record, to) in records.iter().zip(moved.iter()) {
         let point = point_from_py(&to, from.dims())?;
-        if groups.get(last).is_none_or(|(time, _)| *time != point) {
-            last = match index.get(&point) {
-                Some(&group) => group,
-                None if from.less_equal(&point) => {
-                    groups.push((point.clone(), PyList::empty(py)));
-                    index.insert(point, groups.len() - 1);
-                    groups.len() - 1
-                }
-                None => {
-                    return Err(TimeError::new_err(format!(
-                        "delay would move the record {} from time {} back to {}: its function must return the record's \
-                         time or a later one",
-                        shown(&record),
-                        time.repr()?,
-                        to.repr()?
-                    )));
-                }
-            };
+        if !from.less_equal(&point) {
+            return Err(TimeError::new_err(format!(
+                "delay would move the record {} from time {} back to {}: its function must return the record's time or a \
+                 later one",
+                shown(&record),
+                time.repr()?,
+                to.repr()?
+            )));
         }
-        groups[last].1.append(record)?;
+        groups.add(point, record)?;
     }
-    Ok(groups)
+    Ok(groups.by_time)
 }
 
 fn new_time(function: &Bound<'_, PyAny>, from: &Point) -> PyResult<Point> {
@@ -123,17 +183,4 @@ fn new_time(function: &Bound<'_, PyAny>, from: &Point) -> PyResult<Point> {
         time.repr()?,
         to.repr()?
     )))
-}
-
-/// A record in a message: shortened, and present even when its `repr` raises.
-fn shown(record: &Bound<'_, PyAny>) -> String {
-    const LONG: usize = 100;
-    let Ok(text) = record.repr() else {
-        return format!("<{}>", record.get_type());
-    };
-    let text = text.to_string();
-    match text.char_indices().nth(LONG) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text,
-    }
 }

@@ -4,7 +4,11 @@
 //! calls. An operator attaches once for all the batches that wait, and reads the frontier only if what it holds
 //! waits for one.
 
+pub(crate) mod count;
+pub(crate) mod counts;
 pub(crate) mod delay;
+pub(crate) mod distinct;
+mod per_time;
 
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::operator::OperatorBuilder;
@@ -39,12 +43,13 @@ impl Unary {
         })
     }
 
+    /// How many workers there are.
+    fn peers(&self) -> usize {
+        self.builder.scope().worker().peers()
+    }
+
     /// Ends the construction with logic that runs while messages wait; its stream, at home with `stream`.
-    fn on_messages(
-        self,
-        stream: &Stream,
-        mut logic: impl FnMut(&InputPort<Batch>, &OutputPort<Batch>) -> Result<(), BoxError> + 'static,
-    ) -> Stream {
+    fn on_messages(self, stream: &Stream, mut logic: impl Logic) -> Stream {
         let (input, output) = (self.input, self.output);
         self.builder.build(move || {
             if input.has_messages() {
@@ -54,4 +59,23 @@ impl Unary {
         });
         Stream::plain(stream.home(), self.result)
     }
+
+    /// As [`on_messages`](Self::on_messages), also when the input's frontier has changed.
+    fn on_messages_and_frontier(self, stream: &Stream, mut logic: impl Logic) -> Stream {
+        let (input, output) = (self.input, self.output);
+        self.builder.notify();
+        self.builder.build(move || {
+            logic(&input, &output)?;
+            Ok(false)
+        });
+        Stream::plain(stream.home(), self.result)
+    }
+}
+
+/// What an operator does when it runs.
+trait Logic: FnMut(&InputPort<Batch>, &OutputPort<Batch>) -> Result<(), BoxError> + 'static {}
+
+impl<F> Logic for F where
+    F: FnMut(&InputPort<Batch>, &OutputPort<Batch>) -> Result<(), BoxError> + 'static
+{
 }

@@ -1,0 +1,191 @@
+//! `counts`: each distinct record of a time with the number of its occurrences.
+//!
+//! Two operators. The first counts where the records are, with the dict loop that `collections.Counter` uses,
+//! and sends the dicts, one for each worker that its records belong to, when the time closes or a dict has grown large;
+//! the second, on the worker that the record's hash chooses, adds them up and sends the totals when the time closes.
+//! What travels, and what is looked at in Rust, is distinct records, not records. A record travels nowhere
+//! else than `exchange(lambda record: record)` would take it.
+//!
+//! Cost: a dict update in C per record; per distinct record of a sender, its stable hash and an addition.
+
+use pointstamp_engine::capability::Capability;
+use pointstamp_engine::error::BoxError;
+use pointstamp_engine::pact::Pact;
+use pointstamp_engine::port::{InputPort, OutputPort, SendError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+
+use super::Unary;
+use super::per_time::PerTime;
+use crate::batch::{Batch, in_batches};
+use crate::gil::{Held, attached};
+use crate::hash::route_hash;
+use crate::pact::{Key, pact_by};
+use crate::raised::Raised;
+use crate::stream::Stream;
+use crate::tools::Tools;
+
+/// A sender holds this many distinct records of a time at most; more are sent before the time closes.
+const MAX_HELD: usize = 1 << 16;
+
+const NAME: &str = "counts";
+
+/// The counts of a time so far, and the right to send them.
+type Counts = PerTime<(Capability, Held<PyDict>)>;
+
+/// `(record, number of occurrences)` for each distinct record of each time, sent when the time closes.
+#[pyfunction]
+pub(crate) fn counts(stream: &Stream) -> PyResult<Stream> {
+    let partial = Unary::new(&stream.engine()?, NAME, Pact::Pipeline)?;
+    let peers = partial.peers();
+    let mut held: Counts = PerTime::new();
+    let partial = partial.on_messages_and_frontier(stream, move |input, output| {
+        if input.has_messages() {
+            attached(|py| count_here(py, input, output, &mut held, peers))?;
+        }
+        let closed = held.closed(&input.frontier());
+        if closed.is_empty() {
+            return Ok(());
+        }
+        attached(|py| {
+            for (capability, counts) in closed {
+                send_counts(counts.get().bind(py), &capability, output, peers)?;
+            }
+            Ok(())
+        })
+    });
+
+    // A record of this stream is (worker, counts).
+    let total = Unary::new(
+        &partial.engine()?,
+        "counts: total",
+        pact_by(Key::First, NAME),
+    )?;
+    let mut held: Counts = PerTime::new();
+    Ok(
+        total.on_messages_and_frontier(stream, move |input, output| {
+            if input.has_messages() {
+                attached(|py| add_up(py, input, &mut held))?;
+            }
+            let closed = held.closed(&input.frontier());
+            if closed.is_empty() {
+                return Ok(());
+            }
+            attached(|py| {
+                for (capability, counts) in closed {
+                    let items = Tools::get(py)
+                        .and_then(|tools| tools.list(counts.get().bind(py).items().as_any()))
+                        .map_err(Raised::here)?;
+                    in_batches(items, |batch| {
+                        output
+                            .send(&capability, batch)
+                            .map_err(SendError::into_cause)
+                    })?;
+                }
+                Ok(())
+            })
+        }),
+    )
+}
+
+/// Counts the records that have arrived.
+fn count_here(
+    py: Python<'_>,
+    input: &InputPort<Batch>,
+    output: &OutputPort<Batch>,
+    held: &mut Counts,
+    peers: usize,
+) -> Result<(), BoxError> {
+    let tools = Tools::get(py).map_err(Raised::here)?;
+    while let Some((message, batch)) = input.next()? {
+        let (capability, counts) = held.at(message.time(), || {
+            let kept = message.retain(0)?;
+            Ok::<_, BoxError>((kept, Held::new(PyDict::new(py).unbind())))
+        })?;
+        let dict = counts.get().bind(py);
+        tools
+            .count_elements(dict, &batch.as_list(py))
+            .map_err(Raised::here)?;
+        if peers > 1 && dict.len() > MAX_HELD {
+            let full = std::mem::replace(counts, Held::new(PyDict::new(py).unbind()));
+            send_counts(full.get().bind(py), capability, output, peers)?;
+        }
+    }
+    Ok(())
+}
+
+/// Sends counts as one dict for each worker.
+fn send_counts(
+    counts: &Bound<'_, PyDict>,
+    capability: &Capability,
+    output: &OutputPort<Batch>,
+    peers: usize,
+) -> Result<(), BoxError> {
+    let records = split(counts, peers).map_err(Raised::here)?;
+    output
+        .send(capability, Batch::records(records))
+        .map_err(SendError::into_cause)
+}
+
+/// `(worker, counts)` for each worker that has some. On one worker the keys are looked at all the same: a program that
+/// cannot be routed fails there, too.
+fn split<'py>(counts: &Bound<'py, PyDict>, peers: usize) -> PyResult<Bound<'py, PyList>> {
+    let py = counts.py();
+    if peers == 1 {
+        for key in counts.keys() {
+            route_hash(&key)?;
+        }
+        return PyList::new(py, [(0, counts)]);
+    }
+    let parts: Vec<_> = (0..peers).map(|_| PyDict::new(py)).collect();
+    for (key, count) in counts {
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "below the number of workers"
+        )]
+        let worker = (route_hash(&key)? % peers as u64) as usize;
+        parts[worker].set_item(key, count)?;
+    }
+    let filled = parts
+        .into_iter()
+        .enumerate()
+        .filter(|(_, part)| !part.is_empty());
+    PyList::new(py, filled.collect::<Vec<_>>())
+}
+
+/// Adds up the counts that have arrived.
+fn add_up(py: Python<'_>, input: &InputPort<Batch>, held: &mut Counts) -> Result<(), BoxError> {
+    while let Some((message, batch)) = input.next()? {
+        for record in batch.as_list(py) {
+            let counts = (|| {
+                Ok(record
+                    .cast::<PyTuple>()?
+                    .get_item(1)?
+                    .cast_into::<PyDict>()?)
+            })()
+            .map_err(Raised::here)?;
+            let mut first = false;
+            let (_, total) = held.at(message.time(), || {
+                first = true;
+                let kept = message.retain(0)?;
+                Ok::<_, BoxError>((kept, Held::new(counts.clone().unbind())))
+            })?;
+            if !first {
+                add(total.get().bind(py), &counts).map_err(Raised::here)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn add(total: &Bound<'_, PyDict>, counts: &Bound<'_, PyDict>) -> PyResult<()> {
+    for (key, count) in counts {
+        match total.get_item(&key)? {
+            None => total.set_item(key, count)?,
+            Some(before) => {
+                total.set_item(key, before.extract::<u64>()? + count.extract::<u64>()?)?;
+            }
+        }
+    }
+    Ok(())
+}

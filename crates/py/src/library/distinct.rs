@@ -1,0 +1,58 @@
+//! `distinct`: each record once per time.
+//!
+//! A record is sent on when it is first seen at its time, on the worker that its hash chooses; what has been seen
+//! is forgotten when the time closes. `Stream.distinct` puts a stage before it that leaves one of each record
+//! in every batch, so that few copies travel. Cost: dict and set operations in C per record.
+
+use pointstamp_engine::error::BoxError;
+use pointstamp_engine::port::{InputPort, OutputPort, SendError};
+use pyo3::prelude::*;
+use pyo3::types::PySet;
+
+use super::Unary;
+use super::per_time::PerTime;
+use crate::batch::Batch;
+use crate::gil::{Held, attached};
+use crate::pact::{Key, pact_by};
+use crate::raised::Raised;
+use crate::stream::Stream;
+use crate::tools::Tools;
+
+/// Each record once per time.
+#[pyfunction]
+pub(crate) fn distinct(stream: &Stream) -> PyResult<Stream> {
+    let pact = pact_by(Key::Record, "distinct");
+    let unary = Unary::new(&stream.engine()?, "distinct", pact)?;
+    let mut seen = PerTime::new();
+    Ok(
+        unary.on_messages_and_frontier(stream, move |input, output| {
+            if input.has_messages() {
+                attached(|py| pass_new(py, input, output, &mut seen))?;
+            }
+            drop(seen.closed(&input.frontier()));
+            Ok(())
+        }),
+    )
+}
+
+fn pass_new(
+    py: Python<'_>,
+    input: &InputPort<Batch>,
+    output: &OutputPort<Batch>,
+    seen: &mut PerTime<Held<PySet>>,
+) -> Result<(), BoxError> {
+    let tools = Tools::get(py).map_err(Raised::here)?;
+    while let Some((message, batch)) = input.next()? {
+        let fresh = (|| {
+            let set = seen.at(message.time(), || {
+                PySet::empty(py).map(|set| Held::new(set.unbind()))
+            })?;
+            tools.unseen(set.get().bind(py), &batch.as_list(py))
+        })()
+        .map_err(Raised::here)?;
+        output
+            .send(&message, Batch::records(fresh))
+            .map_err(SendError::into_cause)?;
+    }
+    Ok(())
+}

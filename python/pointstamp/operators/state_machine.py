@@ -1,0 +1,50 @@
+"""`Stream.state_machine`: keyed state that outlives times, and is changed in the order of times.
+
+A value waits until its time is closed: only then are all values of earlier times here. Closed times are
+applied least first in the order of their coordinates, which is a linear extension of the order of times.
+Values of one time and key are applied in the order of their arrival.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.operators.per_time import PerTime
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pointstamp._core import Capability, FrontieredInput, OutputPort
+    from pointstamp.info import OperatorInfo
+
+__all__ = ["state_machine"]
+
+
+def state_machine(
+    fold: Callable[[Any, Any, Any], tuple[Any, Iterable[Any]]], default: Callable[[], Any]
+) -> Callable[[Capability, OperatorInfo], Callable[[FrontieredInput[Any], OutputPort[Any]], None]]:
+    """The constructor of the operator, whose input is exchanged by key."""
+
+    def build(
+        capability: Capability, _info: OperatorInfo
+    ) -> Callable[[FrontieredInput[Any], OutputPort[Any]], None]:
+        capability.drop()
+        states: dict[Any, Any] = {}
+        waiting: PerTime[list[tuple[Any, Any]]] = PerTime(list)
+
+        def logic(port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
+            for message, records in port:
+                waiting.at(message).extend(records)
+            for cap, records in waiting.closed(port.frontier):
+                with output.session(cap) as session:
+                    for key, value in records:
+                        state, results = fold(key, value, states[key] if key in states else default())
+                        if state is None:
+                            states.pop(key, None)
+                        else:
+                            states[key] = state
+                        session.give_all(results)
+
+        return logic
+
+    return build
