@@ -28,6 +28,7 @@ from pointstamp._errors import (
     TimeError,
 )
 from pointstamp._types import Summary, Time
+from pointstamp.arrow import ArrowInput, ArrowStream
 from pointstamp.builder import OperatorBuilder
 from pointstamp.capability_set import CapabilitySet
 from pointstamp.capture import Capture
@@ -43,6 +44,8 @@ from pointstamp.worker import Sequencer, Worker
 
 __all__ = [
     "Activator",
+    "ArrowInput",
+    "ArrowStream",
     "Broadcast",
     "Capability",
     "CapabilityError",

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pointstamp import _core
 from pointstamp._errors import GraphError
 from pointstamp.info import OperatorInfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from pointstamp import _core
+    import pyarrow as pa
+
     from pointstamp._core import Capability, FrontieredInput, OutputPort
     from pointstamp._types import Summary
+    from pointstamp.arrow import ArrowStream
     from pointstamp.pacts import Pact
     from pointstamp.scope import Scope
     from pointstamp.stream import Stream
@@ -60,7 +63,7 @@ class OperatorBuilder:
         self._capabilities: list[Capability] = []
         self._built = False
 
-    def new_input(self, stream: Stream[Any], pact: Pact) -> int:
+    def new_input(self, stream: Stream[Any] | ArrowStream, pact: Pact) -> int:
         """Adds an input.
 
         Returns:
@@ -69,22 +72,24 @@ class OperatorBuilder:
         Raises:
             GraphError: If the stream is of another scope.
         """
-        port = self._core.new_frontiered_input(stream._core, pact._kind, pact._key)
+        port = self._core.new_frontiered_input(stream._core, *pact._for(stream))
         self._inputs.append(port)
         return len(self._inputs) - 1
 
-    def new_output(self) -> tuple[int, Stream[Any]]:
+    def new_output(self, schema: pa.Schema | None = None) -> tuple[int, Any]:
         """Adds an output.
 
-        Returns:
-            Its number, from 0, and its stream.
-        """
-        from pointstamp.stream import Stream
+        Args:
+            schema: Of an output for record batches; None for one of Python records.
 
-        port, stream, capability = self._core.new_output()
+        Returns:
+            Its number, from 0, and its stream: a `Stream`, or with a schema an `ArrowStream`.
+        """
+        columns = None if schema is None else _core.Schema(schema)
+        port, stream, capability = self._core.new_output(columns)
         self._outputs.append(port)
         self._capabilities.append(capability)
-        return len(self._outputs) - 1, Stream(self._scope, stream)
+        return len(self._outputs) - 1, stream_of(self._scope, stream, columns)
 
     def set_summary(self, input: int, output: int, summary: Summary | Iterable[Summary] | None) -> None:
         """Says what happens to a timestamp on its way from an input to an output.
@@ -146,22 +151,35 @@ def no_logic(name: str, returned: object) -> str:
 def single_output(
     scope: Scope,
     name: str,
-    inputs: Sequence[tuple[Stream[Any], Pact]],
+    inputs: Sequence[tuple[Stream[Any] | ArrowStream, Pact]],
     build: Callable[[Capability, OperatorInfo], Callable[..., None]],
     *,
     notify: bool,
     start: bool = False,
-) -> Stream[Any]:
-    """An operator with one output, whose logic is called with its inputs and the output."""
-    from pointstamp.stream import Stream
+    schema: _core.Schema | None = None,
+) -> Any:
+    """An operator with one output, whose logic is called with its inputs and the output.
 
+    The output is a `Stream`, or with a schema an `ArrowStream`.
+    """
     core = scope._core.operator(name)
     connect = core.new_frontiered_input if notify else core.new_input
-    ports = [connect(stream._core, pact._kind, pact._key) for stream, pact in inputs]
-    output, stream, capability = core.new_output()
+    ports = [connect(stream._core, *pact._for(stream)) for stream, pact in inputs]
+    output, stream, capability = core.new_output(schema)
     logic = build(capability, operator_info(scope, name, core))
     if not callable(logic):
         raise GraphError(no_logic(name, logic))
     del capability
     core.build(logic, (*ports, output), notify, start)
-    return Stream(scope, stream)
+    return stream_of(scope, stream, schema)
+
+
+def stream_of(scope: Scope, core: _core.Stream, schema: _core.Schema | None) -> Any:
+    """A stream of records, or with a schema of record batches."""
+    if schema is None:
+        from pointstamp.stream import Stream
+
+        return Stream(scope, core)
+    from pointstamp.arrow import ArrowStream
+
+    return ArrowStream(scope, core, schema)

@@ -36,7 +36,7 @@ class Messages(NamedTuple):
 
     Attributes:
         time: The time of every record in the batch.
-        data: A list of records.
+        data: A list of records, or a `pyarrow.RecordBatch` of an `ArrowStream`.
     """
 
     time: Time
@@ -76,18 +76,25 @@ class Capture(Generic[T]):
     def extract(self) -> list[tuple[Time, list[T]]]:
         """The records per time, in the order of times; records are sorted where they can be.
 
-        Times that are not ordered come in the order of their coordinates, first coordinate first.
+        Of an `ArrowStream`: per time, its record batches, in the order of their arrival. Times that are not ordered come in the order of their coordinates, first coordinate first.
         """
         by_time: dict[Time, list[T]] = {}
+        columns = False
         for event in self:
             if isinstance(event, Messages):
-                by_time.setdefault(event.time, []).extend(event.data)
+                at_time = by_time.setdefault(event.time, [])
+                if isinstance(event.data, list):
+                    at_time.extend(event.data)
+                else:
+                    at_time.append(event.data)
+                    columns = True
         result = []
         for time in sorted(by_time):
             records = by_time[time]
-            try:
-                records.sort()
-            except TypeError:
-                pass  # records without an order stay in that of their arrival
+            if not columns:
+                try:
+                    records.sort()
+                except TypeError:
+                    pass  # records without an order stay in that of their arrival
             result.append((time, records))
         return result

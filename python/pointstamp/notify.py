@@ -11,12 +11,18 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+from pointstamp.builder import single_output
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from pointstamp import _core
     from pointstamp._core import Capability, FrontieredInput
     from pointstamp._types import Time
+    from pointstamp.info import OperatorInfo
     from pointstamp.order import Antichain
+    from pointstamp.pacts import Pact
+    from pointstamp.scope import Scope
 
 __all__ = ["FrontierNotificator", "Notificator"]
 
@@ -129,3 +135,34 @@ class Notificator:
         frontiers = [port.frontier for port in self._inputs]
         while (found := self._requests.take(frontiers)) is not None:
             yield found
+
+
+def notified(
+    scope: Scope,
+    inputs: Sequence[tuple[Any, Pact]],
+    name: str,
+    init: Iterable[Time],
+    logic: Callable[..., None],
+    *,
+    schema: _core.Schema | None = None,
+) -> Any:
+    """An operator with one output, whose logic is called with its inputs, the output and a notificator."""
+    if not callable(logic):
+        raise TypeError(f"the logic of operator '{name}' is a function, not {logic!r}")
+
+    def build(capability: Capability, _info: OperatorInfo) -> Callable[..., None]:
+        requested = [capability.delayed(time) for time in init]
+        capability.drop()
+        notificator: Notificator | None = None
+
+        def run(*ports: Any) -> None:
+            nonlocal notificator
+            if notificator is None:
+                notificator = Notificator(ports[:-1])
+                while requested:
+                    notificator.notify_at(requested.pop())
+            logic(*ports, notificator)
+
+        return run
+
+    return single_output(scope, name, inputs, build, notify=True, start=True, schema=schema)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Sequence
 
 __all__ = ["Broadcast", "Exchange", "Pact", "Pipeline"]
 
@@ -20,6 +20,10 @@ class Pact:
 
     _kind: str
     _key: Callable[[Any], Hashable] | None = None
+
+    def _for(self, stream: Any) -> tuple[str, Any]:
+        """The pact's kind and key for an input that reads this stream."""
+        return self._kind, self._key
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -39,22 +43,48 @@ class Exchange(Pact):
     ``stable_hash(key) % peers``, which is the same worker in every process and every run.
 
     Args:
-        key: Called with each record, on the sending worker, also where there is only one.
+        key: Called with each record, on the sending worker, also where there is only one. On an `ArrowStream`, the
+            name of the key's column, or a sequence of names; the key is then hashed without the GIL.
 
     Raises:
-        TypeError: If the key is not callable.
+        TypeError: If the key is neither callable nor names.
     """
 
-    __slots__ = ("_key",)
+    __slots__ = ("_columns", "_key")
     _kind = "exchange"
 
-    def __init__(self, key: Callable[[Any], Hashable]) -> None:
-        if not callable(key):
-            raise TypeError(f"the key of an exchange is a function of a record, not {key!r}")
-        self._key = key
+    def __init__(self, key: Callable[[Any], Hashable] | str | Sequence[str]) -> None:
+        self._key = None
+        self._columns: list[str] | None = None
+        if callable(key):
+            self._key = key
+            return
+        try:
+            columns = [key] if isinstance(key, str) else list(key)
+        except TypeError:
+            columns = []
+        if not columns or not all(isinstance(name, str) for name in columns):
+            raise TypeError(
+                f"the key of an exchange is a function of a record, or the names of columns, not {key!r}"
+            )
+        self._columns = columns
+
+    def _for(self, stream: Any) -> tuple[str, Any]:
+        schema = getattr(stream, "_columns", None)
+        if schema is None:
+            if self._columns is not None:
+                raise TypeError(
+                    f"{self!r} names columns, and the stream carries records: exchange records by a function"
+                )
+            return self._kind, self._key
+        if self._columns is None:
+            raise TypeError(
+                f"{self!r} has a function of a record, and the stream carries columns: exchange them by names"
+            )
+        return "exchange by columns", schema.key(self._columns)
 
     def __repr__(self) -> str:
-        return f"Exchange({self._key!r})"
+        return f"Exchange({self._key if self._columns is None else self._columns!r})"
 
 
 class Broadcast(Pact):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pointstamp import _core
 from pointstamp._core import InputHandle
 from pointstamp._errors import GraphError
-from pointstamp.builder import OperatorBuilder, single_output
+from pointstamp.arrow import ArrowStream
+from pointstamp.builder import OperatorBuilder, single_output, stream_of
 from pointstamp.operators.iterator_source import Source
 from pointstamp.stream import Stream
 
@@ -14,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import TracebackType
 
-    from pointstamp import _core
+    import pyarrow as pa
+
     from pointstamp._core import Activator, Capability, LoopHandle, OutputPort, UnorderedInput
     from pointstamp._types import Summary, Time
     from pointstamp.info import OperatorInfo
@@ -145,6 +148,10 @@ class Scope:
 
     def concatenate(self, streams: Iterable[Stream[T]]) -> Stream[T]:
         """One stream with the records of all."""
+        streams = list(streams)
+        if streams and isinstance(streams[0], ArrowStream):
+            first, *others = streams
+            return ArrowStream(self, first._core, first._columns).concat(*others)
         return Stream(self, self._core.concatenate([stream._core for stream in streams]))
 
     def operator(self, name: str) -> OperatorBuilder:
@@ -177,18 +184,27 @@ class Scope:
         """A scope inside this one for a loop: its timestamps have one more coordinate."""
         return _Nested(self, name, 1)
 
-    def feedback(self, summary: Summary = 1) -> tuple[LoopHandle, Stream[Any]]:
+    def feedback(
+        self, summary: Summary = 1, *, schema: pa.Schema | None = None
+    ) -> tuple[LoopHandle, Any]:
         """A stream that is defined later, by `Stream.connect_loop`; each trip adds the summary to the time.
 
         Args:
             summary: What to add: to the last coordinate, or, as a tuple, to each.
-        """
-        handle, stream = self._core.feedback(summary)
-        return handle, Stream(self, stream)
+            schema: Of a loop over record batches; None for one over records.
 
-    def loop_variable(self, step: int = 1) -> tuple[LoopHandle, Stream[Any]]:
+        Returns:
+            The loop's end, to connect, and the stream: a `Stream`, or with a schema an `ArrowStream`.
+        """
+        columns = None if schema is None else _core.Schema(schema)
+        handle, stream = self._core.feedback(summary, columns)
+        return handle, stream_of(self, stream, columns)
+
+    def loop_variable(
+        self, step: int = 1, *, schema: pa.Schema | None = None
+    ) -> tuple[LoopHandle, Any]:
         """As `feedback`, where each trip adds `step` to the last coordinate."""
-        return self.feedback(step)
+        return self.feedback(step, schema=schema)
 
 
 class _Nested:

@@ -9,7 +9,7 @@ from pointstamp._core import ProbeHandle
 from pointstamp._errors import GraphError
 from pointstamp.builder import no_logic, operator_info, single_output
 from pointstamp.capture import Capture
-from pointstamp.notify import Notificator
+from pointstamp.notify import notified
 from pointstamp.operators.accumulate import accumulate
 from pointstamp.operators.aggregate import aggregate
 from pointstamp.operators.reclock import reclock
@@ -20,9 +20,13 @@ from pointstamp.vertex import Vertex, drive
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
 
+    import pyarrow as pa
+
     from pointstamp._core import Capability, FrontieredInput, InputPort, LoopHandle, OutputPort
     from pointstamp._types import Time
+    from pointstamp.arrow import ArrowStream
     from pointstamp.info import OperatorInfo
+    from pointstamp.notify import Notificator
     from pointstamp.pacts import Pact
     from pointstamp.scope import Scope
 
@@ -58,7 +62,7 @@ class Stream(Generic[T]):
         return [Stream(self.scope, tap) for tap in taps]
 
     def _forward(self, name: str, pact: Pact) -> Stream[T]:
-        return Stream(self.scope, self._core.forward(name, pact._kind, pact._key))
+        return Stream(self.scope, self._core.forward(name, *pact._for(self)))
 
     # ------------------------------------------------------------ records
 
@@ -437,7 +441,7 @@ class Stream(Generic[T]):
             init: Times for which notifications are requested from the start.
             logic: Called with the input, the output and the notificator.
         """
-        return self._notified([(self, pact)], name, init, logic)
+        return notified(self.scope, [(self, pact)], name, init, logic)
 
     def binary(
         self,
@@ -473,34 +477,7 @@ class Stream(Generic[T]):
         logic: Callable[..., None],
     ) -> Stream[Any]:
         """An operator with two inputs, one output and notifications; as `unary_notify`."""
-        return self._notified([(self, pact1), (other, pact2)], name, init, logic)
-
-    def _notified(
-        self,
-        inputs: list[tuple[Stream[Any], Pact]],
-        name: str,
-        init: Iterable[Time],
-        logic: Callable[..., None],
-    ) -> Stream[Any]:
-        if not callable(logic):
-            raise TypeError(f"the logic of operator '{name}' is a function, not {logic!r}")
-
-        def build(capability: Capability, _info: OperatorInfo) -> Callable[..., None]:
-            requested = [capability.delayed(time) for time in init]
-            capability.drop()
-            notificator: Notificator | None = None
-
-            def run(*ports: Any) -> None:
-                nonlocal notificator
-                if notificator is None:
-                    notificator = Notificator(ports[:-1])
-                    while requested:
-                        notificator.notify_at(requested.pop())
-                logic(*ports, notificator)
-
-            return run
-
-        return single_output(self.scope, name, inputs, build, notify=True, start=True)
+        return notified(self.scope, [(self, pact1), (other, pact2)], name, init, logic)
 
     def sink(
         self,
@@ -517,7 +494,7 @@ class Stream(Generic[T]):
                 whenever messages have arrived or its frontier has changed.
         """
         core = self.scope._core.operator(name)
-        port = core.new_frontiered_input(self._core, pact._kind, pact._key)
+        port = core.new_frontiered_input(self._core, *pact._for(self))
         logic = build(operator_info(self.scope, name, core))
         if not callable(logic):
             raise GraphError(no_logic(name, logic))
@@ -553,6 +530,31 @@ class Stream(Generic[T]):
         capture: Capture[T] = Capture()
         self._core.capture(capture._queue)
         return capture
+
+    # ------------------------------------------------------------ columns
+
+    def to_arrow(self, schema: pa.Schema) -> ArrowStream:
+        """The records as rows of record batches.
+
+        Args:
+            schema: The columns. A record is a `dict` with their names, or a tuple of their values, in order.
+
+        Raises:
+            TypeError: When the dataflow runs, for a record of another form.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> schema = pa.schema([("word", pa.string()), ("n", pa.int64())])
+            >>> def build(scope):
+            ...     words = scope.to_stream([("b", 1), ("a", 2), ("b", 3)]).to_arrow(schema)
+            ...     return words.aggregate("word", [("n", "sum")]).to_records().capture()
+            >>> ps.example(build).extract()
+            [(0, [{'word': 'b', 'n_sum': 4}, {'word': 'a', 'n_sum': 2}])]
+        """
+        from pointstamp.arrow import to_arrow
+
+        return to_arrow(self, schema)
 
 
 def _function(operator: str, function: Any) -> Any:

@@ -83,7 +83,7 @@ pub fn conform(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Er
         return Ok(batch);
     }
     let given = batch.schema();
-    if let Some(difference) = difference(&given, schema) {
+    if let Some(difference) = difference(&given, schema, Fit::Values) {
         return Err(Error::Schema(difference));
     }
     let mut columns = Vec::with_capacity(batch.num_columns());
@@ -106,8 +106,21 @@ pub fn conform(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Er
     Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
 }
 
+/// How closely types have to agree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fit {
+    /// They are the same.
+    Exact,
+    /// They hold the same values, however laid out.
+    Values,
+}
+
 /// What keeps batches of one schema from being sent on a stream of another; `None` when nothing does.
-pub fn difference(given: &Schema, expected: &Schema) -> Option<String> {
+pub fn difference(given: &Schema, expected: &Schema, fit: Fit) -> Option<String> {
+    let fits = |a: &DataType, b: &DataType| match fit {
+        Fit::Exact => a == b,
+        Fit::Values => same_values(a, b),
+    };
     let mut said = String::new();
     let (given, expected) = (given.fields(), expected.fields());
     for (at, field) in expected.iter().enumerate() {
@@ -119,7 +132,7 @@ pub fn difference(given: &Schema, expected: &Schema) -> Option<String> {
                 field.name(),
                 field.data_type()
             ),
-            Some(other) if !same_values(other.data_type(), field.data_type()) => format!(
+            Some(other) if !fits(other.data_type(), field.data_type()) => format!(
                 "field '{}' is {} and should be {}",
                 field.name(),
                 other.data_type(),

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use arrow_array::RecordBatch;
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::payload::Payload;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
+use crate::columns::ffi::export_batch;
 use crate::gil::Held;
 
 /// How many records the operators here put into one batch at most.
@@ -17,6 +19,8 @@ pub(crate) const MAX_BATCH: usize = 8192;
 pub(crate) enum Batch {
     /// Python objects.
     Records(Arc<Records>),
+    /// Arrow columns.
+    Arrow(RecordBatch),
 }
 
 /// A list of Python objects that nobody changes while it is shared.
@@ -35,13 +39,16 @@ impl Batch {
         }))
     }
 
-    /// The records as a list of the caller's own: the list itself where nobody shares it, else a copy.
-    pub(crate) fn into_list(self, py: Python<'_>) -> Bound<'_, PyList> {
+    /// What a reader in Python gets: the records as a list of its own (the list itself where nobody shares it, else a
+    /// copy), or a `pyarrow.RecordBatch`, which shares the columns.
+    pub(crate) fn into_python(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         match self {
-            Batch::Records(records) => match Arc::try_unwrap(records) {
+            Batch::Records(records) => Ok(match Arc::try_unwrap(records) {
                 Ok(records) => records.list.take().into_bound(py),
                 Err(shared) => copy(shared.list.get().bind(py)),
-            },
+            }
+            .into_any()),
+            Batch::Arrow(columns) => export_batch(py, &columns),
         }
     }
 
@@ -68,6 +75,7 @@ impl Batch {
     pub(crate) fn as_list<'py>(&self, py: Python<'py>) -> Bound<'py, PyList> {
         match self {
             Batch::Records(records) => records.list.get().bind(py).clone(),
+            Batch::Arrow(_) => unreachable!("operators over records are on streams of records only"),
         }
     }
 }
@@ -81,6 +89,7 @@ impl Payload for Batch {
     fn len(&self) -> usize {
         match self {
             Batch::Records(records) => records.len,
+            Batch::Arrow(columns) => columns.num_rows(),
         }
     }
 }

@@ -58,7 +58,7 @@ impl EventQueue {
                 }
                 (py.None(), list).into_pyobject(py)?.into_any()
             }
-            Event::Messages(time, batch) => (point_to_py(py, &time)?, batch.into_list(py))
+            Event::Messages(time, batch) => (point_to_py(py, &time)?, batch.into_python(py)?)
                 .into_pyobject(py)?
                 .into_any(),
         }))

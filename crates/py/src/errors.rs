@@ -6,8 +6,10 @@
 //! own exception never comes through here; it stays the object that was raised.
 
 use pointstamp_channels::ChannelError;
+use pointstamp_columnar::Error as ColumnError;
 use pointstamp_engine::error::Error;
 use pointstamp_progress as progress;
+use pyo3::exceptions::PyTypeError;
 use pyo3::{PyErr, import_exception};
 
 import_exception!(pointstamp._errors, PointstampError);
@@ -34,6 +36,24 @@ impl IntoException for progress::GraphError {
             | Self::NoSuchPath { .. }
             | Self::Cycle { .. }
             | Self::TooLarge { .. } => GraphError::new_err(message),
+        }
+    }
+}
+
+impl IntoException for ColumnError {
+    fn into_exception(self) -> PyErr {
+        let message = self.to_string();
+        match self {
+            Self::NoColumn { .. }
+            | Self::Ambiguous { .. }
+            | Self::NoKey
+            | Self::Unhashable { .. }
+            | Self::NoAggregation { .. }
+            | Self::Unaggregable { .. }
+            | Self::JoinTypes { .. }
+            | Self::Collision { .. } => GraphError::new_err(message),
+            Self::Schema(_) => PyTypeError::new_err(message),
+            Self::TooManyKeys | Self::Arrow(_) => PointstampError::new_err(message),
         }
     }
 }

@@ -3,6 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use arrow_array::RecordBatch;
+use pointstamp_columnar::pieces::Merger;
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::operators::{Input, UnorderedInput as EngineUnordered};
 use pointstamp_engine::port::SendError;
@@ -22,6 +24,8 @@ use crate::time::{point_from_py, point_infer, point_to_py};
 pub(crate) struct Buffered {
     input: Input<Batch>,
     buffer: RefCell<Option<Py<PyList>>>,
+    /// Record batches that are too small to be sent alone.
+    columns: RefCell<Merger>,
     /// The worker's list of inputs that have something to send before its next step.
     dirty: RefCell<Option<DirtyInputs>>,
     listed: Cell<bool>,
@@ -34,12 +38,33 @@ pub(crate) type DirtyInputs = Rc<RefCell<Vec<Rc<Buffered>>>>;
 impl Buffered {
     /// Sends what the buffer holds.
     pub(crate) fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        if !self.columns.borrow().is_empty() {
+            let mut waiting = std::mem::take(&mut *self.columns.borrow_mut());
+            waiting
+                .flush(|columns| self.send_now(columns))
+                .map_err(|error| exception_of(py, error))?;
+        }
         let full = self.buffer.borrow_mut().take();
         let Some(full) = full else { return Ok(()) };
         in_batches(full.into_bound(py), |batch| {
             self.input.send(batch).map_err(SendError::into_cause)
         })
         .map_err(|error: BoxError| exception_of(py, error))
+    }
+
+    /// Sends a record batch, or keeps it for the next flush where it is small.
+    fn send_columns(self: &Rc<Self>, columns: RecordBatch) -> Result<(), BoxError> {
+        let mut waiting = self.columns.borrow_mut();
+        waiting.push(columns, |columns| self.send_now(columns))?;
+        if !waiting.is_empty() {
+            self.list();
+        }
+        Ok(())
+    }
+
+    fn send_now(&self, columns: RecordBatch) -> Result<(), BoxError> {
+        let sent = self.input.send(Batch::Arrow(columns));
+        sent.map_err(SendError::into_cause)
     }
 
     /// Flushes on behalf of the worker, which has taken the input off its list.
@@ -54,6 +79,7 @@ impl Buffered {
 
     /// Gives up what the buffer holds.
     pub(crate) fn discard(&self) {
+        self.columns.borrow_mut().clear();
         let unsent = self.buffer.borrow_mut().take();
         drop(unsent); // after the borrow: dropping records may run user code
     }
@@ -98,6 +124,16 @@ impl InputHandle {
         Ok(state)
     }
 
+    /// Checks that something can be sent.
+    pub(crate) fn check_open(&self) -> PyResult<()> {
+        self.open_state().map(drop)
+    }
+
+    /// Sends a record batch at the current time; it needs no interpreter.
+    pub(crate) fn send_columns(&self, columns: RecordBatch) -> PyResult<Result<(), BoxError>> {
+        Ok(self.open_state()?.send_columns(columns))
+    }
+
     /// Connects the handle to a scope.
     pub(crate) fn attach(
         &self,
@@ -114,6 +150,7 @@ impl InputHandle {
                 Rc::new(Buffered {
                     input: Input::new(),
                     buffer: RefCell::new(None),
+                    columns: RefCell::default(),
                     dirty: RefCell::new(None),
                     listed: Cell::new(false),
                     dims: Cell::new(None),
@@ -324,7 +361,7 @@ impl UnorderedInput {
         capability: &Bound<'_, PyAny>,
     ) -> PyResult<crate::port::Session> {
         let port = self.input.get()?.output().clone();
-        crate::port::open_session(py, self.input.home(), port, capability)
+        crate::port::open_session(py, self.input.home(), port, capability, None)
     }
 
     #[classmethod]

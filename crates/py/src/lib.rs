@@ -16,6 +16,7 @@ mod bound;
 mod capability;
 mod capture;
 mod chain;
+mod columns;
 mod errors;
 mod gil;
 mod hash;
@@ -65,6 +66,16 @@ mod _core {
         scope::{LoopHandle, Scope},
         stream::Stream,
         worker::{Cluster, Worker},
+    };
+
+    // Arrow: streams of record batches.
+    #[pymodule_export]
+    use crate::columns::{
+        input::send_columns,
+        keyed::{aggregate_columns, distinct_columns, join_columns},
+        map::{branch_columns_when, inspect_columns, map_batches, to_records},
+        movement::{exchange_columns, partition_columns},
+        schema::Schema,
     };
 
     // The library: operators whose work per record is done in Rust.

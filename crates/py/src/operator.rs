@@ -9,6 +9,7 @@ use crate::activator::Activator;
 use crate::batch::Batch;
 use crate::bound::ThreadBound;
 use crate::capability::Capability;
+use crate::columns::schema::Schema;
 use crate::errors::IntoException;
 use crate::gil::{Held, attached};
 use crate::pact::pact;
@@ -65,13 +66,15 @@ impl Builder {
         })
     }
 
-    /// Adds an output that begins with a capability.
-    fn new_output(&self) -> PyResult<(OutputPort, Stream, Capability)> {
+    /// Adds an output that begins with a capability; with a schema, it takes record batches.
+    #[pyo3(signature = (schema = None))]
+    fn new_output(&self, schema: Option<&Schema>) -> PyResult<(OutputPort, Stream, Capability)> {
         let home = self.builder.home();
         let (port, stream, capability) = self.builder.get()?.new_held_output().map_err(refused)?;
         Ok((
             OutputPort {
                 port: ThreadBound::new(home, port),
+                schema: schema.map(|schema| schema.schema.clone()),
             },
             Stream::plain(home, stream),
             Capability::new(home, capability),
@@ -85,6 +88,7 @@ impl Builder {
         Ok((
             OutputPort {
                 port: ThreadBound::new(home, port),
+                schema: None,
             },
             Stream::plain(home, stream),
         ))

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use crate::batch::Batch;
+use crate::columns::movement::pact_by_columns;
 use crate::gil::{Held, attached};
 use crate::hash::route_hash;
 use crate::raised::{Raised, shown};
@@ -18,6 +19,9 @@ pub(crate) fn pact(kind: &str, key: Option<Py<PyAny>>, reader: &str) -> PyResult
         ("pipeline", None) => Ok(Pact::Pipeline),
         ("broadcast", None) => Ok(Pact::Broadcast),
         ("exchange", Some(key)) => Ok(pact_by(Key::Function(Held::new(key)), reader)),
+        ("exchange by columns", Some(columns)) => {
+            Ok(attached(|py| columns.extract::<Vec<usize>>(py)).map(pact_by_columns)?)
+        }
         ("exchange first", None) => Ok(pact_by(Key::First, reader)),
         _ => Err(PyValueError::new_err(format!(
             "'{kind}' is not the kind of a pact, or it has the wrong arguments"

@@ -3,8 +3,11 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use pointstamp_columnar::pieces::Merger;
 use pointstamp_engine::error::BoxError;
-use pointstamp_engine::port::{InputPort as EngineInput, OutputPort as EngineOutput};
+use pointstamp_engine::port::{InputPort as EngineInput, OutputPort as EngineOutput, SendError};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyType};
@@ -12,13 +15,16 @@ use pyo3::types::{PyList, PyType};
 use crate::batch::{Batch, MAX_BATCH, in_batches};
 use crate::bound::{Home, ThreadBound};
 use crate::capability::{Capability, CapabilityRef};
+use crate::columns::schema::import_conforming;
 use crate::errors::IntoException;
+use crate::gil::detached;
 use crate::order::Antichain;
 use crate::raised::exception_of;
 
 /// One input of an operator: iterating yields `(capability, records)` for each message that has arrived.
 ///
-/// It can be read only while its operator runs. The list of records is the reader's own.
+/// It can be read only while its operator runs. The list of records is the reader's own; an input connected to an
+/// `ArrowStream` yields a `pyarrow.RecordBatch` instead.
 #[pyclass(frozen, subclass, module = "pointstamp")]
 pub(crate) struct InputPort {
     pub(crate) port: ThreadBound<EngineInput<Batch>>,
@@ -31,16 +37,17 @@ impl InputPort {
     ///
     /// Raises:
     ///     CapabilityError: If the operator is not running.
-    fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<(CapabilityRef, Bound<'py, PyList>)>> {
+    fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<(CapabilityRef, Bound<'py, PyAny>)>> {
         let next = self
             .port
             .get()?
             .next()
             .map_err(IntoException::into_exception)?;
-        Ok(next.map(|(message, batch)| {
+        next.map(|(message, batch)| {
             let message = ThreadBound::new(self.port.home(), message);
-            (CapabilityRef { message }, batch.into_list(py))
-        }))
+            Ok((CapabilityRef { message }, batch.into_python(py)?))
+        })
+        .transpose()
     }
 
     fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -50,7 +57,7 @@ impl InputPort {
     fn __next__<'py>(
         &self,
         py: Python<'py>,
-    ) -> PyResult<Option<(CapabilityRef, Bound<'py, PyList>)>> {
+    ) -> PyResult<Option<(CapabilityRef, Bound<'py, PyAny>)>> {
         self.next(py)
     }
 
@@ -99,6 +106,8 @@ pub(crate) fn generic_alias<'py>(
 #[pyclass(frozen, module = "pointstamp")]
 pub(crate) struct OutputPort {
     pub(crate) port: ThreadBound<EngineOutput<Batch>>,
+    /// Of an `ArrowStream`: what it carries.
+    pub(crate) schema: Option<SchemaRef>,
 }
 
 #[pymethods]
@@ -111,7 +120,14 @@ impl OutputPort {
     /// Raises:
     ///     CapabilityError: If the capability was dropped, has expired, or is for another output.
     fn session(&self, py: Python<'_>, capability: &Bound<'_, PyAny>) -> PyResult<Session> {
-        open_session(py, self.port.home(), self.port.get()?.clone(), capability)
+        let port = self.port.get()?.clone();
+        open_session(
+            py,
+            self.port.home(),
+            port,
+            capability,
+            self.schema.clone(),
+        )
     }
 
     #[classmethod]
@@ -129,6 +145,7 @@ pub(crate) fn open_session(
     home: &Arc<Home>,
     port: EngineOutput<Batch>,
     capability: &Bound<'_, PyAny>,
+    schema: Option<SchemaRef>,
 ) -> PyResult<Session> {
     let authority = if let Ok(held) = capability.cast::<Capability>() {
         Authority::Held(held.clone().unbind())
@@ -145,8 +162,10 @@ pub(crate) fn open_session(
         port,
         authority,
         buffer: PyList::empty(py).unbind(),
+        columns: Merger::new(),
     };
     Ok(Session {
+        schema,
         state: ThreadBound::new(home, RefCell::new(state)),
     })
 }
@@ -172,15 +191,21 @@ impl Authority {
     }
 
     fn send(&self, py: Python<'_>, port: &EngineOutput<Batch>, batch: Batch) -> PyResult<()> {
+        self.send_detached(port, batch)
+            .map_err(|error| exception_of(py, error))
+    }
+
+    /// Sends without looking at Python objects.
+    fn send_detached(&self, port: &EngineOutput<Batch>, batch: Batch) -> Result<(), BoxError> {
         let sent = match self {
             Authority::Held(held) => {
                 // The capability is not borrowed while a key function downstream runs: it may use it.
-                let held = held.bind(py).get().with(|held| Ok(Clone::clone(held)))?;
+                let held = held.get().with(|held| Ok(Clone::clone(held)))?;
                 port.send(&held, batch)
             }
-            Authority::Message(message) => port.send(message.bind(py).get().message.get()?, batch),
+            Authority::Message(message) => port.send(message.get().message.get()?, batch),
         };
-        sent.map_err(|error| exception_of(py, error.into_cause()))
+        sent.map_err(SendError::into_cause)
     }
 }
 
@@ -188,13 +213,62 @@ impl Authority {
 #[pyclass(frozen, module = "pointstamp")]
 pub(crate) struct Session {
     state: ThreadBound<RefCell<SessionState>>,
+    /// Of an `ArrowStream`: what may be given.
+    schema: Option<SchemaRef>,
 }
 
 struct SessionState {
     port: EngineOutput<Batch>,
     authority: Authority,
     buffer: Py<PyList>,
+    /// Record batches that are too small to be sent alone.
+    columns: Merger,
 }
+
+impl Session {
+    /// Sends record batches, or keeps them for the next flush where they are small.
+    fn give_columns(&self, data: &Bound<'_, PyAny>, schema: &SchemaRef) -> PyResult<()> {
+        let py = data.py();
+        self.state.get()?;
+        import_conforming(data, schema, |columns| {
+            self.send_columns(py, |merger, send| merger.push(columns, send))
+        })
+    }
+
+    fn flush_columns(&self, py: Python<'_>) -> PyResult<()> {
+        if self.state.get()?.borrow().columns.is_empty() {
+            return Ok(());
+        }
+        self.send_columns(py, |merger, send| merger.flush(send))
+    }
+
+    /// Sends what a merger has ready, without the interpreter: what is downstream hashes and partitions it.
+    fn send_columns(
+        &self,
+        py: Python<'_>,
+        feed: impl FnOnce(&mut Merger, &mut SendColumns<'_>) -> Result<(), BoxError> + Send,
+    ) -> PyResult<()> {
+        // The engine is on its own thread here, only without the interpreter.
+        let sent = detached(py, || {
+            let state = self.state.get()?;
+            let mut merger = std::mem::take(&mut state.borrow_mut().columns);
+            let sent = {
+                let state = state.borrow();
+                feed(&mut merger, &mut |columns| {
+                    state
+                        .authority
+                        .send_detached(&state.port, Batch::Arrow(columns))
+                })
+            };
+            state.borrow_mut().columns = merger;
+            sent
+        });
+        sent.map_err(|error| exception_of(py, error))
+    }
+}
+
+/// Sends a record batch.
+type SendColumns<'a> = dyn FnMut(RecordBatch) -> Result<(), BoxError> + 'a;
 
 /// Sends what a buffer holds; the borrow of the state ends before anything is called.
 fn flush(py: Python<'_>, state: &RefCell<SessionState>) -> PyResult<()> {
@@ -220,9 +294,12 @@ fn flush(py: Python<'_>, state: &RefCell<SessionState>) -> PyResult<()> {
 
 #[pymethods]
 impl Session {
-    /// Sends one record.
+    /// Sends one record; on an `ArrowStream`, the rows of a record batch or table.
     fn give(&self, record: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = record.py();
+        if let Some(schema) = &self.schema {
+            return self.give_columns(record, schema);
+        }
         let state = self.state.get()?;
         let full = {
             let state = state.borrow();
@@ -233,9 +310,15 @@ impl Session {
         if full { flush(py, state) } else { Ok(()) }
     }
 
-    /// Sends every record of an iterable.
+    /// Sends every record of an iterable; on an `ArrowStream`, of an iterable of record batches or tables.
     fn give_all(&self, records: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = records.py();
+        if let Some(schema) = &self.schema {
+            for columns in records.try_iter()? {
+                self.give_columns(&columns?, schema)?;
+            }
+            return Ok(());
+        }
         let state = self.state.get()?;
         if let Ok(list) = records.cast::<PyList>() {
             let buffer = state.borrow().buffer.clone_ref(py);
@@ -267,6 +350,7 @@ impl Session {
 
     /// Sends what has been given so far.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        self.flush_columns(py)?;
         flush(py, self.state.get()?)
     }
 
@@ -283,9 +367,11 @@ impl Session {
     ) -> PyResult<()> {
         let state = self.state.get()?;
         if kind.is_none() {
+            self.flush_columns(py)?;
             return flush(py, state);
         }
         // The block raised: what it gave is not sent.
+        state.borrow_mut().columns.clear();
         let discarded =
             std::mem::replace(&mut state.borrow_mut().buffer, PyList::empty(py).unbind());
         drop(discarded);
@@ -306,7 +392,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         let Ok(state) = self.state.get() else { return };
         crate::gil::attached(|py| {
-            if let Err(error) = flush(py, state) {
+            if let Err(error) = self.flush_columns(py).and_then(|()| flush(py, state)) {
                 error.write_unraisable(py, None);
             }
         });

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use arrow_schema::SchemaRef;
 use pointstamp_engine::error::Error;
 use pointstamp_engine::operators::{self, LoopHandle as EngineLoop};
 use pointstamp_engine::port::SendError;
@@ -13,6 +14,7 @@ use crate::activator::Activator;
 use crate::batch::{Batch, MAX_BATCH};
 use crate::bound::ThreadBound;
 use crate::capability::Capability;
+use crate::columns::schema::Schema;
 use crate::errors::{GraphError, IntoException};
 use crate::gil::{Held, attached};
 use crate::input::{DirtyInputs, InputHandle, UnorderedInput};
@@ -168,12 +170,18 @@ impl Scope {
     }
 
     /// A stream that is defined later, by the handle.
-    fn feedback(&self, summary: &Bound<'_, PyAny>) -> PyResult<(LoopHandle, Stream)> {
+    #[pyo3(signature = (summary, schema = None))]
+    fn feedback(
+        &self,
+        summary: &Bound<'_, PyAny>,
+        schema: Option<&Schema>,
+    ) -> PyResult<(LoopHandle, Stream)> {
         let scope = self.scope.get()?;
         let summary = summary_from_py(summary, scope.dims())?;
         let (handle, stream) = scope.feedback(summary).map_err(refused)?;
         let handle = ThreadBound::new(self.scope.home(), RefCell::new(Some(handle)));
-        Ok((LoopHandle { handle }, self.plain(stream)))
+        let schema = schema.map(|schema| schema.schema.clone());
+        Ok((LoopHandle { handle, schema }, self.plain(stream)))
     }
 
     /// A scope inside this one.
@@ -203,12 +211,30 @@ impl Scope {
 #[pyclass(frozen, module = "pointstamp")]
 pub(crate) struct LoopHandle {
     handle: ThreadBound<RefCell<Option<EngineLoop<Batch>>>>,
+    /// Of a loop over record batches.
+    schema: Option<SchemaRef>,
 }
 
 #[pymethods]
 impl LoopHandle {
     /// Closes the loop with the stream that defines it.
-    fn connect(&self, stream: &Stream) -> PyResult<()> {
+    #[pyo3(signature = (stream, schema = None))]
+    fn connect(&self, stream: &Stream, schema: Option<&Schema>) -> PyResult<()> {
+        let problem = match (&self.schema, schema) {
+            (None, None) => None,
+            (Some(own), Some(given)) => given.exact_difference(own),
+            (Some(_), None) => {
+                Some("it carries record batches, and the stream records: use to_arrow".into())
+            }
+            (None, Some(_)) => Some(
+                "it carries records, and the stream record batches: give feedback or loop_variable the schema".into(),
+            ),
+        };
+        if let Some(problem) = problem {
+            return Err(GraphError::new_err(format!(
+                "this stream cannot define the loop variable: {problem}"
+            )));
+        }
         let stream = stream.engine()?;
         let handle = self.handle.get()?.borrow_mut().take();
         match handle {

@@ -33,7 +33,7 @@ def reclock(
     def logic(data: FrontieredInput[Any], clock: FrontieredInput[Any], output: OutputPort[Any]) -> None:
         # Records without a capability to send them: the tick's, which is later, will do.
         for message, records in data:
-            held.setdefault(message.time, []).extend(records)
+            held.setdefault(message.time, []).append(records)
         for tick, _ in clock:
             if tick.time not in pending:
                 pending.add(tick.time)
@@ -42,7 +42,9 @@ def reclock(
             with cap, output.session(cap) as session:
                 pending.discard(cap.time)
                 for time in sorted(t for t in held if less_equal(t, cap.time)):
-                    session.give_all(held.pop(time))
+                    for records in held.pop(time):
+                        give = session.give_all if isinstance(records, list) else session.give
+                        give(records)
         if not pending and not clock.frontier:
             held.clear()  # the clock has stopped: nothing releases these any more
 

@@ -8,7 +8,7 @@ pub(crate) mod count;
 pub(crate) mod counts;
 pub(crate) mod delay;
 pub(crate) mod distinct;
-mod per_time;
+pub(crate) mod per_time;
 
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::operator::OperatorBuilder;
@@ -22,7 +22,7 @@ use crate::errors::IntoException;
 use crate::stream::Stream;
 
 /// An operator with one input and one output, before its logic.
-struct Unary {
+pub(crate) struct Unary {
     builder: OperatorBuilder<Batch>,
     input: InputPort<Batch>,
     output: OutputPort<Batch>,
@@ -30,7 +30,7 @@ struct Unary {
 }
 
 impl Unary {
-    fn new(stream: &EngineStream<Batch>, name: &str, pact: Pact<Batch>) -> PyResult<Self> {
+    pub(crate) fn new(stream: &EngineStream<Batch>, name: &str, pact: Pact<Batch>) -> PyResult<Self> {
         let refused = IntoException::into_exception;
         let builder = stream.scope().operator(name).map_err(refused)?;
         let input = builder.new_input(stream, pact).map_err(refused)?;
@@ -49,7 +49,7 @@ impl Unary {
     }
 
     /// Ends the construction with logic that runs while messages wait; its stream, at home with `stream`.
-    fn on_messages(self, stream: &Stream, mut logic: impl Logic) -> Stream {
+    pub(crate) fn on_messages(self, stream: &Stream, mut logic: impl Logic) -> Stream {
         let (input, output) = (self.input, self.output);
         self.builder.build(move || {
             if input.has_messages() {
@@ -61,7 +61,7 @@ impl Unary {
     }
 
     /// As [`on_messages`](Self::on_messages), also when the input's frontier has changed.
-    fn on_messages_and_frontier(self, stream: &Stream, mut logic: impl Logic) -> Stream {
+    pub(crate) fn on_messages_and_frontier(self, stream: &Stream, mut logic: impl Logic) -> Stream {
         let (input, output) = (self.input, self.output);
         self.builder.notify();
         self.builder.build(move || {
@@ -73,7 +73,7 @@ impl Unary {
 }
 
 /// What an operator does when it runs.
-trait Logic: FnMut(&InputPort<Batch>, &OutputPort<Batch>) -> Result<(), BoxError> + 'static {}
+pub(crate) trait Logic: FnMut(&InputPort<Batch>, &OutputPort<Batch>) -> Result<(), BoxError> + 'static {}
 
 impl<F> Logic for F where
     F: FnMut(&InputPort<Batch>, &OutputPort<Batch>) -> Result<(), BoxError> + 'static

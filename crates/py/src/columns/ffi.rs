@@ -1,0 +1,150 @@
+//! Record batches across the border, without copying, by Arrow's PyCapsule interface.
+//!
+//! In: anything with `__arrow_c_array__`, `__arrow_c_stream__` or `__arrow_c_schema__` (pyarrow, Polars, pandas, DuckDB).
+//! Out: pyarrow's classes, which is imported the first time that something goes out. Both directions move pointers to
+//! buffers and count references; only a buffer that is not aligned as Rust needs it is copied. What comes in is trusted
+//! to be what the C data interface says that it is, as by every consumer of it.
+
+use std::ffi::CStr;
+use std::sync::Arc;
+
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi};
+use arrow_array::ffi_stream::RecordBatchStreamReader;
+use arrow_array::{Array, RecordBatch, StructArray};
+use arrow_schema::{ArrowError, DataType, Schema};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyCapsule, PyTuple};
+
+const SCHEMA: &CStr = c"arrow_schema";
+const ARRAY: &CStr = c"arrow_array";
+const STREAM: &CStr = c"arrow_array_stream";
+
+/// The schema of an object that speaks the interface.
+pub(crate) fn import_schema(object: &Bound<'_, PyAny>) -> PyResult<Schema> {
+    let py = object.py();
+    let Ok(method) = object.getattr(intern!(py, "__arrow_c_schema__")) else {
+        return Err(PyTypeError::new_err(format!(
+            "a schema is a pyarrow.Schema or another object with __arrow_c_schema__, not {}",
+            object.get_type().fully_qualified_name()?
+        )));
+    };
+    schema_of(&capsule(&method.call0()?)?)
+}
+
+fn schema_of(capsule: &Bound<'_, PyCapsule>) -> PyResult<Schema> {
+    let pointer = capsule.pointer_checked(Some(SCHEMA))?.cast::<FFI_ArrowSchema>();
+    // SAFETY: the interface says that a capsule of this name points to an ArrowSchema, which lives as long as the
+    // capsule does; it is only read here.
+    Schema::try_from(unsafe { pointer.as_ref() }).map_err(|error| invalid(&error))
+}
+
+/// Calls a function with each record batch of an object that speaks the interface.
+pub(crate) fn import_batches(
+    object: &Bound<'_, PyAny>,
+    mut each: impl FnMut(RecordBatch) -> PyResult<()>,
+) -> PyResult<()> {
+    let py = object.py();
+    if let Ok(method) = object.getattr(intern!(py, "__arrow_c_array__")) {
+        return each(import_array(&method.call0()?)?);
+    }
+    let Ok(method) = object.getattr(intern!(py, "__arrow_c_stream__")) else {
+        return Err(not_columns(object));
+    };
+    let capsule = capsule(&method.call0()?)?;
+    let pointer = capsule.pointer_checked(Some(STREAM))?;
+    // SAFETY: the interface says that a capsule of this name points to an ArrowArrayStream, which the first consumer
+    // may move out, leaving a released one behind; the GIL is held, so that nobody else does at the same time.
+    let reader = unsafe { RecordBatchStreamReader::from_raw(pointer.cast().as_ptr()) };
+    for batch in reader.map_err(|error| invalid(&error))? {
+        each(batch.map_err(|error| invalid(&error))?)?;
+    }
+    Ok(())
+}
+
+fn import_array(capsules: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
+    let pair = capsules.cast::<PyTuple>()?;
+    let (schema, array) = (capsule(&pair.get_item(0)?)?, capsule(&pair.get_item(1)?)?);
+    let fields = Arc::new(schema_of(&schema)?);
+    let schema = schema.pointer_checked(Some(SCHEMA))?.cast::<FFI_ArrowSchema>();
+    let array = array.pointer_checked(Some(ARRAY))?.cast::<FFI_ArrowArray>();
+    // SAFETY: the interface says that capsules of these names point to an ArrowSchema, which is read, and an ArrowArray
+    // of it, which the first consumer may move out, leaving a released one behind; the GIL is held meanwhile.
+    let data = unsafe {
+        let array = FFI_ArrowArray::from_raw(array.as_ptr());
+        if array.is_released() {
+            return Err(PyValueError::new_err("this Arrow array was consumed before"));
+        }
+        from_ffi(array, schema.as_ref())
+    };
+    let data = data.map_err(|error| invalid(&error))?;
+    if !matches!(data.data_type(), DataType::Struct(_)) {
+        return Err(PyTypeError::new_err(format!(
+            "an ArrowStream carries record batches, and this is one array of {}: make a record batch of it",
+            data.data_type()
+        )));
+    }
+    let array = StructArray::from(data);
+    if array.null_count() > 0 {
+        return Err(PyTypeError::new_err(
+            "a record batch has no nulls of its own, and this struct array does: flatten it first",
+        ));
+    }
+    RecordBatch::from(array).with_schema(fields).map_err(|error| invalid(&error))
+}
+
+/// A `pyarrow.RecordBatch` that shares the memory of a batch.
+pub(crate) fn export_batch<'py>(py: Python<'py>, batch: &RecordBatch) -> PyResult<Bound<'py, PyAny>> {
+    static IMPORT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let schema = schema_capsule(py, &batch.schema())?;
+    let array = StructArray::from(batch.clone());
+    let (array, _) = to_ffi(&array.to_data()).map_err(|error| invalid(&error))?;
+    let array = PyCapsule::new_with_value(py, array, ARRAY)?;
+    importer(py, &IMPORT, "RecordBatch")?.call1((schema, array))
+}
+
+/// A `pyarrow.Schema`.
+pub(crate) fn export_schema<'py>(py: Python<'py>, schema: &Schema) -> PyResult<Bound<'py, PyAny>> {
+    static IMPORT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    importer(py, &IMPORT, "Schema")?.call1((schema_capsule(py, schema)?,))
+}
+
+/// A capsule with a schema, as `__arrow_c_schema__` returns it.
+pub(crate) fn schema_capsule<'py>(
+    py: Python<'py>,
+    schema: &Schema,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    let schema = FFI_ArrowSchema::try_from(schema).map_err(|error| invalid(&error))?;
+    PyCapsule::new_with_value(py, schema, SCHEMA)
+}
+
+fn importer<'py>(
+    py: Python<'py>,
+    cell: &PyOnceLock<Py<PyAny>>,
+    class: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let import = cell.get_or_try_init(py, || {
+        let class = py.import("pyarrow")?.getattr(class)?;
+        class.getattr("_import_from_c_capsule").map(Bound::unbind)
+    })?;
+    Ok(import.bind(py).clone())
+}
+
+fn capsule<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyCapsule>> {
+    Ok(object.cast::<PyCapsule>()?.clone())
+}
+
+fn not_columns(object: &Bound<'_, PyAny>) -> PyErr {
+    let name = object.get_type().fully_qualified_name();
+    let name = name.map_or_else(|_| "this object".to_owned(), |name| name.to_string());
+    PyTypeError::new_err(format!(
+        "an ArrowStream carries record batches: pyarrow's RecordBatch or Table, or another object with \
+         __arrow_c_array__ or __arrow_c_stream__, not {name}"
+    ))
+}
+
+fn invalid(error: &ArrowError) -> PyErr {
+    PyValueError::new_err(format!("this Arrow data cannot be read: {error}"))
+}

@@ -1,0 +1,25 @@
+//! Streams of Arrow record batches: what `pointstamp.ArrowStream` calls.
+//!
+//! A batch enters Rust once and leaves it only for a function of the user's: hashing, partitioning, merging, slicing,
+//! aggregating and joining happen without the interpreter, by the crate `pointstamp-columnar`. Each file holds
+//! one family of operators.
+
+pub(crate) mod ffi;
+pub(crate) mod input;
+pub(crate) mod keyed;
+pub(crate) mod map;
+pub(crate) mod movement;
+mod outbox;
+pub(crate) mod schema;
+
+use arrow_array::RecordBatch;
+
+use crate::batch::Batch;
+
+/// The columns of a batch on a stream that carries nothing else.
+fn columns_of(batch: Batch) -> RecordBatch {
+    match batch {
+        Batch::Arrow(batch) => batch,
+        Batch::Records(_) => unreachable!("an ArrowStream carries record batches only"),
+    }
+}

@@ -1,0 +1,547 @@
+"""Streams of Arrow record batches: columns through the engine, hashed, moved, aggregated and joined without the GIL.
+
+Batches cross between Rust and Python without copying, by Arrow's PyCapsule interface: pyarrow, Polars, pandas, DuckDB and
+whatever else speaks it can send them. pyarrow itself is imported the first time that a batch or a schema goes to
+Python: install ``pointstamp[arrow]``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pointstamp import _core
+from pointstamp._core import InputHandle, ProbeHandle
+from pointstamp._errors import GraphError
+from pointstamp.builder import no_logic, operator_info, single_output
+from pointstamp.capture import Capture
+from pointstamp.notify import notified
+from pointstamp.operators.reclock import reclock
+from pointstamp.pacts import Broadcast, Pipeline
+from pointstamp.vertex import Vertex, drive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from types import EllipsisType
+
+    import pyarrow as pa
+
+    from pointstamp._core import Capability, LoopHandle
+    from pointstamp._types import Time
+    from pointstamp.info import OperatorInfo
+    from pointstamp.pacts import Pact
+    from pointstamp.scope import Scope
+    from pointstamp.stream import Stream
+
+__all__ = ["ArrowInput", "ArrowStream"]
+
+
+class ArrowStream:
+    """A stream of Arrow record batches of one schema; moved, hashed and partitioned without the GIL.
+
+    Every method adds an operator to the stream's scope. Batches are of any size, as the stream carries them:
+    large ones are sliced and tiny ones merged. Nobody may change the memory of a batch that was sent.
+
+    The methods for operators of your own (`unary`, ...) take a `schema` for the output: left out, it is this
+    stream's; None makes a `Stream` of records.
+
+    Attributes:
+        scope: The scope that the stream is in.
+
+    Examples:
+        >>> import pyarrow as pa
+        >>> import pointstamp as ps
+        >>> def main(worker):
+        ...     table = pa.table({"city": ["Ulm", "Bonn", "Ulm"], "rain": [3.0, 1.0, None]})
+        ...     rain = ps.ArrowInput(table.schema)
+        ...     with worker.dataflow() as scope:
+        ...         totals = rain.to_stream(scope).aggregate("city", [("rain", "sum")]).capture()
+        ...     rain.send(table)
+        ...     rain.close()
+        ...     worker.run()
+        ...     return totals.extract()
+        >>> [[(time, [totals])]] = ps.execute(main)
+        >>> totals.to_pylist()
+        [{'city': 'Ulm', 'rain_sum': 3.0}, {'city': 'Bonn', 'rain_sum': 1.0}]
+    """
+
+    __slots__ = ("_columns", "_core", "_schema", "scope")
+
+    scope: Scope
+
+    def __init__(self, scope: Scope, core: _core.Stream, columns: _core.Schema) -> None:
+        self.scope = scope
+        self._core = core
+        self._columns = columns
+        self._schema: pa.Schema | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """What the batches' columns are."""
+        if self._schema is None:
+            self._schema = self._columns.to_pyarrow()
+        return self._schema
+
+    def _like(self, core: _core.Stream) -> ArrowStream:
+        return ArrowStream(self.scope, core, self._columns)
+
+    def _output(self, schema: pa.Schema | None | EllipsisType) -> _core.Schema | None:
+        if schema is ...:
+            return self._columns
+        return None if schema is None else _core.Schema(schema)
+
+    # ------------------------------------------------------------ columns
+
+    def map_batches(
+        self,
+        fn: Callable[[pa.RecordBatch], pa.RecordBatch | Iterable[pa.RecordBatch]],
+        schema: pa.Schema | None = None,
+        *,
+        name: str | None = None,
+    ) -> ArrowStream:
+        """Each batch through a function.
+
+        Args:
+            fn: Returns a batch, a table, or an iterable of them; from any library that speaks Arrow.
+            schema: Of what it returns. Left out, it is this stream's.
+            name: For messages.
+
+        Raises:
+            TypeError: When the dataflow runs, for a result of another schema, naming the fields that differ.
+
+        Examples:
+            >>> import pyarrow as pa, pyarrow.compute as pc
+            >>> import pointstamp as ps
+            >>> schema = pa.schema([("n", pa.int64())])
+            >>> def build(scope):
+            ...     numbers = scope.to_stream([{"n": 1}, {"n": 2}]).to_arrow(schema)
+            ...     double = lambda batch: batch.set_column(0, "n", pc.multiply(batch["n"], 2))
+            ...     return numbers.map_batches(double).to_records().capture()
+            >>> ps.example(build).extract()
+            [(0, [{'n': 2}, {'n': 4}])]
+        """
+        columns = self._columns if schema is None else _core.Schema(schema)
+        made = _core.map_batches(self._core, _function("map_batches", fn), columns, name or "map_batches")
+        return ArrowStream(self.scope, made, columns)
+
+    def inspect_batch(self, fn: Callable[[Time, pa.RecordBatch], Any]) -> ArrowStream:
+        """Calls a function with the time and each batch, and passes the batches on."""
+        return self._like(_core.inspect_columns(self._core, _function("inspect_batch", fn)))
+
+    def to_records(self) -> Stream[dict[str, Any]]:
+        """Each row as a `dict`, as `pyarrow.RecordBatch.to_pylist` makes it."""
+        from pointstamp.stream import Stream
+
+        return Stream(self.scope, _core.to_records(self._core))
+
+    # ------------------------------------------------------------ by key
+
+    def exchange(self, by: str | Sequence[str]) -> ArrowStream:
+        """Moves each row to the worker that its key chooses.
+
+        A key goes where `Stream.exchange` sends the same Python value: an integer to worker ``key % peers``, a
+        string or null to ``stable_hash(key) % peers``. A key of several columns goes where the tuple does.
+
+        Args:
+            by: The key's column, or columns.
+
+        Raises:
+            GraphError: If there is no such column, or it cannot be hashed.
+        """
+        return self._like(_core.exchange_columns(self._core, self._columns.key(names(by))))
+
+    def partition(self, parts: int, by: str | Sequence[str]) -> list[ArrowStream]:
+        """Splits the rows by their key into several streams, on their worker.
+
+        Args:
+            parts: How many streams to make.
+            by: The key's column, or columns: as in `exchange`, with parts in place of workers.
+
+        Raises:
+            GraphError: If there is no such column, it cannot be hashed, or `parts` is less than 1.
+        """
+        if parts < 1:
+            raise GraphError(f"a stream cannot be partitioned into {parts} parts: it takes at least 1")
+        streams = _core.partition_columns(self._core, parts, self._columns.key(names(by)))
+        return [self._like(stream) for stream in streams]
+
+    def aggregate(
+        self, by: str | Sequence[str], aggregations: Sequence[tuple[str, str]]
+    ) -> ArrowStream:
+        """Per time and key, exchanged by key, sent when the time closes.
+
+        Names, types and rules are those of pyarrow's `group_by`: nulls are skipped, a null is a key like any
+        other, integers add up modulo 2**64.
+
+        Args:
+            by: The key's column, or columns.
+            aggregations: ``(column, function)`` pairs; a function is ``"sum"``, ``"count"``, ``"min"``, ``"max"``
+                or ``"mean"``, and its column is named ``"column_function"``.
+
+        Raises:
+            GraphError: If there is no such column or function, or the function is not defined for the column.
+        """
+        made, columns = _core.aggregate_columns(
+            self._core, self._columns, names(by), [(column, function) for column, function in aggregations]
+        )
+        return ArrowStream(self.scope, made, columns)
+
+    def distinct(self, by: str | Sequence[str] | None = None) -> ArrowStream:
+        """The first row seen of each key, whatever its time; exchanged by key. Keys are remembered for good.
+
+        Args:
+            by: The key's column, or columns; None takes them all.
+
+        Raises:
+            GraphError: If there is no such column, or it cannot be hashed.
+        """
+        key = names(by) if by is not None else self.schema.names
+        return self._like(_core.distinct_columns(self._core, self._columns, self._columns.key(key)))
+
+    def join(self, other: ArrowStream, on: str | Sequence[str], *, suffix: str = "_right") -> ArrowStream:
+        """Pairs of rows of both streams with equal keys: the inner join.
+
+        Both sides are kept: a pair comes out as soon as both of its rows have arrived, at the least time that is
+        not before either's. Null keys match nothing.
+
+        Args:
+            other: The right side.
+            on: The key's column, or columns, on both sides.
+            suffix: Added to names of the right side that the left side has, too. The right side's key columns are
+                left out.
+
+        Raises:
+            GraphError: If there is no such column, it cannot be hashed, its type differs between the sides, or the
+                result would have two columns of one name.
+        """
+        if not isinstance(other, ArrowStream):
+            raise TypeError(f"an ArrowStream joins another ArrowStream, not {other!r}")
+        made, columns = _core.join_columns(
+            self._core, self._columns, other._core, other._columns, names(on), suffix
+        )
+        return ArrowStream(self.scope, made, columns)
+
+    def count(self) -> Stream[int]:
+        """How many rows each time has on this worker, sent when the time closes."""
+        from pointstamp.stream import Stream
+
+        return Stream(self.scope, _core.count(self._core))
+
+    # ------------------------------------------------------------ shape
+
+    def concat(self, *others: ArrowStream) -> ArrowStream:
+        """The rows of this stream and the others, which have its schema.
+
+        Raises:
+            GraphError: If another schema differs; it names the fields.
+        """
+        for other in others:
+            if not isinstance(other, ArrowStream):
+                raise TypeError(f"an ArrowStream is concatenated with other ArrowStreams, not {other!r}")
+            check_same(self._columns, other._columns, "concat")
+        return self._like(self.scope._core.concatenate([stream._core for stream in (self, *others)]))
+
+    def branch_when(self, condition: Callable[[Time], bool]) -> tuple[ArrowStream, ArrowStream]:
+        """Splits the stream by a condition on the time: (false, true)."""
+        no, yes = _core.branch_columns_when(self._core, _function("branch_when", condition))
+        return self._like(no), self._like(yes)
+
+    def broadcast(self) -> ArrowStream:
+        """Sends each batch to every worker."""
+        return self._like(self._core.forward("broadcast", Broadcast._kind))
+
+    # ------------------------------------------------------------ timestamps, scopes and loops
+
+    def reclock(self, clock: Stream[Any] | ArrowStream) -> ArrowStream:
+        """Holds batches until the clock ticks, and sends them at the time of the tick; as `Stream.reclock`."""
+        made: ArrowStream = self.binary_frontier(clock, Pipeline(), Pipeline(), "reclock", reclock)
+        return made
+
+    def delay_batch(self, fn: Callable[[Time], Time]) -> ArrowStream:
+        """Moves batches to a time that depends on their own; as `Stream.delay_batch`."""
+        return self._like(_core.delay_batch(self._core, _function("delay_batch", fn)))
+
+    def enter(self, scope: Scope) -> ArrowStream:
+        """The same batches in a scope inside the stream's; as `Stream.enter`."""
+        return ArrowStream(scope, self._core.enter(scope._core), self._columns)
+
+    def leave(self) -> ArrowStream:
+        """The same batches in the scope around the stream's; as `Stream.leave`."""
+        left = self._core.leave()
+        assert self.scope._parent is not None
+        return ArrowStream(self.scope._parent, left, self._columns)
+
+    def connect_loop(self, handle: LoopHandle) -> None:
+        """Defines a loop variable, which has this stream's schema; as `Stream.connect_loop`.
+
+        Raises:
+            GraphError: If the loop variable is connected already, is of another scope, or has another schema.
+        """
+        handle.connect(self._core, self._columns)
+
+    # ------------------------------------------------------------ operators of your own
+
+    def unary(
+        self,
+        pact: Pact,
+        name: str,
+        build: Callable[[Capability, OperatorInfo], Callable[..., None]],
+        *,
+        schema: pa.Schema | None | EllipsisType = ...,
+    ) -> Any:
+        """An operator with one input and one output; as `Stream.unary`.
+
+        Its input yields ``(CapabilityRef, pyarrow.RecordBatch)``; what it gives is batches or tables of `schema`.
+        """
+        inputs = [(self, pact)]
+        return single_output(self.scope, name, inputs, build, notify=False, schema=self._output(schema))
+
+    def unary_frontier(
+        self,
+        pact: Pact,
+        name: str,
+        build: Callable[[Capability, OperatorInfo], Callable[..., None]],
+        *,
+        schema: pa.Schema | None | EllipsisType = ...,
+    ) -> Any:
+        """As `unary`, with the input's frontier: the logic is called whenever it changes, too."""
+        inputs = [(self, pact)]
+        return single_output(self.scope, name, inputs, build, notify=True, schema=self._output(schema))
+
+    def unary_notify(
+        self,
+        pact: Pact,
+        name: str,
+        init: Iterable[Time],
+        logic: Callable[..., None],
+        *,
+        schema: pa.Schema | None | EllipsisType = ...,
+    ) -> Any:
+        """As `unary`, with notifications; as `Stream.unary_notify`."""
+        return notified(self.scope, [(self, pact)], name, init, logic, schema=self._output(schema))
+
+    def binary(
+        self,
+        other: Stream[Any] | ArrowStream,
+        pact1: Pact,
+        pact2: Pact,
+        name: str,
+        build: Callable[[Capability, OperatorInfo], Callable[..., None]],
+        *,
+        schema: pa.Schema | None | EllipsisType = ...,
+    ) -> Any:
+        """An operator with two inputs, of columns or records, and one output; as `unary`."""
+        inputs = [(self, pact1), (other, pact2)]
+        return single_output(self.scope, name, inputs, build, notify=False, schema=self._output(schema))
+
+    def binary_frontier(
+        self,
+        other: Stream[Any] | ArrowStream,
+        pact1: Pact,
+        pact2: Pact,
+        name: str,
+        build: Callable[[Capability, OperatorInfo], Callable[..., None]],
+        *,
+        schema: pa.Schema | None | EllipsisType = ...,
+    ) -> Any:
+        """As `binary`, with the inputs' frontiers."""
+        inputs = [(self, pact1), (other, pact2)]
+        return single_output(self.scope, name, inputs, build, notify=True, schema=self._output(schema))
+
+    def binary_notify(
+        self,
+        other: Stream[Any] | ArrowStream,
+        pact1: Pact,
+        pact2: Pact,
+        name: str,
+        init: Iterable[Time],
+        logic: Callable[..., None],
+        *,
+        schema: pa.Schema | None | EllipsisType = ...,
+    ) -> Any:
+        """As `binary`, with notifications; as `Stream.unary_notify`."""
+        inputs = [(self, pact1), (other, pact2)]
+        return notified(self.scope, inputs, name, init, logic, schema=self._output(schema))
+
+    def sink(
+        self, pact: Pact, name: str, build: Callable[[OperatorInfo], Callable[..., None]]
+    ) -> None:
+        """An operator with one input and no output; as `Stream.sink`."""
+        core = self.scope._core.operator(name)
+        port = core.new_frontiered_input(self._core, *pact._for(self))
+        logic = build(operator_info(self.scope, name, core))
+        if not callable(logic):
+            raise GraphError(no_logic(name, logic))
+        core.build(logic, (port,), True, False)
+
+    def vertex(
+        self,
+        vertex: Callable[[], Vertex],
+        *,
+        pact: Pact | None = None,
+        name: str | None = None,
+        schema: pa.Schema | None | EllipsisType = ...,
+    ) -> Any:
+        """An operator in Naiad's style, whose messages are record batches; as `Stream.vertex`."""
+        title: str = name or getattr(vertex, "__name__", None) or "vertex"
+        return self.unary_frontier(pact or Pipeline(), title, drive(vertex), schema=schema)
+
+    # ------------------------------------------------------------ observing
+
+    def probe(self) -> ProbeHandle:
+        """A handle that reports which times may still appear on the stream."""
+        handle = ProbeHandle()
+        self.probe_with(handle)
+        return handle
+
+    def probe_with(self, handle: ProbeHandle) -> ArrowStream:
+        """Attaches a handle, which may be attached elsewhere, too, and passes the stream on."""
+        return self._like(self._core.probe_with(handle))
+
+    def capture(self) -> Capture[Any]:
+        """Keeps the stream's events on this worker in memory; their data are record batches."""
+        capture: Capture[Any] = Capture()
+        self._core.capture(capture._queue)
+        return capture
+
+
+class ArrowInput:
+    """Introduces record batches at its current time: an `InputHandle` for columns.
+
+    ``ArrowInput(schema)``, then `to_stream`. Batches that are tiny wait until there are enough rows, the time
+    advances, `flush()` is called, or the worker steps.
+
+    Args:
+        schema: A `pyarrow.Schema`, or another object with ``__arrow_c_schema__``.
+
+    Examples:
+        >>> import pyarrow as pa
+        >>> import pointstamp as ps
+        >>> rows = ps.ArrowInput(pa.schema([("n", pa.int64())]))
+        >>> rows.schema.names
+        ['n']
+        >>> rows.time
+        0
+    """
+
+    __slots__ = ("_columns", "_handle", "_schema")
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._columns = _core.Schema(schema)
+        self._handle: InputHandle[Any] = InputHandle()
+        self._schema: pa.Schema | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """What the batches' columns are."""
+        if self._schema is None:
+            self._schema = self._columns.to_pyarrow()
+        return self._schema
+
+    @property
+    def time(self) -> Time:
+        """The time of the rows sent now."""
+        return self._handle.time
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing can be sent any more."""
+        return self._handle.closed
+
+    def to_stream(self, scope: Scope) -> ArrowStream:
+        """The stream of the input in a scope, from the input's current time on."""
+        return ArrowStream(scope, scope._core.input_from(self._handle), self._columns)
+
+    def send(self, data: Any) -> None:
+        """Sends the rows of a batch or a table at the current time.
+
+        Args:
+            data: A `pyarrow.RecordBatch` or `pyarrow.Table`, a Polars or pandas data frame, or anything else with
+                ``__arrow_c_array__`` or ``__arrow_c_stream__``. Strings and bytes may be laid out in any way;
+                otherwise the schema must be the input's.
+
+        Raises:
+            TypeError: If it is something else, or has another schema; it names the fields that differ.
+            PointstampError: If the input is closed, or connected to no dataflow.
+        """
+        _core.send_columns(self._handle, data, self._columns)
+
+    def advance_to(self, time: Time) -> None:
+        """Moves to a later time: nothing will be sent before it any more.
+
+        Raises:
+            TimeError: Unless `time` is at or after `self.time`.
+        """
+        self._handle.advance_to(time)
+
+    def flush(self) -> None:
+        """Sends what waits."""
+        self._handle.flush()
+
+    def close(self) -> None:
+        """Closes the input: nothing will be sent any more. Closing it twice does nothing."""
+        self._handle.close()
+
+    def __enter__(self) -> ArrowInput:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def to_arrow(stream: Stream[Any], schema: pa.Schema) -> ArrowStream:
+    """The records of a stream as rows: see `Stream.to_arrow`."""
+    columns = _core.Schema(schema)
+    fields = columns.to_pyarrow()
+
+    def rows(records: list[Any]) -> pa.RecordBatch:
+        import pyarrow as pa
+
+        return pa.RecordBatch.from_pylist([_row(record, fields.names) for record in records], schema=fields)
+
+    return ArrowStream(stream.scope, _core.map_batches(stream._core, rows, columns, "to_arrow"), columns)
+
+
+def _row(record: Any, columns: list[str]) -> dict[str, Any]:
+    """A record by the names of its columns, all of which it must have."""
+    if isinstance(record, dict):
+        if record.keys() != set(columns):
+            missing = [name for name in columns if name not in record]
+            extra = [name for name in record if name not in columns]
+            problem = " and ".join(
+                f"{what} {', '.join(map(repr, which))}"
+                for what, which in (("lacks", missing), ("has no column for", extra))
+                if which
+            )
+            raise TypeError(f"to_arrow makes rows of {columns}, and a record {problem}: {record!r}")
+        return record
+    if isinstance(record, tuple | list) and len(record) == len(columns):
+        return dict(zip(columns, record, strict=True))
+    raise TypeError(
+        f"to_arrow makes rows of dicts by the schema's names, or of tuples of {len(columns)} values, not {record!r}"
+    )
+
+
+def names(by: str | Sequence[str]) -> list[str]:
+    """The names of a key's columns."""
+    given = [by] if isinstance(by, str) else list(by)
+    for name in given:
+        if not isinstance(name, str):
+            raise TypeError(f"a key is the name of a column, or several, not {name!r}")
+    return given
+
+
+def check_same(expected: _core.Schema, given: _core.Schema, operator: str) -> None:
+    """Refuses streams of different schemas.
+
+    Raises:
+        GraphError: It names the fields that differ.
+    """
+    difference = expected.difference(given)
+    if difference is not None:
+        raise GraphError(f"{operator} takes streams of one schema: {difference}")
+
+
+def _function(operator: str, function: Any) -> Any:
+    if not callable(function):
+        raise TypeError(f"{operator} needs a function, not {function!r}")
+    return function
