@@ -67,8 +67,16 @@ pub(crate) fn import_batches(
 fn import_array(capsules: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
     let pair = capsules.cast::<PyTuple>()?;
     let (schema, array) = (capsule(&pair.get_item(0)?)?, capsule(&pair.get_item(1)?)?);
+    let pointer = schema.pointer_checked(Some(SCHEMA))?.cast::<FFI_ArrowSchema>();
+    // SAFETY: the interface says that a capsule of this name points to an ArrowSchema, which lives as long as the
+    // capsule does; it is only read here.
+    let data_type = DataType::try_from(unsafe { pointer.as_ref() }).map_err(|error| invalid(&error))?;
+    if !matches!(data_type, DataType::Struct(_)) {
+        return Err(PyTypeError::new_err(format!(
+            "an ArrowStream carries record batches, and this is one array of {data_type}: make a record batch of it"
+        )));
+    }
     let fields = Arc::new(schema_of(&schema)?);
-    let schema = schema.pointer_checked(Some(SCHEMA))?.cast::<FFI_ArrowSchema>();
     let array = array.pointer_checked(Some(ARRAY))?.cast::<FFI_ArrowArray>();
     // SAFETY: the interface says that capsules of these names point to an ArrowSchema, which is read, and an ArrowArray
     // of it, which the first consumer may move out, leaving a released one behind; the GIL is held meanwhile.
@@ -77,15 +85,9 @@ fn import_array(capsules: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
         if array.is_released() {
             return Err(PyValueError::new_err("this Arrow array was consumed before"));
         }
-        from_ffi(array, schema.as_ref())
+        from_ffi(array, pointer.as_ref())
     };
     let data = data.map_err(|error| invalid(&error))?;
-    if !matches!(data.data_type(), DataType::Struct(_)) {
-        return Err(PyTypeError::new_err(format!(
-            "an ArrowStream carries record batches, and this is one array of {}: make a record batch of it",
-            data.data_type()
-        )));
-    }
     let array = StructArray::from(data);
     if array.null_count() > 0 {
         return Err(PyTypeError::new_err(
