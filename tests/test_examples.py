@@ -12,6 +12,10 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 # Arguments that make a program small enough for a test; {text} is a directory with some files of text.
 ARGUMENTS: dict[str, list[str]] = {
     "hello.py": ["--workers", "2"],
+    "bfs_arrow.py": ["--nodes", "2000", "--edges", "5000"],
+    "connected_components_arrow.py": ["--nodes", "2000", "--edges", "2500"],
+    "flights_arrow.py": ["--days", "5", "--flights", "3000"],
+    "pagerank_arrow.py": ["--nodes", "2000", "--edges", "5000", "--rounds", "100"],
     "wordcount.py": ["{text}", "--workers", "2", "--top", "5"],
 }
 
