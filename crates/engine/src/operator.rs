@@ -370,6 +370,13 @@ impl<P: Payload> Draft<P> {
         if let Some(missing) = self.missing {
             return Err(Error::Build(missing.to_owned()));
         }
+        if self.logic.is_none() && !self.inputs.is_empty() {
+            return Err(Error::Build(format!(
+                "operator '{}' was never built: it has inputs and nothing that would read them, so that the dataflow \
+                 could not end; call build(), and let errors of building it end the dataflow's block",
+                self.name
+            )));
+        }
         let (inputs, outputs) = (self.inputs.len(), self.outputs.len());
         let identity = Summary::identity(self.dims);
         let mut summary = Connectivity::empty();
