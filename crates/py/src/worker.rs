@@ -289,7 +289,7 @@ impl Cluster {
                 "worker {index} does not exist, or was run already"
             )));
         };
-        let home = Home::here(index);
+        let home = Home::here(&self.engine, index);
         let engine = seed.start::<Batch>();
         let worker = Bound::new(
             py,
