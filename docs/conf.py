@@ -1,4 +1,4 @@
-"""How Sphinx builds the book: `make docs`. Nothing is fetched from the network, then or when a page is read."""
+"""How Sphinx builds the book: `make docs`. Nothing is fetched from the network, then or when it is read."""
 
 from importlib.metadata import version as installed_version
 
