@@ -103,6 +103,9 @@ impl Worker {
                 let Ok(worker) = bound.get() else {
                     return Err(Error::Stopped);
                 };
+                if worker.is_stepping() {
+                    return Err(Error::Reentrant); // before it sleeps, for ever, where it is called
+                }
                 if park && !worker.has_work() && !worker.installed_dataflows().is_empty() {
                     worker.park(until);
                     let over = deadline.is_some_and(|end| Instant::now() >= end);
