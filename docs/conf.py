@@ -16,10 +16,13 @@ myst_heading_anchors = 3
 
 # The reference: docstrings as they stand, in the order in which the sources have them.
 autodoc_member_order = "bysource"
-autodoc_typehints = "none"
-autodoc_default_options = {"members": True, "show-inheritance": False}
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+maximum_signature_line_length = 90
+autodoc_default_options = {"members": True}
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
+napoleon_use_ivar = True
 napoleon_use_rtype = False
 python_use_unqualified_type_names = True
 add_module_names = False
