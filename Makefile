@@ -74,8 +74,11 @@ docs: $(wheel_stamp) $(docs_stamp)
 	$(LIMIT) $(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --fresh-env \
 		--doctree-dir target/doctrees docs site
 
+# Bytewax is compared where it can be installed; it has no wheel for every platform.
 bench: $(wheel_stamp)
 	$(CARGO) bench -p pointstamp-bench --locked
+	-$(BIN)/python -m pip install --quiet --only-binary :all: bytewax==0.21.1
+	$(BIN)/python benches/python/run.py --wheel $(wheels)/*.whl $(ARGS)
 
 build: $(wheel_stamp)
 
