@@ -304,9 +304,7 @@ impl<P: Payload> Scope<P> {
             )));
         };
         parent.check_building()?;
-        if self.0.state.get() != State::Building && self.0.state.get() != State::Closed {
-            self.check_building()?;
-        }
+        self.check_not_installed()?;
         if stream.scope != *self {
             return Err(self.wrong_scope(stream, "leave"));
         }
@@ -397,6 +395,14 @@ impl<P: Payload> Scope<P> {
             "nothing can be added to scope '{}' any more: {what}; build inside the `with` block",
             self.0.name
         )))
+    }
+
+    /// Checks that the dataflow is being built, if not this scope of it.
+    pub(crate) fn check_not_installed(&self) -> Result<(), Error> {
+        match self.0.state.get() {
+            State::Closed => Ok(()),
+            _ => self.check_building(),
+        }
     }
 
     /// Checks that a stream can be read in this scope.
