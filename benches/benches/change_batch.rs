@@ -37,7 +37,7 @@ macro_rules! compare {
 }
 
 fn main() {
-    let table = Table::new("ChangeBatch, mixed updates");
+    let table = Table::new("ChangeBatch, mixed updates").on_one_thread();
     for pattern in [Pattern::Window, Pattern::Churn] {
         for outstanding in OUTSTANDING {
             let stream = Stream::new(pattern, outstanding);

@@ -21,8 +21,10 @@ macro_rules! compare {
             Some(1.0),
             period,
             &mut |count| {
+                let mut changes = Vec::new();
                 for (time, diff) in our_stream.by_ref().take(count) {
-                    black_box(ours.update($ours(time), diff).count());
+                    ours.update_into($ours(time), diff, &mut changes);
+                    black_box(changes.drain(..).count());
                 }
                 black_box(ours.frontier());
             },
@@ -37,7 +39,7 @@ macro_rules! compare {
 }
 
 fn main() {
-    let table = Table::new("MutableAntichain, mixed updates");
+    let table = Table::new("MutableAntichain, mixed updates").on_one_thread();
     for pattern in [Pattern::Window, Pattern::Churn] {
         for outstanding in OUTSTANDING {
             let stream = Stream::new(pattern, outstanding);

@@ -123,7 +123,7 @@ impl Program {
         table.compare(
             &format!("{kind}: {}", self.name),
             self.aim,
-            self.rounds.len(),
+            self.rounds.len().min(10_000),
             &mut |count| {
                 for _ in 0..count {
                     run_ours(&mut ours, &mut self.round(our_rounds));
@@ -276,7 +276,7 @@ fn turns(nodes: usize) -> Program {
 }
 
 fn main() {
-    let table = Table::new("Tracker, one operation is one propagation");
+    let table = Table::new("Tracker, one operation is one propagation").on_one_thread();
     let programs = [
         walk(1_000),
         advance(1_000),
