@@ -85,6 +85,13 @@ def test_every_block_is_of_a_known_kind(path: Path) -> None:
     )
 
 
+def test_programs_fit_on_the_page() -> None:
+    long = {
+        program.chapter: line for program in PROGRAMS for line in program.text.splitlines() if len(line) > 88
+    }
+    assert not long
+
+
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: f"{program.chapter}-{program.line}")
 def test_program(program: Program, tmp_path: Path) -> None:
     path = tmp_path / "program.py"
