@@ -1,8 +1,8 @@
 """Random dataflows with nested loops against a model, on several workers.
 
-A program is a list of steps, some of which hold lists of steps: loops, scopes, forks. It is built as a dataflow and
-evaluated as a function from records by time to records by time. Every step of the dataflow is followed by an operator
-that checks that no record comes at a time which its frontier had passed.
+A program is a list of steps, some of which hold lists of steps: loops, scopes, forks. It is built as a dataflow
+and evaluated as a function from records by time to records by time. Every step of the dataflow is followed by
+an operator that checks that no record comes at a time which its frontier had passed.
 """
 
 from collections import Counter, defaultdict
@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pointstamp as ps
-from pointstamp.order import Antichain
 from harness import WORKERS, merged, run, share
+from pointstamp.order import Antichain
 
 Steps = list[tuple[Any, ...]]
 Data = dict[tuple[int, ...], Counter[int]]
@@ -72,7 +72,7 @@ def checked(stream: ps.Stream[int]) -> ps.Stream[int]:
 
     def build(capability: ps.Capability, info: ps.OperatorInfo) -> Callable[..., None]:
         capability.drop()
-        promised = None
+        promised: Antichain | None = None
 
         def logic(port: Any, output: Any) -> None:
             nonlocal promised
@@ -213,9 +213,11 @@ def model_one(step: tuple[Any, ...], data: Data) -> Data:
 
 
 def together(*parts: Data) -> Data:
-    return moved(
-        {(i, *t): c for i, part in enumerate(parts) for t, c in part.items()}, lambda t, x: [(t[1:], x)]
-    )
+    result: Data = defaultdict(Counter)
+    for part in parts:
+        for time, records in part.items():
+            result[time].update(records)
+    return result
 
 
 def model_cycle(data: Data, summary: int, steps: Steps) -> Data:
