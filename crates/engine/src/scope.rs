@@ -363,14 +363,23 @@ impl<P: Payload> Scope<P> {
         });
     }
 
-    pub(crate) fn open_channel<T: Send + 'static>(
-        &self,
-    ) -> Result<(Vec<pointstamp_channels::Sender<T>>, Inbox<T>), Error> {
+    pub(crate) fn open_channel<T: Send + 'static>(&self) -> Result<Opened<T>, Error> {
+        self.open(0)
+    }
+
+    /// Opens the channel for the progress of a scope. It has numbers of its own: so a worker that builds another
+    /// graph is found out by the comparison of the graphs, which says what differs, and not here.
+    fn open_progress_channel<T: Send + 'static>(&self) -> Result<Opened<T>, Error> {
+        self.open(1 << 31)
+    }
+
+    fn open<T: Send + 'static>(&self, kind: u32) -> Result<Opened<T>, Error> {
+        let number = self.0.next_channel.get();
+        self.0.next_channel.set(number + 1);
         let id = ChannelId {
             dataflow: self.0.dataflow,
-            channel: self.0.next_channel.get(),
+            channel: kind | number,
         };
-        self.0.next_channel.set(id.channel + 1);
         let (senders, receiver) = self
             .0
             .worker
@@ -469,7 +478,7 @@ impl<P: Payload> Scope<P> {
         };
         drop(drafts);
         let (links, inbox) = if self.0.worker.peers() > 1 {
-            let (mut links, inbox) = self.open_channel()?;
+            let (mut links, inbox) = self.open_progress_channel()?;
             links.swap_remove(self.0.worker.index());
             (links, Some(inbox))
         } else {
@@ -513,6 +522,9 @@ impl<P: Payload> Scope<P> {
         Ok(Rc::clone(self.0.worker.wakeups()).activator(&found))
     }
 }
+
+/// A channel: the way to each worker, and what arrives here.
+pub(crate) type Opened<T> = (Vec<pointstamp_channels::Sender<T>>, Inbox<T>);
 
 /// The receiving end of a channel, with its name.
 pub(crate) struct Inbox<T> {

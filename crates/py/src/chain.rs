@@ -247,7 +247,7 @@ impl Stage {
                 .flat_map(self.function.get().bind(py), &batch.as_list(py))
                 .map_err(raised)?;
             loop {
-                let chunk = tools.take(&records, MAX_BATCH).map_err(raised)?;
+                let chunk = records.take(tools, MAX_BATCH).map_err(raised)?;
                 let len = chunk.len();
                 self.pass_on(py, stages, capability, 0, Batch::records(chunk))?;
                 if len < MAX_BATCH {

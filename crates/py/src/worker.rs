@@ -326,6 +326,11 @@ impl Cluster {
         Ok(result.ok())
     }
 
+    /// Stops every worker at its next step; those that sleep wake.
+    fn stop(&self) {
+        self.engine.stop();
+    }
+
     /// Stops every worker: those that sleep wake, and those that run Python code are interrupted.
     fn interrupt(&self, py: Python<'_>) {
         self.engine.stop();
