@@ -14,9 +14,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 import pytest
+
+import pointstamp
+import pointstamp.capture
+import pointstamp.order
+import pointstamp.progress
 
 DOCS = Path(__file__).parent.parent / "docs"
 CHAPTERS = sorted(DOCS.glob("*.md"))
@@ -130,6 +136,14 @@ def test_session(path: Path) -> None:
     report: list[str] = []
     doctest.DocTestRunner().run(example, out=report.append)
     assert not report, "".join(report)
+
+
+@pytest.mark.parametrize("module", [pointstamp, pointstamp.order, pointstamp.progress, pointstamp.capture])
+def test_the_reference_has_every_public_name(module: ModuleType) -> None:
+    reference = (DOCS / "reference.md").read_text(encoding="utf-8")
+    described = set(re.findall(r"^\.\. auto(?:class|function|exception):: (\w+)$", reference, re.MULTILINE))
+    aliases = {"Summary", "Time"}
+    assert {name for name in module.__all__ if not name.startswith("__")} - aliases <= described
 
 
 def test_links_between_chapters_lead_somewhere() -> None:
