@@ -1,4 +1,7 @@
-"""How Sphinx builds the book: `make docs`. Nothing is fetched from the network, then or when it is read."""
+"""How Sphinx builds the book: `make docs`.
+
+Nothing is fetched from the network, when it is built or when it is read.
+"""
 
 from importlib.metadata import version as installed_version
 
@@ -7,7 +10,12 @@ author = "the pointstamp authors"
 project_copyright = "the pointstamp authors"
 release = version = installed_version("pointstamp")
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["pictures"]
 nitpicky = False
