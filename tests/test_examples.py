@@ -10,8 +10,23 @@ import pytest
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 # Arguments that make a program small enough for a test; {text} is a directory with some files of text.
+GRAPH = ["--nodes", "300", "--edges", "500", "--workers", "3", "--check"]
 ARGUMENTS: dict[str, list[str]] = {
+    "barrier.py": ["--rounds", "500", "--workers", "3"],
+    "bfs.py": GRAPH,
+    "collatz.py": ["300"],
+    "connected_components.py": GRAPH,
+    "diagnostic_path.py": [],
+    "distinct.py": ["--records", "20000"],
+    "flow_control.py": ["--times", "300", "--in-flight", "2"],
+    "hash_join.py": ["--records", "3000", "--keys", "500"],
     "hello.py": ["--workers", "2"],
+    "open_loop.py": ["--rate", "500", "--seconds", "0.5"],
+    "pagerank.py": GRAPH,
+    "ping_pong.py": ["--trips", "1000"],
+    "sequence.py": ["--commands", "100", "--workers", "3"],
+    "union_find.py": GRAPH,
+    "unordered_input.py": [],
     "wordcount.py": ["{text}", "--workers", "2", "--top", "5"],
 }
 
