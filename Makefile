@@ -3,6 +3,7 @@
 #   make demo    build, install, and count the words of Python's standard library on two workers
 #   make test    everything that must pass
 #   make lint    formatting, clippy, types, the stub against the extension, the layers of crates
+#   make docs    the book and the reference, as a site in site/
 #   make bench   ours against the peers, as ratios
 #   make build   the wheel, in target/wheels
 #   make clean
@@ -29,13 +30,14 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 venv_stamp := $(VENV)/.made-with-$(PYTHON_VERSION)
 dev_stamp := $(VENV)/.dependencies
+docs_stamp := $(VENV)/.dependencies-docs
 wheel_stamp := $(VENV)/.wheel
 wheels := target/wheels
 
 sources := $(shell find crates python \( -name __pycache__ -o -name tests -o -name benches \) -prune -o \
 	\( -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' -o -name py.typed -o -type d \) -print)
 
-.PHONY: demo test test-rust test-python lint lint-rust lint-python bench build clean venv prerequisites lint-prerequisites
+.PHONY: demo test test-rust test-python lint lint-rust lint-python docs bench build clean venv prerequisites lint-prerequisites
 .DELETE_ON_ERROR:
 
 demo: $(wheel_stamp)
@@ -66,14 +68,23 @@ lint-python: $(wheel_stamp)
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest pointstamp --mypy-config-file pyproject.toml
 
+# Warnings are errors: a link that leads nowhere, a name in the reference that is gone.
+docs: $(wheel_stamp) $(docs_stamp)
+	rm -rf site
+	$(LIMIT) $(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --fresh-env \
+		--doctree-dir target/doctrees docs site
+
+# Bytewax is compared where it can be installed; it has no wheel for every platform.
 bench: $(wheel_stamp)
 	$(CARGO) bench -p pointstamp-bench --locked
+	-$(BIN)/python -m pip install --quiet --only-binary :all: bytewax==0.21.1
+	$(BIN)/python benches/python/run.py --wheel $(wheels)/*.whl $(ARGS)
 
 build: $(wheel_stamp)
 
 clean:
 	$(CARGO) clean
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
+	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
 
 prerequisites:
 	@sh tools/prerequisites.sh "$(PYTHON)" "$(RUST_VERSION)"
@@ -90,6 +101,10 @@ $(venv_stamp): | prerequisites
 
 $(dev_stamp): pyproject.toml $(venv_stamp)
 	$(BIN)/python -m pip install --quiet --group dev
+	@touch $@
+
+$(docs_stamp): pyproject.toml $(venv_stamp)
+	$(BIN)/python -m pip install --quiet --group docs
 	@touch $@
 
 $(wheel_stamp): $(dev_stamp) $(sources) Cargo.toml Cargo.lock pyproject.toml README.md LICENSE LICENSE-MIT LICENSE-APACHE

@@ -1,4 +1,7 @@
-"""How Sphinx builds the book: `make docs`. Nothing is fetched from the network, then or when a page is read."""
+"""How Sphinx builds the book: `make docs`.
+
+Nothing is fetched from the network, when it is built or when it is read.
+"""
 
 from importlib.metadata import version as installed_version
 
@@ -7,7 +10,12 @@ author = "the pointstamp authors"
 project_copyright = "the pointstamp authors"
 release = version = installed_version("pointstamp")
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["pictures"]
 nitpicky = False
@@ -16,10 +24,13 @@ myst_heading_anchors = 3
 
 # The reference: docstrings as they stand, in the order in which the sources have them.
 autodoc_member_order = "bysource"
-autodoc_typehints = "none"
-autodoc_default_options = {"members": True, "show-inheritance": False}
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+maximum_signature_line_length = 90
+autodoc_default_options = {"members": True}
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
+napoleon_use_ivar = True
 napoleon_use_rtype = False
 python_use_unqualified_type_names = True
 add_module_names = False

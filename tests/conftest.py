@@ -1,7 +1,19 @@
-"""Settings for every test."""
+"""Settings for every test, and what must hold after each."""
+
+import threading
+from collections.abc import Iterator
 
 import hypothesis
+import pytest
 
 # A time limit per test is pytest-timeout's business; one per example only makes slow machines fail.
 hypothesis.settings.register_profile("pointstamp", deadline=None)
 hypothesis.settings.load_profile("pointstamp")
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left() -> Iterator[None]:
+    """A run leaves no thread behind, however it ended."""
+    before = set(threading.enumerate())
+    yield
+    assert set(threading.enumerate()) - before == set()

@@ -10,12 +10,27 @@ import pytest
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 # Arguments that make a program small enough for a test; {text} is a directory with some files of text.
+GRAPH = ["--nodes", "300", "--edges", "500", "--workers", "3", "--check"]
 ARGUMENTS: dict[str, list[str]] = {
-    "hello.py": ["--workers", "2"],
+    "barrier.py": ["--rounds", "500", "--workers", "3"],
+    "bfs.py": GRAPH,
     "bfs_arrow.py": ["--nodes", "2000", "--edges", "5000"],
+    "collatz.py": ["300"],
+    "connected_components.py": GRAPH,
     "connected_components_arrow.py": ["--nodes", "2000", "--edges", "2500"],
+    "diagnostic_path.py": [],
+    "distinct.py": ["--records", "20000"],
     "flights_arrow.py": ["--days", "5", "--flights", "3000"],
+    "flow_control.py": ["--times", "300", "--in-flight", "2"],
+    "hash_join.py": ["--records", "3000", "--keys", "500"],
+    "hello.py": ["--workers", "2"],
+    "open_loop.py": ["--rate", "500", "--seconds", "0.5"],
+    "pagerank.py": GRAPH,
     "pagerank_arrow.py": ["--nodes", "2000", "--edges", "5000", "--rounds", "100"],
+    "ping_pong.py": ["--trips", "1000"],
+    "sequence.py": ["--commands", "100", "--workers", "3"],
+    "union_find.py": GRAPH,
+    "unordered_input.py": [],
     "wordcount.py": ["{text}", "--workers", "2", "--top", "5"],
 }
 

@@ -11,7 +11,8 @@ GOOD: dict[str, set[str]] = {
     "progress": {"order"},
     "channels": {"crossbeam"},
     "engine": {"order", "progress", "channels"},
-    "py": {"order", "progress", "channels", "engine", "pyo3", "pyo3-ffi"},
+    "columnar": {"order", "arrow-array"},
+    "py": {"order", "progress", "channels", "engine", "columnar", "pyo3", "pyo3-ffi"},
     "testkit": {"order", "progress"},
 }
 

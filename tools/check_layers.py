@@ -34,10 +34,11 @@ MUST_REACH = [
     ("engine", "progress"),
     ("engine", "channels"),
     ("py", "engine"),
+    ("py", "columnar"),
     ("py", "pyo3"),
 ]
 
-FORBID_UNSAFE = ["order", "progress", "channels", "engine"]
+FORBID_UNSAFE = ["order", "progress", "channels", "engine", "columnar"]
 
 
 def violations(reached: dict[str, set[str]]) -> list[str]:

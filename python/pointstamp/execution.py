@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING, TypeVar
 
 from pointstamp import _core
@@ -25,8 +26,9 @@ __all__ = ["example", "execute", "execute_from_args"]
 
 R = TypeVar("R")
 
-_RETRY_SECONDS = 0.1
-"""How often a worker that catches its interruption is interrupted again."""
+_PATIENCE = 0.1
+"""Seconds that a worker has to end by itself when it is stopped, before its Python code is interrupted: that
+may strike anywhere, also in a destructor. A worker that catches it is interrupted again after as many."""
 
 
 def execute(main: Callable[[Worker], R], *, workers: int = 1, config: Config | None = None) -> list[R]:
@@ -98,9 +100,7 @@ def _run_on_threads(cluster: _core.Cluster, main: Callable[[Worker], R], workers
             thread.start()
             started.append(thread)
         for _ in threads:
-            while not ended.acquire(timeout=_RETRY_SECONDS if cluster.stopped else None):
-                cluster.interrupt()
-            if cluster.stopped:
+            while not ended.acquire(timeout=_PATIENCE if cluster.stopped else None):
                 cluster.interrupt()
     except BaseException:
         # An interruption of this thread, or a thread that could not be started: nobody goes on alone.
@@ -114,10 +114,14 @@ def _run_on_threads(cluster: _core.Cluster, main: Callable[[Worker], R], workers
 
 def _stop(cluster: _core.Cluster, threads: list[threading.Thread]) -> None:
     """Stops the workers and waits until their threads have ended, whatever interrupts the wait."""
+    cluster.stop()
+    deadline = time.monotonic() + _PATIENCE
     while alive := [thread for thread in threads if thread.is_alive()]:
         try:
-            cluster.interrupt()
-            alive[0].join(_RETRY_SECONDS)
+            if time.monotonic() >= deadline:
+                cluster.interrupt()
+                deadline += _PATIENCE
+            alive[0].join(_PATIENCE)
         except KeyboardInterrupt:
             continue
 

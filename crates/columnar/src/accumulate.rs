@@ -54,7 +54,10 @@ pub(crate) struct Count(Vec<i64>);
 impl Accumulator for Count {
     fn update(&mut self, groups: &[u32], len: usize, column: &ArrayRef) -> Result<(), Error> {
         self.0.resize(len, 0);
-        match column.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
+        match column
+            .logical_nulls()
+            .filter(|nulls| nulls.null_count() > 0)
+        {
             None => groups.iter().for_each(|&group| self.0[group as usize] += 1),
             Some(nulls) => {
                 for row in nulls.valid_indices() {
@@ -130,7 +133,10 @@ impl Accumulator for Mean {
         Ok(())
     }
 
-    #[allow(clippy::cast_precision_loss, reason = "a mean of 2^53 rows may be off in the last bit")]
+    #[allow(
+        clippy::cast_precision_loss,
+        reason = "a mean of 2^53 rows may be off in the last bit"
+    )]
     fn finish(&self, range: Range<usize>) -> Result<ArrayRef, Error> {
         let means: PrimitiveArray<Float64Type> = self.sums[range]
             .iter()
@@ -166,7 +172,11 @@ impl<T: DecimalType + ArrowPrimitiveType> Accumulator for DecimalMean<T> {
             let (zero, one) = (T::Native::ZERO, T::Native::ONE);
             let divisor = (self.count)(count);
             let (quotient, rest) = (sum.div_wrapping(divisor), sum.mod_wrapping(divisor));
-            let rest = if rest.is_lt(zero) { rest.neg_wrapping() } else { rest };
+            let rest = if rest.is_lt(zero) {
+                rest.neg_wrapping()
+            } else {
+                rest
+            };
             // rest >= divisor - rest: at least half of it is left over
             Some(if rest.is_lt(divisor.sub_wrapping(rest)) {
                 quotient
@@ -237,7 +247,10 @@ pub(crate) fn sum(data_type: &DataType) -> Option<(Box<dyn Accumulator>, DataTyp
 }
 
 /// The mean over a type, and the type of the result; `None` where it is not defined.
-#[allow(clippy::cast_precision_loss, reason = "means of integers are means of doubles")]
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "means of integers are means of doubles"
+)]
 pub(crate) fn mean(data_type: &DataType) -> Option<(Box<dyn Accumulator>, DataType)> {
     use DataType as D;
     let feed: Feed<f64> = match data_type {

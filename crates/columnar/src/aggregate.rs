@@ -28,7 +28,13 @@ enum Function {
 }
 
 impl Function {
-    const ALL: [Function; 5] = [Function::Sum, Function::Count, Function::Min, Function::Max, Function::Mean];
+    const ALL: [Function; 5] = [
+        Function::Sum,
+        Function::Count,
+        Function::Min,
+        Function::Max,
+        Function::Mean,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -77,7 +83,10 @@ impl Plan {
         let mut fields: Vec<Field> = key.iter().map(|&at| input.field(at).clone()).collect();
         let mut functions = Vec::new();
         for (column, name) in aggregations {
-            let Some(function) = Function::ALL.into_iter().find(|function| function.name() == name) else {
+            let Some(function) = Function::ALL
+                .into_iter()
+                .find(|function| function.name() == name)
+            else {
                 return Err(Error::NoAggregation { name: name.clone() });
             };
             let at = find_column(input, column)?;
@@ -120,7 +129,10 @@ pub struct Table {
 
 impl fmt::Debug for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Table").field("plan", &self.plan).field("keys", &self.groups.len()).finish_non_exhaustive()
+        f.debug_struct("Table")
+            .field("plan", &self.plan)
+            .field("keys", &self.groups.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -133,7 +145,9 @@ impl Table {
     pub fn new(plan: &Plan) -> Result<Self, Error> {
         let data_type = |at: usize| plan.input.field(at).data_type();
         let groups = Groups::new(plan.key.iter().map(|&at| data_type(at).clone()).collect())?;
-        let over = |&(at, function): &(usize, Function)| function.over(data_type(at)).map(|(made, _)| made);
+        let over = |&(at, function): &(usize, Function)| {
+            function.over(data_type(at)).map(|(made, _)| made)
+        };
         let columns = plan.functions.iter().filter_map(over).collect();
         Ok(Table {
             plan: plan.clone(),

@@ -21,7 +21,8 @@ use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 use crate::error::Error;
 use crate::groups::hydrate;
 use crate::hash::{
-    hash_bytes, hash_decimal, hash_float, hash_interval, hash_none, hash_time, hash_tuple, hash_utf8,
+    hash_bytes, hash_decimal, hash_float, hash_interval, hash_none, hash_time, hash_tuple,
+    hash_utf8,
 };
 
 /// Whether values of a type can be hashed.
@@ -55,7 +56,10 @@ pub fn hash_rows(columns: &[ArrayRef]) -> Result<Vec<u64>, Error> {
 }
 
 fn hash_tuples(columns: &[ArrayRef]) -> Result<Vec<u64>, Error> {
-    let hashes = columns.iter().map(hash_column).collect::<Result<Vec<_>, _>>()?;
+    let hashes = columns
+        .iter()
+        .map(hash_column)
+        .collect::<Result<Vec<_>, _>>()?;
     let rows = columns.first().map_or(0, |column| column.len());
     (0..rows)
         .map(|row| hash_tuple(hashes.iter().map(|column| Ok(column[row]))))
@@ -94,13 +98,15 @@ fn hash_column(column: &ArrayRef) -> Result<Vec<u64>, Error> {
         DataType::Decimal256(_, scale) => {
             primitive::<Decimal256Type>(column, |digits| hash_decimal(digits, *scale))
         }
-        DataType::Utf8 => bytes(column.as_string::<i32>().iter(), |text| hash_utf8(text.as_bytes())),
-        DataType::LargeUtf8 => {
-            bytes(column.as_string::<i64>().iter(), |text| hash_utf8(text.as_bytes()))
-        }
-        DataType::Utf8View => {
-            bytes(column.as_string_view().iter(), |text| hash_utf8(text.as_bytes()))
-        }
+        DataType::Utf8 => bytes(column.as_string::<i32>().iter(), |text| {
+            hash_utf8(text.as_bytes())
+        }),
+        DataType::LargeUtf8 => bytes(column.as_string::<i64>().iter(), |text| {
+            hash_utf8(text.as_bytes())
+        }),
+        DataType::Utf8View => bytes(column.as_string_view().iter(), |text| {
+            hash_utf8(text.as_bytes())
+        }),
         DataType::Binary => bytes(column.as_binary::<i32>().iter(), hash_bytes),
         DataType::LargeBinary => bytes(column.as_binary::<i64>().iter(), hash_bytes),
         DataType::BinaryView => bytes(column.as_binary_view().iter(), hash_bytes),
@@ -114,9 +120,7 @@ fn hash_column(column: &ArrayRef) -> Result<Vec<u64>, Error> {
             let width = usize::try_from(list.value_length()).unwrap_or(0);
             let elements = hash_column(list.values())?;
             (0..list.len())
-                .map(|row| {
-                    tuple(&elements[row * width..][..width])
-                })
+                .map(|row| tuple(&elements[row * width..][..width]))
                 .collect()
         }
         DataType::Struct(_) => {
@@ -189,7 +193,10 @@ fn hash_times(column: &ArrayRef) -> Option<Vec<u64>> {
 }
 
 /// Hashes every slot; what stands in a null's slot is overwritten by the caller.
-fn primitive<T: ArrowPrimitiveType>(column: &ArrayRef, hash: impl Fn(T::Native) -> u64) -> Vec<u64> {
+fn primitive<T: ArrowPrimitiveType>(
+    column: &ArrayRef,
+    hash: impl Fn(T::Native) -> u64,
+) -> Vec<u64> {
     column
         .as_primitive::<T>()
         .values()
@@ -203,7 +210,11 @@ fn bytes<V>(values: impl Iterator<Item = Option<V>>, hash: impl Fn(V) -> u64) ->
 }
 
 fn tuple(elements: &[u64]) -> u64 {
-    match hash_tuple(elements.iter().map(|&hash| Ok::<_, std::convert::Infallible>(hash))) {
+    match hash_tuple(
+        elements
+            .iter()
+            .map(|&hash| Ok::<_, std::convert::Infallible>(hash)),
+    ) {
         Ok(hash) => hash,
         Err(never) => match never {},
     }

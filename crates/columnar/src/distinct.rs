@@ -24,7 +24,10 @@ impl Distinct {
     ///
     /// As [`Groups::new`].
     pub fn new(schema: &Schema, key: Vec<usize>) -> Result<Self, Error> {
-        let types = key.iter().map(|&at| schema.field(at).data_type().clone()).collect();
+        let types = key
+            .iter()
+            .map(|&at| schema.field(at).data_type().clone())
+            .collect();
         Ok(Distinct {
             groups: Groups::new(types)?,
             key,

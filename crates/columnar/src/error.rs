@@ -14,7 +14,9 @@ pub enum Error {
         columns: String,
     },
     /// A name that several columns have.
-    #[error("there are {count} columns named '{name}': rename all but one, so that it is clear which is meant")]
+    #[error(
+        "there are {count} columns named '{name}': rename all but one, so that it is clear which is meant"
+    )]
     Ambiguous {
         /// The name.
         name: String,
@@ -42,7 +44,9 @@ pub enum Error {
         name: String,
     },
     /// An aggregation over a type that it is not defined for.
-    #[error("{aggregation} is not defined for column '{column}' of type {data_type}: convert it in map_batches")]
+    #[error(
+        "{aggregation} is not defined for column '{column}' of type {data_type}: convert it in map_batches"
+    )]
     Unaggregable {
         /// The aggregation's name.
         aggregation: &'static str,

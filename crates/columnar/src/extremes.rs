@@ -149,7 +149,9 @@ impl Accumulator for Booleans {
     }
 
     fn finish(&self, range: Range<usize>) -> Result<ArrayRef, Error> {
-        Ok(Arc::new(self.found[range].iter().copied().collect::<BooleanArray>()))
+        Ok(Arc::new(
+            self.found[range].iter().copied().collect::<BooleanArray>(),
+        ))
     }
 }
 

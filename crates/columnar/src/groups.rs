@@ -167,7 +167,10 @@ fn is_bytes(data_type: &DataType) -> bool {
 
 /// The number after the last, if there is one.
 fn next_number(taken: usize) -> Result<u32, Error> {
-    u32::try_from(taken).ok().filter(|&number| number < u32::MAX).ok_or(Error::TooManyKeys)
+    u32::try_from(taken)
+        .ok()
+        .filter(|&number| number < u32::MAX)
+        .ok_or(Error::TooManyKeys)
 }
 
 /// Calls a macro for each type whose values are words.
@@ -222,7 +225,11 @@ impl Words {
         macro_rules! number {
             ($type:ty) => {{
                 let column = column.as_primitive::<$type>();
-                #[allow(clippy::cast_sign_loss, clippy::cast_lossless, reason = "a word stands for the value")]
+                #[allow(
+                    clippy::cast_sign_loss,
+                    clippy::cast_lossless,
+                    reason = "a word stands for the value"
+                )]
                 self.number_all(column, |value| value as u64)
             }};
         }
@@ -260,7 +267,11 @@ impl Words {
     }
 
     fn number_one(&mut self, word: u64) -> Result<u32, Error> {
-        let entry = self.table.entry(mix(word), |&(other, _)| other == word, |&(other, _)| mix(other));
+        let entry = self.table.entry(
+            mix(word),
+            |&(other, _)| other == word,
+            |&(other, _)| mix(other),
+        );
         match entry {
             Entry::Occupied(found) => Ok(found.get().1),
             Entry::Vacant(vacant) => {
@@ -273,14 +284,22 @@ impl Words {
     }
 
     fn column(&self, range: Range<usize>, data_type: &DataType) -> ArrayRef {
-        let nulls = self.null.map(|null| null as usize).filter(|null| range.contains(null)).map(|null| {
-            NullBuffer::from_iter(range.clone().map(|number| number != null))
-        });
+        let nulls = self
+            .null
+            .map(|null| null as usize)
+            .filter(|null| range.contains(null))
+            .map(|null| NullBuffer::from_iter(range.clone().map(|number| number != null)));
         let values = &self.values[range];
         macro_rules! column {
             ($type:ty) => {{
-                #[allow(clippy::cast_possible_truncation, reason = "a word stands for the value")]
-                let values = values.iter().map(|&word| word as <$type as ArrowPrimitiveType>::Native).collect();
+                #[allow(
+                    clippy::cast_possible_truncation,
+                    reason = "a word stands for the value"
+                )]
+                let values = values
+                    .iter()
+                    .map(|&word| word as <$type as ArrowPrimitiveType>::Native)
+                    .collect();
                 let column = PrimitiveArray::<$type>::new(values, nulls);
                 Arc::new(column.with_data_type(data_type.clone()))
             }};
@@ -338,7 +357,9 @@ impl Bytes {
         };
         let (arena, ends) = (&self.arena, &self.ends);
         let hash = xxh3_64(key);
-        let same = |&(other, number): &(u64, u32)| other == hash && slot(arena, ends, number as usize) == key;
+        let same = |&(other, number): &(u64, u32)| {
+            other == hash && slot(arena, ends, number as usize) == key
+        };
         match self.table.entry(hash, same, |&(other, _)| other) {
             Entry::Occupied(found) => Ok(found.get().1),
             Entry::Vacant(vacant) => {

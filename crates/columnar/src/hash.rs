@@ -72,9 +72,7 @@ pub fn hash_float(value: f64) -> u64 {
 /// # Errors
 ///
 /// Whatever an element's hash failed with.
-pub fn hash_tuple<E>(
-    elements: impl ExactSizeIterator<Item = Result<u64, E>>,
-) -> Result<u64, E> {
+pub fn hash_tuple<E>(elements: impl ExactSizeIterator<Item = Result<u64, E>>) -> Result<u64, E> {
     let mut inline = [0_u8; 64];
     let mut boxed;
     let length = elements.len() * 8;

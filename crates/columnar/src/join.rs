@@ -65,7 +65,8 @@ impl Plan {
         let mut key_types = Vec::new();
         for (&at, &other) in left_key.iter().zip(&right_key) {
             let (field, other) = (left.field(at), right.field(other));
-            let (plain, plain_other) = (plain_type(field.data_type()), plain_type(other.data_type()));
+            let (plain, plain_other) =
+                (plain_type(field.data_type()), plain_type(other.data_type()));
             if !same_values(&plain, &plain_other) {
                 return Err(Error::JoinTypes {
                     name: field.name().clone(),
@@ -75,12 +76,21 @@ impl Plan {
             }
             key_types.push(plain);
         }
-        let right_rest: Vec<usize> =
-            (0..right.fields().len()).filter(|at| !right_key.contains(at)).collect();
-        let mut fields: Vec<Field> = left.fields().iter().map(|field| field.as_ref().clone()).collect();
+        let right_rest: Vec<usize> = (0..right.fields().len())
+            .filter(|at| !right_key.contains(at))
+            .collect();
+        let mut fields: Vec<Field> = left
+            .fields()
+            .iter()
+            .map(|field| field.as_ref().clone())
+            .collect();
         for &at in &right_rest {
             let mut field = right.field(at).clone();
-            if left.fields().iter().any(|other| other.name() == field.name()) {
+            if left
+                .fields()
+                .iter()
+                .any(|other| other.name() == field.name())
+            {
                 field = field.clone().with_name(format!("{}{suffix}", field.name()));
             }
             if fields.iter().any(|other| other.name() == field.name()) {
@@ -198,10 +208,16 @@ impl Join {
         }
         let schema = match side {
             Side::Left => batch.schema(),
-            Side::Right => Arc::new(batch.schema().project(&self.plan.right_rest).map_err(Error::from)?),
+            Side::Right => Arc::new(
+                batch
+                    .schema()
+                    .project(&self.plan.right_rest)
+                    .map_err(Error::from)?,
+            ),
         };
         let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        let kept = RecordBatch::try_new_with_options(schema, kept, &options).map_err(Error::from)?;
+        let kept =
+            RecordBatch::try_new_with_options(schema, kept, &options).map_err(Error::from)?;
         own.insert(time, kept, &numbers)?;
         Ok(())
     }
@@ -241,7 +257,10 @@ struct Rows {
 }
 
 impl Rows {
-    #[allow(clippy::cast_possible_truncation, reason = "checked: a side has fewer than 2^32 rows")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "checked: a side has fewer than 2^32 rows"
+    )]
     fn insert(&mut self, time: &Point, batch: RecordBatch, numbers: &[u32]) -> Result<(), Error> {
         let first = self.len;
         let len = first + batch.num_rows();
@@ -262,7 +281,8 @@ impl Rows {
             if number >= self.heads.len() {
                 self.heads.resize(number + 1, NONE);
             }
-            self.next.push(std::mem::replace(&mut self.heads[number], row as u32));
+            self.next
+                .push(std::mem::replace(&mut self.heads[number], row as u32));
         }
         self.time_of.resize(len, time_number);
         self.len = len;
@@ -289,7 +309,10 @@ impl Rows {
     fn gather(&self, rows: &[u32]) -> Result<Vec<ArrayRef>, Error> {
         if let [only] = self.batches.as_slice() {
             let rows = UInt32Array::from(rows.to_vec());
-            let columns = only.columns().iter().map(|column| Ok(take(column, &rows, None)?));
+            let columns = only
+                .columns()
+                .iter()
+                .map(|column| Ok(take(column, &rows, None)?));
             return columns.collect();
         }
         let places: Vec<(usize, usize)> = rows
@@ -303,8 +326,11 @@ impl Rows {
         let width = self.batches.first().map_or(0, RecordBatch::num_columns);
         (0..width)
             .map(|at| {
-                let columns: Vec<&dyn Array> =
-                    self.batches.iter().map(|batch| batch.column(at).as_ref()).collect();
+                let columns: Vec<&dyn Array> = self
+                    .batches
+                    .iter()
+                    .map(|batch| batch.column(at).as_ref())
+                    .collect();
                 Ok(interleave(&columns, &places)?)
             })
             .collect()
@@ -335,7 +361,11 @@ impl Rows {
             }
         };
         let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(pairs.own.len()));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(output), columns, &options)?)
+        Ok(RecordBatch::try_new_with_options(
+            Arc::clone(output),
+            columns,
+            &options,
+        )?)
     }
 }
 
@@ -362,12 +392,32 @@ fn comparable(column: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, Error
     // Adding zero makes -0.0 a 0.0.
     Ok(match data_type {
         DataType::Float32 => {
-            let canonical = |value: f32| if value.is_nan() { f32::NAN } else { value + 0.0 };
-            Arc::new(column.as_primitive::<Float32Type>().unary::<_, Float32Type>(canonical))
+            let canonical = |value: f32| {
+                if value.is_nan() {
+                    f32::NAN
+                } else {
+                    value + 0.0
+                }
+            };
+            Arc::new(
+                column
+                    .as_primitive::<Float32Type>()
+                    .unary::<_, Float32Type>(canonical),
+            )
         }
         DataType::Float64 => {
-            let canonical = |value: f64| if value.is_nan() { f64::NAN } else { value + 0.0 };
-            Arc::new(column.as_primitive::<Float64Type>().unary::<_, Float64Type>(canonical))
+            let canonical = |value: f64| {
+                if value.is_nan() {
+                    f64::NAN
+                } else {
+                    value + 0.0
+                }
+            };
+            Arc::new(
+                column
+                    .as_primitive::<Float64Type>()
+                    .unary::<_, Float64Type>(canonical),
+            )
         }
         _ => column,
     })

@@ -49,7 +49,10 @@ fn partition_piece(
         if end - start == batch.num_rows() {
             emit(part, batch.clone());
         } else if start < end {
-            emit(part, take_record_batch(batch, &rows.slice(start, end - start))?);
+            emit(
+                part,
+                take_record_batch(batch, &rows.slice(start, end - start))?,
+            );
         }
     }
     Ok(())
@@ -65,7 +68,10 @@ fn order_by_part(hashes: &[u64], parts: usize) -> (Vec<usize>, Vec<u32>) {
         let mask = parts as u64 - 1;
         hashes.iter().map(|hash| (hash & mask) as u32).collect()
     } else {
-        hashes.iter().map(|hash| (hash % parts as u64) as u32).collect()
+        hashes
+            .iter()
+            .map(|hash| (hash % parts as u64) as u32)
+            .collect()
     };
     let mut starts = vec![0_usize; parts + 1];
     for &part in &place {

@@ -24,10 +24,18 @@ pub fn find_column(schema: &Schema, name: &str) -> Result<usize, Error> {
             count: more + 1,
         }),
         (None, _) => {
-            let names: Vec<String> = schema.fields().iter().map(|f| format!("'{}'", f.name())).collect();
+            let names: Vec<String> = schema
+                .fields()
+                .iter()
+                .map(|f| format!("'{}'", f.name()))
+                .collect();
             Err(Error::NoColumn {
                 name: name.to_owned(),
-                columns: if names.is_empty() { "none".to_owned() } else { names.join(", ") },
+                columns: if names.is_empty() {
+                    "none".to_owned()
+                } else {
+                    names.join(", ")
+                },
             })
         }
     }
@@ -69,7 +77,10 @@ pub fn check_hashable(field: &Field) -> Result<(), Error> {
 
 /// Columns of a batch, by number.
 pub fn project(batch: &RecordBatch, columns: &[usize]) -> Vec<ArrayRef> {
-    columns.iter().map(|&at| Arc::clone(batch.column(at))).collect()
+    columns
+        .iter()
+        .map(|&at| Arc::clone(batch.column(at)))
+        .collect()
 }
 
 /// The batch under the stream's schema: as it is where the types agree, converted where only the layout differs (the
@@ -103,7 +114,11 @@ pub fn conform(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Er
         });
     }
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
+    Ok(RecordBatch::try_new_with_options(
+        Arc::clone(schema),
+        columns,
+        &options,
+    )?)
 }
 
 /// How closely types have to agree.
@@ -125,7 +140,11 @@ pub fn difference(given: &Schema, expected: &Schema, fit: Fit) -> Option<String>
     let (given, expected) = (given.fields(), expected.fields());
     for (at, field) in expected.iter().enumerate() {
         let problem = match given.get(at) {
-            None => format!("field {at} '{}' ({}) is missing", field.name(), field.data_type()),
+            None => format!(
+                "field {at} '{}' ({}) is missing",
+                field.name(),
+                field.data_type()
+            ),
             Some(other) if other.name() != field.name() => format!(
                 "field {at} is '{}' and should be '{}' ({})",
                 other.name(),
@@ -155,7 +174,9 @@ pub fn difference(given: &Schema, expected: &Schema, fit: Fit) -> Option<String>
     if said.is_empty() {
         return None;
     }
-    Some(format!("the data does not have the stream's schema: {said}"))
+    Some(format!(
+        "the data does not have the stream's schema: {said}"
+    ))
 }
 
 /// Whether two types hold the same values, and differ at most in how they lay them out.
@@ -166,7 +187,10 @@ pub(crate) fn same_values(a: &DataType, b: &DataType) -> bool {
     }
     match (a, b) {
         (D::Utf8 | D::LargeUtf8 | D::Utf8View, D::Utf8 | D::LargeUtf8 | D::Utf8View)
-        | (D::Binary | D::LargeBinary | D::BinaryView, D::Binary | D::LargeBinary | D::BinaryView) => true,
+        | (
+            D::Binary | D::LargeBinary | D::BinaryView,
+            D::Binary | D::LargeBinary | D::BinaryView,
+        ) => true,
         (D::Dictionary(_, a), D::Dictionary(_, b)) => same_values(a, b),
         (D::Dictionary(_, a), b) => same_values(a, b),
         (a, D::Dictionary(_, b)) => same_values(a, b),
@@ -178,9 +202,9 @@ pub(crate) fn same_values(a: &DataType, b: &DataType) -> bool {
         }
         (D::Struct(a), D::Struct(b)) => {
             a.len() == b.len()
-                && a.iter().zip(b).all(|(a, b)| {
-                    a.name() == b.name() && same_values(a.data_type(), b.data_type())
-                })
+                && a.iter()
+                    .zip(b)
+                    .all(|(a, b)| a.name() == b.name() && same_values(a.data_type(), b.data_type()))
         }
         _ => false,
     }

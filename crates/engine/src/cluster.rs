@@ -96,9 +96,12 @@ impl Cluster {
     }
 
     fn wake(&self) {
-        for worker in 0..self.fabric.peers() {
-            self.fabric.doorbell(worker).wake();
-        }
+        (0..self.fabric.peers()).for_each(|worker| self.wake_worker(worker));
+    }
+
+    /// Wakes a worker of this process, if it sleeps: there is something to do that the engine does not know of.
+    pub fn wake_worker(&self, worker: usize) {
+        self.fabric.doorbell(worker).wake();
     }
 
     /// Whether the workers were told to stop.

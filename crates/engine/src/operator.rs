@@ -66,7 +66,7 @@ pub(crate) struct Draft<P> {
     /// Outputs that begin with a capability.
     initial: Vec<usize>,
     /// What is still missing, in words.
-    missing: Option<&'static str>,
+    missing: Option<String>,
     logic: Option<Logic>,
 }
 
@@ -229,7 +229,8 @@ impl<P: Payload> OperatorBuilder<P> {
     ///
     /// [`Error::Build`] when the dataflow is installed already.
     pub fn new_output(&self) -> Result<(OutputPort<P>, Stream<P>), Error> {
-        self.output(OutputCore::new)
+        self.scope.check_building()?;
+        Ok(self.output(OutputCore::new))
     }
 
     /// Adds an output for which every worker begins with a capability at the minimum time.
@@ -248,16 +249,27 @@ impl<P: Payload> OperatorBuilder<P> {
         self.held(OutputCore::revocable)
     }
 
+    /// As [`new_output`](Self::new_output), also when the block of the operator's scope has ended: a stream that is to
+    /// leave the scope may get its output then.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Build`] when the dataflow is installed already.
+    pub fn new_late_output(&self) -> Result<(OutputPort<P>, Stream<P>), Error> {
+        self.scope.check_not_installed()?;
+        Ok(self.output(OutputCore::new))
+    }
+
     fn held(&self, make: MakeOutput) -> Result<(OutputPort<P>, Stream<P>, Capability), Error> {
-        let (output, stream) = self.output(make)?;
+        self.scope.check_building()?;
+        let (output, stream) = self.output(make);
         let mut draft = self.draft.borrow_mut();
         draft.initial.push(output.port());
         let capability = Capability::initial(Point::minimum(draft.dims), Rc::clone(&output.core));
         Ok((output, stream, capability))
     }
 
-    fn output(&self, make: MakeOutput) -> Result<(OutputPort<P>, Stream<P>), Error> {
-        self.scope.check_building()?;
+    fn output(&self, make: MakeOutput) -> (OutputPort<P>, Stream<P>) {
         let mut draft = self.draft.borrow_mut();
         let port = draft.outputs.len();
         let core = make(
@@ -272,7 +284,7 @@ impl<P: Payload> OperatorBuilder<P> {
             port,
         };
         let stream = Stream::new(self.scope.clone(), source, tee.clone(), &draft.name);
-        Ok((OutputPort { core, tee }, stream))
+        (OutputPort { core, tee }, stream)
     }
 
     /// Says what happens to a timestamp between an input and an output: the least of `summaries`, or, when there is
@@ -325,7 +337,7 @@ impl<P: Payload> OperatorBuilder<P> {
     }
 
     /// Refuses the dataflow, with this sentence, unless [`fulfil`](Self::fulfil) is called before it is installed.
-    pub(crate) fn require(&self, missing: &'static str) {
+    pub(crate) fn require(&self, missing: String) {
         self.draft.borrow_mut().missing = Some(missing);
     }
 
@@ -367,8 +379,15 @@ struct ClosureOperator<P> {
 impl<P: Payload> Draft<P> {
     /// What the operator tells its scope; ends the construction.
     pub(crate) fn describe(&mut self) -> Result<Description, Error> {
-        if let Some(missing) = self.missing {
-            return Err(Error::Build(missing.to_owned()));
+        if let Some(missing) = self.missing.take() {
+            return Err(Error::Build(missing));
+        }
+        if self.logic.is_none() && !self.inputs.is_empty() {
+            return Err(Error::Build(format!(
+                "operator '{}' was never built: it has inputs and nothing that would read them, so that the dataflow \
+                 could not end; call build(), and let errors of building it end the dataflow's block",
+                self.name
+            )));
         }
         let (inputs, outputs) = (self.inputs.len(), self.outputs.len());
         let identity = Summary::identity(self.dims);

@@ -304,9 +304,7 @@ impl<P: Payload> Scope<P> {
             )));
         };
         parent.check_building()?;
-        if self.0.state.get() != State::Building && self.0.state.get() != State::Closed {
-            self.check_building()?;
-        }
+        self.check_not_installed()?;
         if stream.scope != *self {
             return Err(self.wrong_scope(stream, "leave"));
         }
@@ -365,14 +363,23 @@ impl<P: Payload> Scope<P> {
         });
     }
 
-    pub(crate) fn open_channel<T: Send + 'static>(
-        &self,
-    ) -> Result<(Vec<pointstamp_channels::Sender<T>>, Inbox<T>), Error> {
+    pub(crate) fn open_channel<T: Send + 'static>(&self) -> Result<Opened<T>, Error> {
+        self.open(0)
+    }
+
+    /// Opens the channel for the progress of a scope. It has numbers of its own: so a worker that builds another
+    /// graph is found out by the comparison of the graphs, which says what differs, and not here.
+    fn open_progress_channel<T: Send + 'static>(&self) -> Result<Opened<T>, Error> {
+        self.open(1 << 31)
+    }
+
+    fn open<T: Send + 'static>(&self, kind: u32) -> Result<Opened<T>, Error> {
+        let number = self.0.next_channel.get();
+        self.0.next_channel.set(number + 1);
         let id = ChannelId {
             dataflow: self.0.dataflow,
-            channel: self.0.next_channel.get(),
+            channel: kind | number,
         };
-        self.0.next_channel.set(id.channel + 1);
         let (senders, receiver) = self
             .0
             .worker
@@ -397,6 +404,14 @@ impl<P: Payload> Scope<P> {
             "nothing can be added to scope '{}' any more: {what}; build inside the `with` block",
             self.0.name
         )))
+    }
+
+    /// Checks that the dataflow is being built, if not this scope of it.
+    pub(crate) fn check_not_installed(&self) -> Result<(), Error> {
+        match self.0.state.get() {
+            State::Closed => Ok(()),
+            _ => self.check_building(),
+        }
     }
 
     /// Checks that a stream can be read in this scope.
@@ -463,7 +478,7 @@ impl<P: Payload> Scope<P> {
         };
         drop(drafts);
         let (links, inbox) = if self.0.worker.peers() > 1 {
-            let (mut links, inbox) = self.open_channel()?;
+            let (mut links, inbox) = self.open_progress_channel()?;
             links.swap_remove(self.0.worker.index());
             (links, Some(inbox))
         } else {
@@ -507,6 +522,9 @@ impl<P: Payload> Scope<P> {
         Ok(Rc::clone(self.0.worker.wakeups()).activator(&found))
     }
 }
+
+/// A channel: the way to each worker, and what arrives here.
+pub(crate) type Opened<T> = (Vec<pointstamp_channels::Sender<T>>, Inbox<T>);
 
 /// The receiving end of a channel, with its name.
 pub(crate) struct Inbox<T> {

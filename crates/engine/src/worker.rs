@@ -366,6 +366,11 @@ impl<P: Payload> Worker<P> {
             .retain(|id, _| id.dataflow as usize != dataflow);
     }
 
+    /// Whether a step is running: this was called from inside an operator, and another step is refused.
+    pub fn is_stepping(&self) -> bool {
+        self.0.stepping.get()
+    }
+
     /// Whether a step would find something to do now.
     pub fn has_work(&self) -> bool {
         self.0.root.has_active() || !self.0.mailbox.borrow().is_empty()
@@ -393,7 +398,7 @@ impl<P: Payload> Worker<P> {
     ///
     /// As [`step`](Self::step).
     pub fn step_or_park(&self, timeout: Option<Duration>) -> Result<bool, Error> {
-        if self.0.stepping.get() {
+        if self.is_stepping() {
             return Err(Error::Reentrant);
         }
         if !self.has_work() {

@@ -124,20 +124,38 @@ impl<T: Ord> ChangeBatch<T> {
         if self.clean == self.updates.len() {
             return;
         }
-        // The consolidated prefix and the sorted rest are two runs, which a stable sort merges.
-        self.updates[self.clean..].sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        if self.clean > 0 && self.updates[self.clean].0 <= self.updates[self.clean - 1].0 {
-            self.updates.sort_by(|a, b| a.0.cmp(&b.0));
-        }
-        self.updates.dedup_by(|next, kept| {
-            let same = next.0 == kept.0;
-            if same {
-                kept.1 += next.1;
+        if self.updates.len() <= 2 * SMALL || self.clean == 0 {
+            self.updates.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        } else {
+            // The consolidated prefix and the sorted rest are two runs, which a stable sort merges.
+            self.updates[self.clean..].sort_unstable_by(|a, b| a.0.cmp(&b.0));
+            if self.updates[self.clean].0 <= self.updates[self.clean - 1].0 {
+                self.updates.sort_by(|a, b| a.0.cmp(&b.0));
             }
-            same
-        });
-        self.updates.retain(|(_, diff)| *diff != 0);
+        }
+        self.add_up();
         self.clean = self.updates.len();
+    }
+
+    /// Adds up sorted updates to one item, and drops those that come to nothing.
+    fn add_up(&mut self) {
+        let mut kept = 0;
+        let mut next = 0;
+        while next < self.updates.len() {
+            let first = next;
+            let mut sum = self.updates[first].1;
+            next += 1;
+            while next < self.updates.len() && self.updates[next].0 == self.updates[first].0 {
+                sum += self.updates[next].1;
+                next += 1;
+            }
+            if sum != 0 {
+                self.updates.swap(kept, first);
+                self.updates[kept].1 = sum;
+                kept += 1;
+            }
+        }
+        self.updates.truncate(kept);
     }
 
     #[inline]

@@ -1,11 +1,19 @@
 //! Counted elements, and the frontier of those with a positive count.
 //!
 //! Owns [`MutableAntichain`]. Invariant: the frontier holds exactly the minimal elements among
-//! those whose count is positive; counts may be negative for a while. The counts are kept in the
-//! linear extension `Ord`, so that the frontier is found by looking only at what follows an
-//! element that left it, and in a total order at its successor alone.
+//! those whose count is positive; counts may be negative for a while.
+//!
+//! Up to two elements, which is what most places in a dataflow ever have, are held inline: an
+//! update costs a few comparisons and no allocation. More are kept sorted in the linear extension
+//! `Ord`, apart from the frontier. An update behind the frontier is put off for the price of a
+//! push; when an element leaves the frontier, the search for what follows starts there, ends at the
+//! first in a total order, and skips blocks that are behind the frontier in a partial order that
+//! knows [lower bounds](PartialOrder::lower_bound).
 
-use std::collections::BTreeMap;
+mod many;
+mod sorted_counts;
+
+use many::Many;
 
 use crate::PartialOrder;
 
@@ -22,38 +30,48 @@ use crate::PartialOrder;
 /// assert_eq!(times.frontier(), &[6]);
 /// ```
 #[derive(Clone, Debug)]
-pub struct MutableAntichain<T> {
-    counts: BTreeMap<T, i64>,
-    frontier: Vec<T>,
-    changes: Vec<(T, i64)>,
+pub struct MutableAntichain<T>(Counts<T>);
+
+/// No count held inline is zero.
+#[derive(Clone, Debug)]
+enum Counts<T> {
+    None,
+    One(T, i64),
+    /// In order; not both in the frontier.
+    Two([(T, i64); 2]),
+    Many(Box<Many<T>>),
 }
 
 impl<T> MutableAntichain<T> {
     /// An empty collection, without an allocation.
     pub const fn new() -> Self {
-        Self {
-            counts: BTreeMap::new(),
-            frontier: Vec::new(),
-            changes: Vec::new(),
-        }
+        Self(Counts::None)
     }
 
     /// The minimal elements among those with a positive count, in no particular order.
     #[inline]
     pub fn frontier(&self) -> &[T] {
-        &self.frontier
+        match &self.0 {
+            Counts::One(time, 1..) | Counts::Two([(time, 1..), _] | [_, (time, 1..)]) => {
+                std::slice::from_ref(time)
+            }
+            Counts::None | Counts::One(..) | Counts::Two(_) => &[],
+            Counts::Many(many) => many.frontier(),
+        }
     }
 
     /// True when no element has a positive count.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.frontier.is_empty()
+        self.frontier().is_empty()
     }
 
     /// Forgets every count.
     pub fn clear(&mut self) {
-        self.counts.clear();
-        self.frontier.clear();
+        match &mut self.0 {
+            Counts::Many(many) => many.clear(),
+            few => *few = Counts::None,
+        }
     }
 }
 
@@ -85,90 +103,134 @@ impl<T: PartialOrder + Ord + Clone> MutableAntichain<T> {
 
     /// Changes the count of `time` by `diff`, and yields the changes to the frontier:
     /// `-1` for an element that left it, `1` for one that joined.
-    pub fn update(&mut self, time: T, diff: i64) -> std::vec::Drain<'_, (T, i64)> {
-        let mut changes = std::mem::take(&mut self.changes);
-        changes.clear();
+    ///
+    /// [`MutableAntichain::update_into`] does the same without an allocation for the changes.
+    pub fn update(&mut self, time: T, diff: i64) -> std::vec::IntoIter<(T, i64)> {
+        let mut changes = Vec::new();
         self.update_into(time, diff, &mut changes);
-        self.changes = changes;
-        self.changes.drain(..)
+        changes.into_iter()
     }
 
     /// Applies all changes, and yields the net changes to the frontier.
     pub fn update_iter(
         &mut self,
         updates: impl IntoIterator<Item = (T, i64)>,
-    ) -> std::vec::Drain<'_, (T, i64)> {
-        let mut changes = std::mem::take(&mut self.changes);
-        changes.clear();
+    ) -> std::vec::IntoIter<(T, i64)> {
+        let mut changes = Vec::new();
         for (time, diff) in updates {
             self.update_into(time, diff, &mut changes);
         }
         net(&mut changes);
-        self.changes = changes;
-        self.changes.drain(..)
+        changes.into_iter()
     }
 
     /// Changes the count of `time` by `diff`, and appends the changes to the frontier to `changes`.
+    #[inline]
     pub fn update_into(&mut self, time: T, diff: i64, changes: &mut Vec<(T, i64)>) {
-        let count = self.counts.entry(time.clone()).or_insert(0);
-        let before = *count;
-        *count += diff;
-        let after = *count;
-        if after == 0 {
-            self.counts.remove(&time);
+        match &mut self.0 {
+            Counts::Many(many) => many.update(time, diff, changes),
+            Counts::None => {
+                if diff > 0 {
+                    changes.push((time.clone(), 1));
+                }
+                if diff != 0 {
+                    self.0 = Counts::One(time, diff);
+                }
+            }
+            Counts::One(held, count) if *held == time => {
+                let before = *count;
+                *count += diff;
+                let after = *count;
+                if after == 0 {
+                    self.0 = Counts::None;
+                }
+                if (before > 0) != (after > 0) {
+                    changes.push((time, if after > 0 { 1 } else { -1 }));
+                }
+            }
+            _ => self.update_two(time, diff, changes),
         }
-        if before <= 0 && after > 0 {
-            self.arrived(time, changes);
-        } else if before > 0 && after <= 0 {
-            self.departed(&time, changes);
+    }
+
+    /// With an element beside the one that is held, or with two.
+    fn update_two(&mut self, time: T, diff: i64, changes: &mut Vec<(T, i64)>) {
+        let (before, counts) = match std::mem::replace(&mut self.0, Counts::None) {
+            Counts::One(held, count) if diff != 0 => {
+                let before = (count > 0).then(|| held.clone());
+                let (held, new) = ((held, count), (time, diff));
+                (
+                    before,
+                    if held.0 < new.0 {
+                        [held, new]
+                    } else {
+                        [new, held]
+                    },
+                )
+            }
+            Counts::Two(mut counts) if counts.iter().any(|(held, _)| *held == time) => {
+                let before = counts.iter().find(|(_, count)| *count > 0);
+                let before = before.map(|(held, _)| held.clone());
+                counts[usize::from(counts[0].0 != time)].1 += diff;
+                (before, counts)
+            }
+            Counts::Two([first, second]) => {
+                // A third: from now on there may be any number.
+                let mut many = Many::new();
+                for (held, count) in [first, second] {
+                    many.update(held, count, &mut Vec::new());
+                }
+                many.update(time, diff, changes);
+                self.0 = Counts::Many(Box::new(many));
+                return;
+            }
+            other => {
+                self.0 = other;
+                return;
+            }
+        };
+        let incomparable =
+            counts[0].1 > 0 && counts[1].1 > 0 && !counts[0].0.less_equal(&counts[1].0);
+        if incomparable {
+            let mut many = Many::new();
+            for (held, count) in counts {
+                many.update(held, count, &mut Vec::new());
+            }
+            let joined = many
+                .frontier()
+                .iter()
+                .filter(|time| before.as_ref() != Some(time));
+            changes.extend(joined.map(|time| (time.clone(), 1)));
+            self.0 = Counts::Many(Box::new(many));
+            return;
+        }
+        self.0 = match counts {
+            [(_, 0), (time, count)] | [(time, count), (_, 0)] => Counts::One(time, count),
+            counts => Counts::Two(counts),
+        };
+        let after = self.frontier().first();
+        if before.as_ref() != after {
+            let after = after.map(|time| (time.clone(), 1));
+            changes.extend(before.map(|time| (time, -1)).into_iter().chain(after));
         }
     }
 
     /// The count of `time`.
     pub fn count_for(&self, time: &T) -> i64 {
-        self.counts.get(time).copied().unwrap_or(0)
+        match &self.0 {
+            Counts::One(held, count) if held == time => *count,
+            Counts::Two([(held, count), _] | [_, (held, count)]) if held == time => *count,
+            Counts::None | Counts::One(..) | Counts::Two(_) => 0,
+            Counts::Many(many) => many.count_for(time),
+        }
     }
 
     /// Every element with a count other than zero, in order.
     pub fn counts(&self) -> Vec<(T, i64)> {
-        self.counts
-            .iter()
-            .map(|(time, count)| (time.clone(), *count))
-            .collect()
-    }
-
-    fn arrived(&mut self, time: T, changes: &mut Vec<(T, i64)>) {
-        if self.less_equal(&time) {
-            return;
-        }
-        self.frontier.retain(|element| {
-            let after = time.less_equal(element);
-            if after {
-                changes.push((element.clone(), -1));
-            }
-            !after
-        });
-        self.frontier.push(time.clone());
-        changes.push((time, 1));
-    }
-
-    fn departed(&mut self, time: &T, changes: &mut Vec<(T, i64)>) {
-        let Some(index) = self.frontier.iter().position(|element| element == time) else {
-            return;
-        };
-        self.frontier.swap_remove(index);
-        changes.push((time.clone(), -1));
-        for (next, count) in self.counts.range(time..) {
-            if *count > 0
-                && time.less_equal(next)
-                && !self.frontier.iter().any(|f| f.less_equal(next))
-            {
-                self.frontier.push(next.clone());
-                changes.push((next.clone(), 1));
-                if next.totally_ordered() {
-                    break;
-                }
-            }
+        match &self.0 {
+            Counts::None => Vec::new(),
+            Counts::One(time, count) => vec![(time.clone(), *count)],
+            Counts::Two(counts) => counts.to_vec(),
+            Counts::Many(many) => many.counts(),
         }
     }
 }

@@ -25,6 +25,18 @@ pub trait PartialOrder: Eq {
     fn totally_ordered(&self) -> bool {
         false
     }
+
+    /// An element at or before both, and the greatest such where there is one.
+    ///
+    /// Collections use it to skip many elements at a time; `None`, that nothing is known, is always
+    /// correct.
+    fn lower_bound(&self, other: &Self) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        let _ = other;
+        None
+    }
 }
 
 impl PartialOrder for () {
@@ -34,6 +46,10 @@ impl PartialOrder for () {
 
     fn totally_ordered(&self) -> bool {
         true
+    }
+
+    fn lower_bound(&self, _other: &Self) -> Option<Self> {
+        Some(())
     }
 }
 
@@ -53,6 +69,11 @@ macro_rules! integers {
             #[inline]
             fn totally_ordered(&self) -> bool {
                 true
+            }
+
+            #[inline]
+            fn lower_bound(&self, other: &Self) -> Option<Self> {
+                Some(*self.min(other))
             }
         }
     )*};

@@ -26,17 +26,33 @@ const INLINE: usize = 3;
 /// assert_eq!(time.extend(&[0]).coords(), &[3, 1, 0]);
 /// assert_eq!(time.truncate(1), Point::new(&[3]));
 /// ```
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Eq)]
 pub struct Point(Repr);
 
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Eq)]
 enum Repr {
-    Inline(u8, [u64; INLINE]),
+    Inline(Dims, [u64; INLINE]),
     Boxed(Box<[u64]>),
+}
+
+/// How many coordinates are inline, in a whole word: points are then moved word by word, which
+/// processors do several times faster than in parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u64)]
+enum Dims {
+    Zero,
+    One,
+    Two,
+    Three,
+}
+
+impl Dims {
+    const ALL: [Self; INLINE + 1] = [Self::Zero, Self::One, Self::Two, Self::Three];
 }
 
 impl Point {
     /// The least point of `dims` coordinates: all zero.
+    #[inline]
     pub fn minimum(dims: usize) -> Self {
         if dims <= INLINE {
             Self::inline(dims, [0; INLINE])
@@ -46,6 +62,7 @@ impl Point {
     }
 
     /// The point with these coordinates.
+    #[inline]
     pub fn new(coords: &[u64]) -> Self {
         if coords.len() <= INLINE {
             let mut inline = [0; INLINE];
@@ -56,16 +73,16 @@ impl Point {
         }
     }
 
-    #[allow(clippy::cast_possible_truncation)] // dims <= INLINE
+    #[inline]
     fn inline(dims: usize, coords: [u64; INLINE]) -> Self {
-        Self(Repr::Inline(dims as u8, coords))
+        Self(Repr::Inline(Dims::ALL[dims], coords))
     }
 
     /// The coordinates, outermost first.
     #[inline]
     pub fn coords(&self) -> &[u64] {
         match &self.0 {
-            Repr::Inline(dims, coords) => &coords[..usize::from(*dims)],
+            Repr::Inline(dims, coords) => &coords[..*dims as usize],
             Repr::Boxed(coords) => coords,
         }
     }
@@ -74,23 +91,26 @@ impl Point {
     #[inline]
     pub fn dims(&self) -> usize {
         match &self.0 {
-            Repr::Inline(dims, _) => usize::from(*dims),
+            Repr::Inline(dims, _) => *dims as usize,
             Repr::Boxed(coords) => coords.len(),
         }
     }
 
     /// The coordinate at `index`, counted from the outermost.
+    #[inline]
     pub fn get(&self, index: usize) -> Option<u64> {
         self.coords().get(index).copied()
     }
 
     /// The last coordinate, of the innermost scope.
+    #[inline]
     pub fn last(&self) -> Option<u64> {
         self.coords().last().copied()
     }
 
     /// The first `dims` coordinates; the whole point if it has no more.
     #[must_use]
+    #[inline]
     pub fn truncate(&self, dims: usize) -> Self {
         Self::new(&self.coords()[..dims.min(self.dims())])
     }
@@ -105,6 +125,7 @@ impl Point {
     ///
     /// A point without coordinates is returned as it is.
     #[must_use]
+    #[inline]
     pub fn with_last(&self, last: u64) -> Self {
         let mut result = self.clone();
         if let Some(coord) = result.coords_mut().last_mut() {
@@ -119,10 +140,12 @@ impl Point {
     }
 
     /// The greatest point at or before both, if they have the same number of coordinates.
+    #[inline]
     pub fn meet(&self, other: &Self) -> Option<Self> {
         self.combine(other, u64::min)
     }
 
+    #[inline]
     fn combine(&self, other: &Self, choose: impl Fn(u64, u64) -> u64) -> Option<Self> {
         (self.dims() == other.dims()).then(|| {
             let mut result = self.clone();
@@ -133,10 +156,32 @@ impl Point {
         })
     }
 
+    #[inline]
     pub(crate) fn coords_mut(&mut self) -> &mut [u64] {
         match &mut self.0 {
-            Repr::Inline(dims, coords) => &mut coords[..usize::from(*dims)],
+            Repr::Inline(dims, coords) => &mut coords[..*dims as usize],
             Repr::Boxed(coords) => coords,
+        }
+    }
+}
+
+impl PartialEq for Point {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl PartialEq for Repr {
+    #[inline]
+    #[allow(clippy::needless_bitwise_bool)] // without branches, and without a call to compare memory
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Repr::Inline(dims, a), Repr::Inline(other_dims, b)) => {
+                dims == other_dims && a[0] == b[0] && a[1] == b[1] && a[2] == b[2]
+            }
+            (Repr::Boxed(a), Repr::Boxed(b)) => a == b,
+            _ => false,
         }
     }
 }
@@ -161,6 +206,11 @@ impl PartialOrder for Point {
     fn totally_ordered(&self) -> bool {
         self.dims() <= 1
     }
+
+    #[inline]
+    fn lower_bound(&self, other: &Self) -> Option<Self> {
+        self.meet(other)
+    }
 }
 
 /// Lexicographic, with a point before its extensions.
@@ -170,7 +220,7 @@ impl Ord for Point {
         match (&self.0, &other.0) {
             (Repr::Inline(dims, a), Repr::Inline(other_dims, b)) => {
                 // Padding with zeros keeps the order, and the length decides what it leaves equal.
-                a.cmp(b).then(dims.cmp(other_dims))
+                (a[0], a[1], a[2], dims).cmp(&(b[0], b[1], b[2], other_dims))
             }
             _ => self.coords().cmp(other.coords()),
         }
@@ -185,6 +235,7 @@ impl PartialOrd for Point {
 }
 
 impl Hash for Point {
+    #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.coords().hash(state);
     }

@@ -26,6 +26,14 @@ impl<A: PartialOrder, B: PartialOrder> PartialOrder for Product<A, B> {
     fn less_equal(&self, other: &Self) -> bool {
         self.outer.less_equal(&other.outer) && self.inner.less_equal(&other.inner)
     }
+
+    #[inline]
+    fn lower_bound(&self, other: &Self) -> Option<Self> {
+        Some(Product {
+            outer: self.outer.lower_bound(&other.outer)?,
+            inner: self.inner.lower_bound(&other.inner)?,
+        })
+    }
 }
 
 impl<A: Timestamp, B: Timestamp> Timestamp for Product<A, B> {
@@ -60,6 +68,11 @@ macro_rules! tuples {
             #[inline]
             fn less_equal(&self, other: &Self) -> bool {
                 $(self.$index.less_equal(&other.$index))&&*
+            }
+
+            #[inline]
+            fn lower_bound(&self, other: &Self) -> Option<Self> {
+                Some(($(self.$index.lower_bound(&other.$index)?,)*))
             }
         }
 

@@ -66,16 +66,19 @@ impl Summary {
     }
 
     /// How many coordinates of a timestamp stay.
+    #[inline]
     pub fn keep(&self) -> usize {
         self.keep
     }
 
     /// What is added to the coordinates that stay, then what is appended.
+    #[inline]
     pub fn increments(&self) -> &[u64] {
         self.increments.coords()
     }
 
     /// The number of coordinates of a result.
+    #[inline]
     pub fn dims(&self) -> usize {
         self.increments.dims()
     }
@@ -125,6 +128,7 @@ impl PartialOrder for Summary {
 }
 
 impl Ord for Summary {
+    #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
         (&self.increments, self.keep).cmp(&(&other.increments, other.keep))
     }

@@ -234,20 +234,20 @@ mod large {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(60))]
+        #![proptest_config(ProptestConfig::with_cases(40))]
 
         #[test]
-        fn numbers(updates in vec((0..500u64, -1..3i64), 0..1_500), look in 1..200usize) {
+        fn numbers(updates in vec((0..500u64, -1..3i64), 0..1_500), look in 20..200usize) {
             large_agrees(&updates, look)?;
         }
 
         #[test]
-        fn pairs(updates in vec(((0..40u64, 0..40u64), -1..3i64), 0..1_500), look in 1..200usize) {
+        fn pairs(updates in vec(((0..40u64, 0..40u64), -1..3i64), 0..1_500), look in 20..200usize) {
             large_agrees(&updates, look)?;
         }
 
         #[test]
-        fn window(size in 1..400u64, offset in 0..50u64) {
+        fn window(size in 1..200u64, offset in 0..50u64) {
             let mut updates: Vec<_> = (0..size).map(|i| ((i, (i * 7) % 16), 1)).collect();
             for i in 0..size * 2 {
                 let next = i + size;
@@ -255,7 +255,7 @@ mod large {
                 let shift = if i >= size { offset } else { 0 };
                 updates.push(((i, (i * 7 + shift) % 16), -1));
             }
-            large_agrees(&updates, 13)?;
+            large_agrees(&updates, 37)?;
         }
     }
 }

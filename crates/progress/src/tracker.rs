@@ -240,7 +240,14 @@ impl<T: Timestamp> Tracker<T> {
     #[inline]
     pub fn is_global(&self, location: Location, time: &T) -> bool {
         let implications = &self.port(location).implications;
-        !implications.less_than(time) && implications.count_for(time) <= 1
+        match implications
+            .frontier()
+            .iter()
+            .find(|element| element.less_equal(time))
+        {
+            Some(element) => element == time && implications.count_for(time) <= 1,
+            None => true,
+        }
     }
 
     /// True when some pointstamp is outstanding, or changes wait to be propagated.

@@ -1,83 +1,118 @@
 //! Changes waiting to be propagated, smallest time first.
 //!
-//! Owns [`Worklist`]: a heap with one item kept beside it. Where a change has one consequence, as
-//! along a chain, the consequence is the smallest item and never enters the heap, so that a step
-//! costs one comparison.
+//! Owns [`Worklist`]. A few of the smallest items are kept sorted, and the others in a heap. Where
+//! changes have few consequences, as along a chain, the heap is never touched, and an item costs a
+//! comparison with each that comes before it.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
+
+/// How many items are kept sorted.
+const NEAR: usize = 16;
+
+type Item<T> = (T, u32, i64);
 
 /// Ordered by time, then by the number of the location.
 #[derive(Debug)]
 pub(crate) struct Worklist<T> {
-    /// No greater than anything in the heap when the heap was last looked at; may be absent.
-    first: Option<(T, u32, i64)>,
-    heap: BinaryHeap<Reverse<(T, u32, i64)>>,
+    /// Descending, with distinct times and locations.
+    near: Vec<Item<T>>,
+    /// None comes before any in `near`.
+    far: BinaryHeap<Reverse<Item<T>>>,
 }
 
 impl<T: Ord> Worklist<T> {
     pub(crate) fn new() -> Self {
         Self {
-            first: None,
-            heap: BinaryHeap::new(),
+            near: Vec::with_capacity(NEAR + 1),
+            far: BinaryHeap::new(),
         }
     }
 
+    /// Adds a difference to a time at a location.
     #[inline]
     pub(crate) fn push(&mut self, time: T, location: u32, diff: i64) {
-        let item = (time, location, diff);
-        match &mut self.first {
-            None => self.first = Some(item),
-            Some(first) if (&item.0, item.1) < (&first.0, first.1) => {
-                let other = std::mem::replace(first, item);
-                self.heap.push(Reverse(other));
+        let mut index = self.near.len();
+        while index > 0 {
+            let other = &mut self.near[index - 1];
+            match other.0.cmp(&time).then(other.1.cmp(&location)) {
+                Ordering::Less => index -= 1,
+                Ordering::Equal => {
+                    other.2 += diff;
+                    return;
+                }
+                Ordering::Greater => break,
             }
-            Some(_) => self.heap.push(Reverse(item)),
         }
+        if index > 0 || self.may_lead(&time, location) {
+            self.near.insert(index, (time, location, diff));
+            if self.near.len() > NEAR {
+                self.far.push(Reverse(self.near.remove(0)));
+            }
+        } else {
+            self.far.push(Reverse((time, location, diff)));
+        }
+    }
+
+    /// True when what comes after all of `near` comes before all of `far`, and there is room.
+    fn may_lead(&self, time: &T, location: u32) -> bool {
+        self.near.len() < NEAR
+            && self
+                .far
+                .peek()
+                .is_none_or(|Reverse(far)| (time, location) < (&far.0, far.1))
     }
 
     /// The smallest time and location with the sum of its differences, which is not zero.
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<(T, u32, i64)> {
+    pub(crate) fn pop(&mut self) -> Option<Item<T>> {
         loop {
-            let (time, location, mut diff) = self.pop_one()?;
-            while let Some(more) = self.pop_same(&time, location) {
-                diff += more;
+            let mut item = match self.near.pop() {
+                Some(item) => item,
+                None => self.far.pop()?.0,
+            };
+            if self.near.is_empty() && !self.far.is_empty() {
+                while let Some(Reverse(more)) = self.pop_same(&item) {
+                    item.2 += more.2;
+                }
             }
-            if diff != 0 {
-                return Some((time, location, diff));
+            if item.2 != 0 {
+                return Some(item);
             }
         }
     }
 
-    #[inline]
-    fn pop_one(&mut self) -> Option<(T, u32, i64)> {
-        match (self.first.take(), self.heap.peek()) {
-            (Some(first), Some(Reverse(top))) if (&top.0, top.1) < (&first.0, first.1) => {
-                self.first = Some(first);
-                self.heap.pop().map(|Reverse(item)| item)
-            }
-            (Some(first), _) => Some(first),
-            (None, _) => self.heap.pop().map(|Reverse(item)| item),
+    fn pop_same(&mut self, item: &Item<T>) -> Option<Reverse<Item<T>>> {
+        let Reverse(top) = self.far.peek()?;
+        if top.1 == item.1 && top.0 == item.0 {
+            self.far.pop()
+        } else {
+            None
         }
-    }
-
-    #[inline]
-    fn pop_same(&mut self, time: &T, location: u32) -> Option<i64> {
-        let same = |item: &(T, u32, i64)| item.1 == location && item.0 == *time;
-        if self.first.as_ref().is_some_and(same) {
-            return self.first.take().map(|(_, _, diff)| diff);
-        }
-        if self.heap.peek().is_some_and(|Reverse(item)| same(item)) {
-            return self.heap.pop().map(|Reverse((_, _, diff))| diff);
-        }
-        None
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_items_come_in_order_too() {
+        let mut worklist = Worklist::new();
+        let mut expected = std::collections::BTreeMap::new();
+        for index in 0..1_000u64 {
+            let (time, location, diff) = (index * 7919 % 101, (index % 3) as u32, 1);
+            worklist.push(time, location, diff);
+            *expected.entry((time, location)).or_insert(0) += diff;
+            if index % 5 == 0 {
+                let (time, location, diff) = worklist.pop().unwrap();
+                let (least, count) = expected.pop_first().unwrap();
+                assert_eq!(((time, location), diff), (least, count));
+            }
+        }
+        let popped = std::iter::from_fn(|| worklist.pop()).map(|(t, l, d)| ((t, l), d));
+        assert!(popped.eq(expected));
+    }
 
     #[test]
     fn items_come_in_order_and_added_up() {

@@ -75,7 +75,9 @@ impl Batch {
     pub(crate) fn as_list<'py>(&self, py: Python<'py>) -> Bound<'py, PyList> {
         match self {
             Batch::Records(records) => records.list.get().bind(py).clone(),
-            Batch::Arrow(_) => unreachable!("operators over records are on streams of records only"),
+            Batch::Arrow(_) => {
+                unreachable!("operators over records are on streams of records only")
+            }
         }
     }
 }

@@ -14,6 +14,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use pointstamp_engine::cluster::Cluster;
 use pyo3::prelude::*;
 
 use crate::errors::PointstampError;
@@ -22,6 +23,7 @@ use crate::errors::PointstampError;
 pub(crate) struct Home {
     thread: usize,
     worker: usize,
+    cluster: Arc<Cluster>,
     ended: AtomicBool,
     orphans: Mutex<Vec<Orphan>>,
 }
@@ -40,11 +42,12 @@ fn this_thread() -> usize {
 
 impl Home {
     /// Makes this thread the home of a worker's objects.
-    pub(crate) fn here(worker: usize) -> Arc<Home> {
+    pub(crate) fn here(cluster: &Arc<Cluster>, worker: usize) -> Arc<Home> {
         let (ended, orphans) = (AtomicBool::new(false), Mutex::default());
         Arc::new(Home {
             thread: this_thread(),
             worker,
+            cluster: Arc::clone(cluster),
             ended,
             orphans,
         })
@@ -132,6 +135,9 @@ impl<T> Drop for ThreadBound<T> {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
             orphans.push(Orphan(Box::new(value)));
+            drop(orphans);
+            // It may be a capability that everybody waits for, and the worker asleep.
+            self.home.cluster.wake_worker(self.home.worker);
         }
     }
 }

@@ -134,12 +134,8 @@ impl Chain {
         Ok(taps)
     }
 
-    /// The stages, while the scope is being built.
+    /// The stages, until the dataflow ends.
     fn stages(&self) -> PyResult<Rc<RefCell<Vec<Stage>>>> {
-        // Refused as an operator of its own would be, when the scope is no longer being built.
-        self.builder
-            .check_building()
-            .map_err(IntoException::into_exception)?;
         self.stages
             .upgrade()
             .ok_or_else(|| GraphError::new_err("the operator of this stream is gone"))
@@ -179,6 +175,11 @@ impl Tap {
         function: Py<PyAny>,
         parts: usize,
     ) -> PyResult<Vec<Tap>> {
+        // Refused as an operator of its own would be, when the scope is no longer being built.
+        self.chain
+            .builder
+            .check_building()
+            .map_err(IntoException::into_exception)?;
         let stages = self.chain.stages()?;
         let mut stages = stages.borrow_mut();
         let taps = self.chain.add(&mut stages, kind, name, function, parts);
@@ -196,12 +197,13 @@ impl Tap {
         if let Some(stream) = self.chain.streams.borrow().get(&(self.stage, self.part)) {
             return Ok(stream.clone());
         }
-        let stages = self.chain.stages()?;
+        // Not refused where the scope's block has ended: the stream may leave it then.
         let (output, stream) = self
             .chain
             .builder
-            .new_output()
+            .new_late_output()
             .map_err(IntoException::into_exception)?;
+        let stages = self.chain.stages()?;
         stages.borrow_mut()[self.stage].parts[self.part].output = Some(output);
         self.chain
             .streams
@@ -245,7 +247,7 @@ impl Stage {
                 .flat_map(self.function.get().bind(py), &batch.as_list(py))
                 .map_err(raised)?;
             loop {
-                let chunk = tools.take(&records, MAX_BATCH).map_err(raised)?;
+                let chunk = records.take(tools, MAX_BATCH).map_err(raised)?;
                 let len = chunk.len();
                 self.pass_on(py, stages, capability, 0, Batch::records(chunk))?;
                 if len < MAX_BATCH {

@@ -121,13 +121,7 @@ impl OutputPort {
     ///     CapabilityError: If the capability was dropped, has expired, or is for another output.
     fn session(&self, py: Python<'_>, capability: &Bound<'_, PyAny>) -> PyResult<Session> {
         let port = self.port.get()?.clone();
-        open_session(
-            py,
-            self.port.home(),
-            port,
-            capability,
-            self.schema.clone(),
-        )
+        open_session(py, self.port.home(), port, capability, self.schema.clone())
     }
 
     #[classmethod]

@@ -2,9 +2,43 @@
 //!
 //! `list(map(f, batch))` calls `f` by vectorcall in a C loop; no loop of ours over the stable ABI is as fast.
 
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyList, PySet};
+use pyo3::types::{PyDict, PyIterator, PyList, PySet};
+
+/// The error of a function that raised `StopIteration`, after the manner of Python's generators.
+fn stopped() -> PyErr {
+    PyRuntimeError::new_err(
+        "a function over records raised StopIteration, which would end the batch early and lose records: catch it in \
+         the function",
+    )
+}
+
+/// Checks that nothing is left of the records: a function that raised `StopIteration` may have ended a loop early.
+fn exhausted(rest: &Bound<'_, PyIterator>) -> PyResult<()> {
+    if rest.call_method0("__length_hint__")?.extract::<usize>()? > 0 {
+        return Err(stopped());
+    }
+    Ok(())
+}
+
+/// The results of a flat map, as far as they have not been taken.
+pub(crate) struct FlatMap<'py> {
+    results: Bound<'py, PyAny>,
+    rest: Bound<'py, PyIterator>,
+}
+
+impl<'py> FlatMap<'py> {
+    /// The next results, `count` of them as long as there are so many.
+    pub(crate) fn take(&self, tools: &Tools, count: usize) -> PyResult<Bound<'py, PyList>> {
+        let taken = tools.take(&self.results, count)?;
+        if taken.len() < count {
+            exhausted(&self.rest)?;
+        }
+        Ok(taken)
+    }
+}
 
 /// The tools, looked up once.
 pub(crate) struct Tools {
@@ -15,7 +49,6 @@ pub(crate) struct Tools {
     islice: Py<PyAny>,
     repeat: Py<PyAny>,
     compress: Py<PyAny>,
-    deque: Py<PyAny>,
     not_: Py<PyAny>,
     count_elements: Py<PyAny>,
     fromkeys: Py<PyAny>,
@@ -40,7 +73,6 @@ impl Tools {
                 islice: itertools.getattr("islice")?.unbind(),
                 repeat: itertools.getattr("repeat")?.unbind(),
                 compress: itertools.getattr("compress")?.unbind(),
-                deque: collections.getattr("deque")?.unbind(),
                 not_: py.import("operator")?.getattr("not_")?.unbind(),
                 // What `Counter` counts with: in C, and in Python where the interpreter has no such C.
                 count_elements: collections.getattr("_count_elements")?.unbind(),
@@ -65,7 +97,24 @@ impl Tools {
         function: &Bound<'py, PyAny>,
         records: &Bound<'py, PyList>,
     ) -> PyResult<Bound<'py, PyList>> {
-        self.list(&self.map.bind(records.py()).call1((function, records))?)
+        self.complete(
+            &self.map.bind(records.py()).call1((function, records))?,
+            records,
+        )
+    }
+
+    /// `list(results)`, one for each record. A function that raises `StopIteration` ends Python's `map` without an
+    /// error, and records would be lost.
+    fn complete<'py>(
+        &self,
+        results: &Bound<'py, PyAny>,
+        records: &Bound<'py, PyList>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let results = self.list(results)?;
+        if results.len() < records.len() {
+            return Err(stopped());
+        }
+        Ok(results)
     }
 
     /// `list(map(function, repeat(first), records))`.
@@ -75,7 +124,7 @@ impl Tools {
         first: &Bound<'py, PyAny>,
         records: &Bound<'py, PyList>,
     ) -> PyResult<Bound<'py, PyList>> {
-        self.list(&self.pairs(function, first, records)?)
+        self.complete(&self.pairs(function, first, records)?, records)
     }
 
     /// `list(map(function, records, repeat(second)))`.
@@ -87,7 +136,10 @@ impl Tools {
     ) -> PyResult<Bound<'py, PyList>> {
         let py = records.py();
         let repeated = self.repeat.bind(py).call1((second,))?;
-        self.list(&self.map.bind(py).call1((function, records, repeated))?)
+        self.complete(
+            &self.map.bind(py).call1((function, records, repeated))?,
+            records,
+        )
     }
 
     fn pairs<'py>(
@@ -107,9 +159,7 @@ impl Tools {
         function: &Bound<'py, PyAny>,
         records: &Bound<'py, PyList>,
     ) -> PyResult<()> {
-        let py = records.py();
-        let results = self.map.bind(py).call1((function, records))?;
-        self.deque.bind(py).call1((results, 0)).map(drop)
+        self.map(function, records).map(drop)
     }
 
     /// Calls the function on `first` and each record, and forgets the results.
@@ -119,8 +169,7 @@ impl Tools {
         first: &Bound<'py, PyAny>,
         records: &Bound<'py, PyList>,
     ) -> PyResult<()> {
-        let results = self.pairs(function, first, records)?;
-        self.deque.bind(records.py()).call1((results, 0)).map(drop)
+        self.map_with(function, first, records).map(drop)
     }
 
     /// `list(filter(predicate, records))`.
@@ -129,19 +178,23 @@ impl Tools {
         predicate: &Bound<'py, PyAny>,
         records: &Bound<'py, PyList>,
     ) -> PyResult<Bound<'py, PyList>> {
-        self.list(&self.filter.bind(records.py()).call1((predicate, records))?)
+        let rest = records.try_iter()?;
+        let kept = self.list(&self.filter.bind(records.py()).call1((predicate, &rest))?)?;
+        exhausted(&rest)?;
+        Ok(kept)
     }
 
-    /// `chain.from_iterable(map(function, records))`, an iterator.
+    /// `chain.from_iterable(map(function, records))`, to be taken in pieces.
     pub(crate) fn flat_map<'py>(
         &self,
         function: &Bound<'py, PyAny>,
         records: &Bound<'py, PyList>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<FlatMap<'py>> {
         let py = records.py();
-        self.chain
-            .bind(py)
-            .call1((self.map.bind(py).call1((function, records))?,))
+        let rest = records.try_iter()?;
+        let results = self.map.bind(py).call1((function, &rest))?;
+        let results = self.chain.bind(py).call1((results,))?;
+        Ok(FlatMap { results, rest })
     }
 
     /// `list(islice(iterator, count))`.

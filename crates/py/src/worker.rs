@@ -103,6 +103,9 @@ impl Worker {
                 let Ok(worker) = bound.get() else {
                     return Err(Error::Stopped);
                 };
+                if worker.is_stepping() {
+                    return Err(Error::Reentrant); // before it sleeps, for ever, where it is called
+                }
                 if park && !worker.has_work() && !worker.installed_dataflows().is_empty() {
                     worker.park(until);
                     let over = deadline.is_some_and(|end| Instant::now() >= end);
@@ -289,7 +292,7 @@ impl Cluster {
                 "worker {index} does not exist, or was run already"
             )));
         };
-        let home = Home::here(index);
+        let home = Home::here(&self.engine, index);
         let engine = seed.start::<Batch>();
         let worker = Bound::new(
             py,
@@ -321,6 +324,11 @@ impl Cluster {
         }
         home.end(py);
         Ok(result.ok())
+    }
+
+    /// Stops every worker at its next step; those that sleep wake.
+    fn stop(&self) {
+        self.engine.stop();
     }
 
     /// Stops every worker: those that sleep wake, and those that run Python code are interrupted.

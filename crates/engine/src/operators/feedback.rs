@@ -35,10 +35,12 @@ impl<P: Payload> Scope<P> {
         }
         let builder = self.operator("feedback")?;
         let (output, stream) = builder.new_output()?;
-        builder.require(
-            "a loop variable is never connected: call connect_loop(handle) on the stream that defines it, in the same \
-             scope",
-        );
+        builder.require(format!(
+            "a loop variable of scope '{}' {:?} is never connected: call connect_loop(handle) on the stream that defines \
+             it, in the same scope",
+            self.name(),
+            self.address()
+        ));
         Ok((
             LoopHandle {
                 builder,

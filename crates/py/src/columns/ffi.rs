@@ -35,7 +35,9 @@ pub(crate) fn import_schema(object: &Bound<'_, PyAny>) -> PyResult<Schema> {
 }
 
 fn schema_of(capsule: &Bound<'_, PyCapsule>) -> PyResult<Schema> {
-    let pointer = capsule.pointer_checked(Some(SCHEMA))?.cast::<FFI_ArrowSchema>();
+    let pointer = capsule
+        .pointer_checked(Some(SCHEMA))?
+        .cast::<FFI_ArrowSchema>();
     // SAFETY: the interface says that a capsule of this name points to an ArrowSchema, which lives as long as the
     // capsule does; it is only read here.
     Schema::try_from(unsafe { pointer.as_ref() }).map_err(|error| invalid(&error))
@@ -67,10 +69,13 @@ pub(crate) fn import_batches(
 fn import_array(capsules: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
     let pair = capsules.cast::<PyTuple>()?;
     let (schema, array) = (capsule(&pair.get_item(0)?)?, capsule(&pair.get_item(1)?)?);
-    let pointer = schema.pointer_checked(Some(SCHEMA))?.cast::<FFI_ArrowSchema>();
+    let pointer = schema
+        .pointer_checked(Some(SCHEMA))?
+        .cast::<FFI_ArrowSchema>();
     // SAFETY: the interface says that a capsule of this name points to an ArrowSchema, which lives as long as the
     // capsule does; it is only read here.
-    let data_type = DataType::try_from(unsafe { pointer.as_ref() }).map_err(|error| invalid(&error))?;
+    let data_type =
+        DataType::try_from(unsafe { pointer.as_ref() }).map_err(|error| invalid(&error))?;
     if !matches!(data_type, DataType::Struct(_)) {
         return Err(PyTypeError::new_err(format!(
             "an ArrowStream carries record batches, and this is one array of {data_type}: make a record batch of it"
@@ -83,7 +88,9 @@ fn import_array(capsules: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
     let data = unsafe {
         let array = FFI_ArrowArray::from_raw(array.as_ptr());
         if array.is_released() {
-            return Err(PyValueError::new_err("this Arrow array was consumed before"));
+            return Err(PyValueError::new_err(
+                "this Arrow array was consumed before",
+            ));
         }
         from_ffi(array, pointer.as_ref())
     };
@@ -94,11 +101,16 @@ fn import_array(capsules: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
             "a record batch has no nulls of its own, and this struct array does: flatten it first",
         ));
     }
-    RecordBatch::from(array).with_schema(fields).map_err(|error| invalid(&error))
+    RecordBatch::from(array)
+        .with_schema(fields)
+        .map_err(|error| invalid(&error))
 }
 
 /// A `pyarrow.RecordBatch` that shares the memory of a batch.
-pub(crate) fn export_batch<'py>(py: Python<'py>, batch: &RecordBatch) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn export_batch<'py>(
+    py: Python<'py>,
+    batch: &RecordBatch,
+) -> PyResult<Bound<'py, PyAny>> {
     static IMPORT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let schema = schema_capsule(py, &batch.schema())?;
     let array = StructArray::from(batch.clone());

@@ -25,7 +25,8 @@ pub(crate) fn aggregate_columns(
     by: Vec<String>,
     aggregations: Vec<(String, String)>,
 ) -> PyResult<(Stream, Schema)> {
-    let plan = Plan::new(&schema.schema, &by, &aggregations).map_err(IntoException::into_exception)?;
+    let plan =
+        Plan::new(&schema.schema, &by, &aggregations).map_err(IntoException::into_exception)?;
     let result = Schema::new(plan.output().clone());
     let pact = pact_by_columns(plan.key().to_vec());
     let unary = Unary::new(&stream.engine()?, "aggregate", pact)?;
@@ -82,8 +83,12 @@ pub(crate) fn join_columns(
     let result = Schema::new(plan.output().clone());
     let (left, right) = (stream.engine()?, other.engine()?);
     let builder = left.scope().operator("join").map_err(refused)?;
-    let left = builder.new_input(&left, pact_by_columns(plan.left_key().to_vec())).map_err(refused)?;
-    let right = builder.new_input(&right, pact_by_columns(plan.right_key().to_vec())).map_err(refused)?;
+    let left = builder
+        .new_input(&left, pact_by_columns(plan.left_key().to_vec()))
+        .map_err(refused)?;
+    let right = builder
+        .new_input(&right, pact_by_columns(plan.right_key().to_vec()))
+        .map_err(refused)?;
     let (output, joined) = builder.new_output().map_err(refused)?;
     let mut join = Join::new(plan).map_err(IntoException::into_exception)?;
     let mut outbox = Outbox::new(0);

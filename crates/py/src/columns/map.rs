@@ -38,7 +38,8 @@ pub(crate) fn map_batches(
     let mut outbox = Outbox::new(0);
     Ok(unary.on_messages(stream, move |input, output| {
         while let Some((message, batch)) = input.next()? {
-            let (made, rest) = attached(|py| call(py, &function, batch, &schema)).map_err(Raised::here)?;
+            let (made, rest) =
+                attached(|py| call(py, &function, batch, &schema)).map_err(Raised::here)?;
             for batch in made {
                 outbox.give(&message, output, batch)?;
             }
@@ -81,7 +82,10 @@ fn next_of(
     schema: &arrow_schema::SchemaRef,
 ) -> PyResult<Option<Vec<RecordBatch>>> {
     let mut iterator = iterator.get().bind(py).clone();
-    iterator.next().map(|item| import(&item?, schema)).transpose()
+    iterator
+        .next()
+        .map(|item| import(&item?, schema))
+        .transpose()
 }
 
 fn speaks_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -90,7 +94,10 @@ fn speaks_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
         || object.hasattr(intern!(py, "__arrow_c_stream__"))?)
 }
 
-fn import(object: &Bound<'_, PyAny>, schema: &arrow_schema::SchemaRef) -> PyResult<Vec<RecordBatch>> {
+fn import(
+    object: &Bound<'_, PyAny>,
+    schema: &arrow_schema::SchemaRef,
+) -> PyResult<Vec<RecordBatch>> {
     let mut batches = Vec::new();
     import_conforming(object, schema, |batch| {
         batches.push(batch);
@@ -113,7 +120,9 @@ pub(crate) fn to_records(stream: &Stream) -> PyResult<Stream> {
                     PyResult::Ok(Batch::records(rows.cast_into::<PyList>()?))
                 });
                 let records = records.map_err(Raised::here)?;
-                output.send(&message, records).map_err(SendError::into_cause)?;
+                output
+                    .send(&message, records)
+                    .map_err(SendError::into_cause)?;
             }
         }
         Ok(())
@@ -129,10 +138,16 @@ pub(crate) fn inspect_columns(stream: &Stream, function: Py<PyAny>) -> PyResult<
         while let Some((message, batch)) = input.next()? {
             attached(|py| {
                 let time = point_to_py(py, message.time())?;
-                function.get().bind(py).call1((time, batch.clone().into_python(py)?)).map(drop)
+                function
+                    .get()
+                    .bind(py)
+                    .call1((time, batch.clone().into_python(py)?))
+                    .map(drop)
             })
             .map_err(Raised::here)?;
-            output.send(&message, batch).map_err(SendError::into_cause)?;
+            output
+                .send(&message, batch)
+                .map_err(SendError::into_cause)?;
         }
         Ok(())
     }))
@@ -147,8 +162,11 @@ pub(crate) fn branch_columns_when(
     let refused = IntoException::into_exception;
     let condition = Held::new(condition);
     let engine = stream.engine()?;
-    let builder: OperatorBuilder<Batch> = engine.scope().operator("branch_when").map_err(refused)?;
-    let input = builder.new_input(&engine, Pact::Pipeline).map_err(refused)?;
+    let builder: OperatorBuilder<Batch> =
+        engine.scope().operator("branch_when").map_err(refused)?;
+    let input = builder
+        .new_input(&engine, Pact::Pipeline)
+        .map_err(refused)?;
     let (no, not_so) = builder.new_output().map_err(refused)?;
     let (yes, so) = builder.new_output().map_err(refused)?;
     let holds = move |message: &MessageCapability| {
@@ -161,9 +179,14 @@ pub(crate) fn branch_columns_when(
     builder.build(move || {
         while let Some((message, batch)) = input.next()? {
             let output: &OutputPort<Batch> = if holds(&message)? { &yes } else { &no };
-            output.send(&message, batch).map_err(|error| -> BoxError { error.into_cause() })?;
+            output
+                .send(&message, batch)
+                .map_err(|error| -> BoxError { error.into_cause() })?;
         }
         Ok(false)
     });
-    Ok((Stream::plain(stream.home(), not_so), Stream::plain(stream.home(), so)))
+    Ok((
+        Stream::plain(stream.home(), not_so),
+        Stream::plain(stream.home(), so),
+    ))
 }

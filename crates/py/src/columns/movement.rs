@@ -52,7 +52,9 @@ pub(crate) fn partition_columns(
     let refused = IntoException::into_exception;
     let engine = stream.engine()?;
     let builder: OperatorBuilder<Batch> = engine.scope().operator("partition").map_err(refused)?;
-    let input = builder.new_input(&engine, Pact::Pipeline).map_err(refused)?;
+    let input = builder
+        .new_input(&engine, Pact::Pipeline)
+        .map_err(refused)?;
     let mut outputs = Vec::with_capacity(parts);
     let mut streams = Vec::with_capacity(parts);
     for part in 0..parts {
@@ -76,5 +78,8 @@ pub(crate) fn partition_columns(
         }
         Ok(false)
     });
-    Ok(streams.into_iter().map(|part| Stream::plain(stream.home(), part)).collect())
+    Ok(streams
+        .into_iter()
+        .map(|part| Stream::plain(stream.home(), part))
+        .collect())
 }

@@ -44,14 +44,19 @@ impl Outbox {
         output: &OutputPort<Batch>,
         batch: RecordBatch,
     ) -> Result<(), BoxError> {
-        if self.capability.as_ref().is_none_or(|held| held.time() != time) {
+        if self
+            .capability
+            .as_ref()
+            .is_none_or(|held| held.time() != time)
+        {
             self.flush(output)?;
             self.capability = Some(message.delayed(time, self.port)?);
         }
         let Some(capability) = &self.capability else {
             return Ok(());
         };
-        self.merger.push(batch, |batch| send(output, capability, batch))
+        self.merger
+            .push(batch, |batch| send(output, capability, batch))
     }
 
     /// Sends what waits.
@@ -68,5 +73,7 @@ pub(crate) fn send(
     capability: &Capability,
     batch: RecordBatch,
 ) -> Result<(), BoxError> {
-    output.send(capability, Batch::Arrow(batch)).map_err(SendError::into_cause)
+    output
+        .send(capability, Batch::Arrow(batch))
+        .map_err(SendError::into_cause)
 }

@@ -30,7 +30,11 @@ pub(crate) struct Unary {
 }
 
 impl Unary {
-    pub(crate) fn new(stream: &EngineStream<Batch>, name: &str, pact: Pact<Batch>) -> PyResult<Self> {
+    pub(crate) fn new(
+        stream: &EngineStream<Batch>,
+        name: &str,
+        pact: Pact<Batch>,
+    ) -> PyResult<Self> {
         let refused = IntoException::into_exception;
         let builder = stream.scope().operator(name).map_err(refused)?;
         let input = builder.new_input(stream, pact).map_err(refused)?;
@@ -73,7 +77,10 @@ impl Unary {
 }
 
 /// What an operator does when it runs.
-pub(crate) trait Logic: FnMut(&InputPort<Batch>, &OutputPort<Batch>) -> Result<(), BoxError> + 'static {}
+pub(crate) trait Logic:
+    FnMut(&InputPort<Batch>, &OutputPort<Batch>) -> Result<(), BoxError> + 'static
+{
+}
 
 impl<F> Logic for F where
     F: FnMut(&InputPort<Batch>, &OutputPort<Batch>) -> Result<(), BoxError> + 'static

@@ -1,0 +1,406 @@
+//! Counts of elements in the order of a linear extension.
+//!
+//! Owns [`SortedCounts`]: sorted blocks of counts, and changes that have been put off. A change is
+//! put off for the price of a push until someone looks, or until there are as many as there are
+//! counts; few are then inserted one by one, and many are merged in one pass. Each change costs
+//! its share of that: a search among the blocks or, in bulk, a sort and a few moves.
+//!
+//! In a partial order each block also learns a lower bound of its elements, and one of all that
+//! follow, when a search for minimal elements first comes by. Searches skip by them what is behind
+//! a frontier.
+
+use std::collections::VecDeque;
+
+use crate::PartialOrder;
+
+/// A block is split when it has more entries.
+const BLOCK: usize = 32;
+/// Merging makes blocks of this size, which leaves room.
+const FILL: usize = 24;
+/// Up to this many changes are put off, whatever the number of counts.
+const PUT_OFF: usize = 32;
+
+#[derive(Clone, Debug)]
+pub(super) struct SortedCounts<T> {
+    /// None is empty; sorted within and across blocks; no count is zero.
+    blocks: VecDeque<Block<T>>,
+    /// The number of entries in all blocks.
+    len: usize,
+    /// Changes in no order, on top of the blocks.
+    pending: Vec<(T, i64)>,
+    /// How many changes in `pending` and counts in `blocks` are negative, at most.
+    negative: usize,
+    /// Whether the blocks' bounds are kept up; no search has needed them where not.
+    bounded: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Block<T> {
+    entries: VecDeque<(T, i64)>,
+    /// At or before every element here; absent if unknown.
+    bound: Option<T>,
+    /// At or before every element here and in the blocks that follow; absent if unknown.
+    suffix: Option<T>,
+}
+
+impl<T> SortedCounts<T> {
+    pub(super) const fn new() -> Self {
+        Self {
+            blocks: VecDeque::new(),
+            len: 0,
+            pending: Vec::new(),
+            negative: 0,
+            bounded: false,
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::new();
+    }
+
+    /// False when certainly no element has a negative count.
+    #[inline]
+    pub(super) fn may_owe(&self) -> bool {
+        self.negative > 0
+    }
+}
+
+impl<T: PartialOrder + Ord + Clone> SortedCounts<T> {
+    /// Changes the count of `element`, sooner or later.
+    #[inline]
+    pub(super) fn add(&mut self, element: T, diff: i64) {
+        self.negative += usize::from(diff < 0);
+        self.pending.push((element, diff));
+        if self.pending.len() > PUT_OFF.max(self.len) {
+            self.settle();
+        }
+    }
+
+    /// The count of `element`.
+    pub(super) fn count_for(&self, element: &T) -> i64 {
+        let pending = self.pending.iter().filter(|(other, _)| other == element);
+        let pending: i64 = pending.map(|(_, diff)| diff).sum();
+        let settled = self.locate(element).and_then(|block| {
+            let entries = &self.blocks[block].entries;
+            search(entries, element).ok().map(|index| entries[index].1)
+        });
+        pending + settled.unwrap_or(0)
+    }
+
+    /// Removes the count of `element` and returns it.
+    pub(super) fn take(&mut self, element: &T) -> i64 {
+        self.settle();
+        let Some(block) = self.locate(element) else {
+            return 0;
+        };
+        match search(&self.blocks[block].entries, element) {
+            Ok(index) => self.remove(block, index).1,
+            Err(_) => 0,
+        }
+    }
+
+    /// Every count, in order.
+    pub(super) fn to_vec(&self) -> Vec<(T, i64)> {
+        let mut copy = self.clone();
+        copy.settle();
+        copy.blocks
+            .into_iter()
+            .flat_map(|block| block.entries)
+            .collect()
+    }
+
+    /// Calls `found`, in order, with each element that follows `start`, has a positive count, and
+    /// comes behind nothing in the frontier, and removes it. `found` adds it to the frontier.
+    pub(super) fn take_minimal(
+        &mut self,
+        start: &T,
+        frontier: &mut Vec<T>,
+        mut found: impl FnMut(&mut Vec<T>, T, i64),
+    ) {
+        self.settle();
+        if !self.bounded && self.blocks.len() > 2 && !start.totally_ordered() {
+            self.blocks.iter_mut().for_each(Block::find_bound);
+            self.find_suffixes();
+            self.bounded = true;
+        }
+        let Some(mut at) = self.locate(start) else {
+            return;
+        };
+        let mut index = match search(&self.blocks[at].entries, start) {
+            Ok(index) | Err(index) => index,
+        };
+        let behind = |frontier: &[T], bound: &Option<T>| {
+            bound
+                .as_ref()
+                .is_some_and(|bound| frontier.iter().any(|f| f.less_equal(bound)))
+        };
+        let mut walked = 0;
+        while at < self.blocks.len() {
+            if behind(frontier, &self.blocks[at].suffix) {
+                break;
+            }
+            walked += 1;
+            if behind(frontier, &self.blocks[at].bound) {
+                at += 1;
+                index = 0;
+                continue;
+            }
+            let whole = index == 0;
+            let blocks = self.blocks.len();
+            while let Some((element, count)) = self.blocks[at].entries.get(index) {
+                if *count > 0
+                    && start.less_equal(element)
+                    && !frontier.iter().any(|f| f.less_equal(element))
+                {
+                    let last = element.totally_ordered();
+                    let (element, count) = self.remove(at, index);
+                    found(frontier, element, count);
+                    if last {
+                        return;
+                    }
+                    if self.blocks.len() < blocks {
+                        break;
+                    }
+                } else {
+                    index += 1;
+                }
+            }
+            index = 0;
+            if self.blocks.len() == blocks {
+                if whole && self.bounded {
+                    self.blocks[at].find_bound();
+                }
+                at += 1;
+            }
+        }
+        // Bounds get loose as elements go; a long walk tightens them.
+        if walked > 8 && self.bounded {
+            self.find_suffixes();
+        }
+    }
+
+    /// Applies the changes that were put off.
+    pub(super) fn settle(&mut self) {
+        let mut pending = std::mem::take(&mut self.pending);
+        if pending.len() > PUT_OFF && pending.len() > self.len / 8 {
+            pending.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+            self.merge(&mut pending);
+        } else {
+            for (element, diff) in pending.drain(..) {
+                self.negative -= usize::from(diff < 0);
+                self.insert(element, diff);
+            }
+        }
+        self.pending = pending;
+    }
+
+    /// The block where `element` is, or belongs; none if there are no blocks.
+    #[inline]
+    fn locate(&self, element: &T) -> Option<usize> {
+        let last = self.blocks.len().checked_sub(1)?;
+        if last == 0 || self.blocks[last].entries[0].0 <= *element {
+            return Some(last);
+        }
+        if self.blocks[1].entries[0].0 > *element {
+            return Some(0);
+        }
+        let after = self
+            .blocks
+            .partition_point(|block| block.entries[0].0 <= *element);
+        Some(after.saturating_sub(1))
+    }
+
+    fn insert(&mut self, element: T, diff: i64) {
+        if diff == 0 {
+            return;
+        }
+        let Some(at) = self.locate(&element) else {
+            self.negative += usize::from(diff < 0);
+            self.len = 1;
+            let mut entries = VecDeque::with_capacity(8);
+            entries.push_back((element, diff));
+            self.bounded = false;
+            self.blocks.push_back(Block::new(entries));
+            return;
+        };
+        match search(&self.blocks[at].entries, &element) {
+            Ok(index) => {
+                let count = &mut self.blocks[at].entries[index].1;
+                let before = *count;
+                *count += diff;
+                let after = *count;
+                self.negative += usize::from(after < 0);
+                self.negative -= usize::from(before < 0);
+                if after == 0 {
+                    self.remove(at, index);
+                }
+            }
+            Err(index) => {
+                self.negative += usize::from(diff < 0);
+                self.len += 1;
+                self.lower_bounds(at, &element);
+                let block = &mut self.blocks[at];
+                block.entries.insert(index, (element, diff));
+                if block.entries.len() > BLOCK {
+                    self.split(at);
+                }
+            }
+        }
+    }
+
+    /// Keeps the bounds below an element that joins the block at `at`.
+    #[inline]
+    fn lower_bounds(&mut self, at: usize, element: &T) {
+        if !self.bounded {
+            return;
+        }
+        lower(&mut self.blocks[at].bound, element);
+        // What is below a suffix is below every longer one.
+        for index in (0..=at).rev() {
+            if !lower(&mut self.blocks[index].suffix, element) {
+                break;
+            }
+        }
+    }
+
+    fn split(&mut self, at: usize) {
+        // In order of arrival, as times often are, a full block stays full.
+        let middle = if at + 1 == self.blocks.len() {
+            FILL
+        } else {
+            BLOCK / 2
+        };
+        let entries = self.blocks[at].entries.split_off(middle);
+        let mut second = Block::new(entries);
+        if self.bounded {
+            second.find_bound();
+            second.suffix = match self.blocks.get(at + 1) {
+                Some(next) => both(second.bound.as_ref(), next.suffix.as_ref()),
+                None => second.bound.clone(),
+            };
+            self.blocks[at].find_bound();
+        }
+        self.blocks.insert(at + 1, second);
+    }
+
+    fn remove(&mut self, at: usize, index: usize) -> (T, i64) {
+        let entries = &mut self.blocks[at].entries;
+        let entry = if index == 0 {
+            entries.pop_front()
+        } else {
+            entries.remove(index)
+        };
+        let entry = entry.expect("an entry that was just found");
+        if entries.is_empty() {
+            self.blocks.remove(at);
+        }
+        self.len -= 1;
+        self.negative -= usize::from(entry.1 < 0);
+        entry
+    }
+
+    /// Merges sorted changes into all blocks.
+    fn merge(&mut self, changes: &mut Vec<(T, i64)>) {
+        let old = std::mem::take(&mut self.blocks);
+        let mut merged = Vec::with_capacity(self.len + changes.len());
+        let mut changes = changes.drain(..);
+        let mut change = changes.next();
+        for entry in old.into_iter().flat_map(|block| block.entries) {
+            while let Some(earlier) = change.take_if(|change| change.0 < entry.0) {
+                add_up(&mut merged, earlier);
+                change = changes.next();
+            }
+            add_up(&mut merged, entry);
+        }
+        change
+            .into_iter()
+            .chain(changes)
+            .for_each(|change| add_up(&mut merged, change));
+        if merged.last().is_some_and(|(_, count)| *count == 0) {
+            merged.pop();
+        }
+
+        self.len = merged.len();
+        self.negative = merged.iter().filter(|(_, count)| *count < 0).count();
+        self.bounded = false;
+        let mut merged = merged.into_iter();
+        while merged.len() > 0 {
+            let mut entries = VecDeque::with_capacity(BLOCK + 1);
+            entries.extend(merged.by_ref().take(FILL));
+            self.blocks.push_back(Block::new(entries));
+        }
+    }
+
+    fn find_suffixes(&mut self) {
+        let mut suffix: Option<T> = None;
+        for (index, block) in self.blocks.iter_mut().rev().enumerate() {
+            suffix = if index == 0 {
+                block.bound.clone()
+            } else {
+                both(block.bound.as_ref(), suffix.as_ref())
+            };
+            block.suffix.clone_from(&suffix);
+        }
+    }
+}
+
+impl<T> Block<T> {
+    fn new(entries: VecDeque<(T, i64)>) -> Self {
+        Self {
+            entries,
+            bound: None,
+            suffix: None,
+        }
+    }
+}
+
+impl<T: PartialOrder + Clone> Block<T> {
+    /// Sets the bound to the greatest that is known.
+    fn find_bound(&mut self) {
+        let mut entries = self.entries.iter();
+        self.bound = match entries.next() {
+            Some((first, _)) => entries.try_fold(first.clone(), |bound, (element, _)| {
+                bound.lower_bound(element)
+            }),
+            None => None,
+        };
+    }
+}
+
+/// Appends a count to sorted counts, of which only the last may be zero.
+#[inline]
+fn add_up<T: Eq>(counts: &mut Vec<(T, i64)>, (element, diff): (T, i64)) {
+    match counts.last_mut() {
+        Some((last, count)) if *last == element => *count += diff,
+        Some((last, count)) if *count == 0 => (*last, *count) = (element, diff),
+        _ => counts.push((element, diff)),
+    }
+}
+
+#[inline]
+fn search<T: Ord>(entries: &VecDeque<(T, i64)>, element: &T) -> Result<usize, usize> {
+    // Times come and go at the ends more often than elsewhere.
+    match entries.back() {
+        Some((last, _)) if last < element => Err(entries.len()),
+        _ => match entries.front() {
+            Some((first, _)) if first > element => Err(0),
+            Some((first, _)) if first == element => Ok(0),
+            _ => entries.binary_search_by(|(other, _)| other.cmp(element)),
+        },
+    }
+}
+
+/// Lowers a bound to hold for `element` too; true if it had to be.
+fn lower<T: PartialOrder>(bound: &mut Option<T>, element: &T) -> bool {
+    match bound {
+        Some(old) if !old.less_equal(element) => {
+            *bound = old.lower_bound(element);
+            true
+        }
+        _ => false,
+    }
+}
+
+fn both<T: PartialOrder>(a: Option<&T>, b: Option<&T>) -> Option<T> {
+    a?.lower_bound(b?)
+}
