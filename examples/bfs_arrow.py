@@ -1,9 +1,9 @@
-"""Distances from node 0 in a random graph: breadth-first search with NumPy, a level of it for each round of a loop.
+"""Distances from node 0 in a random graph: breadth-first search, a level in each round of a loop.
 
 python examples/bfs_arrow.py --nodes 200000 --edges 800000 --workers 2
 
-A worker owns the nodes whose number it gets by ``node % workers``, with the edges that lead out of them. The round in
-which a node is first heard of is its distance. A small graph is checked against NetworkX.
+A worker owns the nodes whose number it gets by ``node % workers``, with the edges that lead out of them. The
+round in which a node is first heard of is its distance. A small graph is checked against NetworkX.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Distances:
     def build(self, capability: ps.Capability, info: ps.OperatorInfo) -> Callable[..., None]:
         """The operator's constructor: its inputs are the edges and the nodes that were found."""
         capability.drop()
-        waiting: dict[ps.Time, tuple[ps.Capability, list[np.ndarray]]] = {}
+        waiting: dict[Any, tuple[ps.Capability, list[np.ndarray]]] = {}
 
         def logic(edges: Any, found: Any, output: Any) -> None:
             for _, batch in edges:
@@ -79,7 +79,7 @@ class Distances:
 
 
 def bfs(worker: ps.Worker, nodes: int, ends: np.ndarray) -> np.ndarray:
-    """The distances of this worker's nodes, in order; `ends` is this worker's share of the edges, two columns."""
+    """The distances of this worker's nodes, in order; `ends` is its share of the edges, two columns."""
     edges, roots = ps.ArrowInput(EDGES), ps.ArrowInput(FOUND)
     distances = Distances(nodes, worker.index, worker.peers)
     by_node = ps.Exchange("node")

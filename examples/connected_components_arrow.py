@@ -2,9 +2,9 @@
 
 python examples/connected_components_arrow.py --nodes 200000 --edges 400000 --workers 2
 
-A worker owns the nodes whose number it gets by ``node % workers``, with their edges. A node's label is the least number
-that it has heard of, first its own. Whoever's label got smaller tells its neighbours, in the next round of the
-loop; when nobody's did, the loop is over. A small graph is checked against NetworkX.
+A worker owns the nodes whose number it gets by ``node % workers``, with their edges. A node's label is the
+least number that it has heard of, first its own. Whoever's label got smaller tells its neighbours, in the
+next round of the loop; when nobody's did, the loop is over. A small graph is checked against NetworkX.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Labels:
 
 
 def connected_components(worker: ps.Worker, nodes: int, ends: np.ndarray) -> np.ndarray:
-    """The labels of this worker's nodes, in order; `ends` is this worker's share of the edges, two columns."""
+    """The labels of this worker's nodes, in order; `ends` is its share of the edges, two columns."""
     edges, own = ps.ArrowInput(EDGES), ps.ArrowInput(LABELS)
     labels = Labels(nodes, worker.index, worker.peers)
     with worker.dataflow("connected components") as scope:

@@ -1,10 +1,11 @@
-"""PageRank of a random graph, with NumPy: in each round of a loop, every node shares its rank with those it links to.
+"""PageRank of a random graph: in each round of a loop, every node shares its rank with those it links to.
 
 python examples/pagerank_arrow.py --nodes 200000 --edges 800000 --workers 2
 
-A worker owns the nodes whose number it gets by ``node % workers``, with their links. It adds up shares before it sends
-them, so that a node gets one from each worker. In every round it keeps the capability for the next one, because
-its nodes share their ranks whether or not they were given any. A small graph is checked against NetworkX.
+A worker owns the nodes whose number it gets by ``node % workers``, with their links. It adds up shares
+before it sends them, so that a node gets one from each worker. In every round it keeps the capability for
+the next one, because its nodes share their ranks whether or not they were given any. A small graph is
+checked against NetworkX.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ class Ranks:
             if self.links:
                 self.index_links()
             while held is not None and not shares.frontier.less_equal(held.time):
-                epoch, round = held.time
+                at: Any = held.time
+                epoch, round = at
                 if round > 0:
                     total = given.pop(held.time, np.zeros(len(self.rank)))
                     self.rank = (1 - DAMPING) / self.nodes + DAMPING * total

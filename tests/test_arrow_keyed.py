@@ -98,14 +98,18 @@ def tables(draw: Any) -> tuple[pa.Table, list[str], list[tuple[str, str]]]:
     """A table, key columns, and aggregations."""
     size = draw(st.integers(0, 30))
     columns: dict[str, pa.Array] = {}
-    for index, (data_type, values) in enumerate(draw(st.lists(st.sampled_from(KEYS), min_size=1, max_size=3))):
+    for index, (data_type, values) in enumerate(
+        draw(st.lists(st.sampled_from(KEYS), min_size=1, max_size=3))
+    ):
         drawn = draw(st.lists(st.none() | values, min_size=size, max_size=size))
         plain = pa.types.is_dictionary(data_type)
         array = pa.array(drawn, pa.string() if plain else data_type)
         columns[f"k{index}"] = array.dictionary_encode() if plain else array
     keys = list(columns)
     wanted = []
-    for index, (data_type, values, functions) in enumerate(draw(st.lists(st.sampled_from(VALUES), max_size=3))):
+    for index, (data_type, values, functions) in enumerate(
+        draw(st.lists(st.sampled_from(VALUES), max_size=3))
+    ):
         drawn = draw(st.lists(st.none() | values, min_size=size, max_size=size))
         columns[f"x{index}"] = pa.array(drawn, data_type)
         wanted += [(f"x{index}", function) for function in functions]
@@ -155,9 +159,14 @@ def test_decimals_are_rounded_half_away_from_zero() -> None:
 
 
 def test_nested_keys() -> None:
-    table = pa.table({"k": [[1, 2], [1], [1, 2], None], "s": [{"a": 1}, {"a": 1}, {"a": 1}, None], "x": [1, 2, 3, 4]})
+    table = pa.table(
+        {"k": [[1, 2], [1], [1, 2], None], "s": [{"a": 1}, {"a": 1}, {"a": 1}, None], "x": [1, 2, 3, 4]}
+    )
     found = run(lambda rows: rows.aggregate(["k", "s"], [("x", "sum")]), [(0, table)], workers=2)
-    expected = [{"k": k, "s": s, "x_sum": x} for k, s, x in [([1, 2], {"a": 1}, 4), ([1], {"a": 1}, 2), (None, None, 4)]]
+    expected = [
+        {"k": k, "s": s, "x_sum": x}
+        for k, s, x in [([1, 2], {"a": 1}, 4), ([1], {"a": 1}, 2), (None, None, 4)]
+    ]
     assert sorted(map(repr, found[0])) == sorted(map(repr, expected))
 
 
@@ -238,10 +247,14 @@ def joins(draw: Any) -> tuple[list[str], list[tuple[int, pa.Table]], list[tuple[
             time += draw(st.integers(0, 2))
             size = draw(st.integers(0, 6))
             columns = {
-                f"k{index}": pa.array(draw(st.lists(st.none() | values, min_size=size, max_size=size)), data_type)
+                f"k{index}": pa.array(
+                    draw(st.lists(st.none() | values, min_size=size, max_size=size)), data_type
+                )
                 for index, (data_type, values) in enumerate(types)
             }
-            columns["v"] = pa.array(draw(st.lists(st.integers(0, 9), min_size=size, max_size=size)), pa.int64())
+            columns["v"] = pa.array(
+                draw(st.lists(st.integers(0, 9), min_size=size, max_size=size)), pa.int64()
+            )
             columns[other] = pa.array([time] * size, pa.int64())
             found.append((time, pa.table(columns)))
         return found
@@ -320,7 +333,10 @@ def test_join_in_a_loop_pairs_at_the_least_upper_bound() -> None:
             handle, again = inner.loop_variable(schema=roots.schema)
             known = roots.enter(inner).concat(again).distinct()
             found = known.join(edges.enter(inner), "a")
-            step = lambda batch: pa.record_batch([batch["b"]], names=["a"])
+
+            def step(batch: pa.RecordBatch) -> pa.RecordBatch:
+                return pa.record_batch([batch["b"]], names=["a"])
+
             found.map_batches(step, roots.schema).connect_loop(handle)
             return known.leave()
 

@@ -54,7 +54,9 @@ def test_pandas_and_duckdb() -> None:
     frame = pd.DataFrame({"n": [1, 2], "x": [0.5, 1.5]})
     expected = pa.table({"n": [1, 2], "x": [0.5, 1.5]}, schema=schema)
     assert passed(frame, schema).equals(expected)
-    relation = duckdb.connect().sql("select n::bigint as n, x::double as x from (values (1, 0.5), (2, 1.5)) t(n, x)")
+    relation = duckdb.connect().sql(
+        "select n::bigint as n, x::double as x from (values (1, 0.5), (2, 1.5)) t(n, x)"
+    )
     assert passed(relation, schema).equals(expected)
 
 

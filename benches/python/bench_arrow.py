@@ -1,7 +1,9 @@
-"""Columns: ours beside pyarrow, Polars and NumPy, as ratios of one run: `python benches/python/bench_arrow.py [NAME...]`.
+"""Columns: ours beside pyarrow and Polars, as ratios of one run.
 
-Names are words, exchange, components, speedup and memory; all of them when none is given. Each figure is the best of
-three runs, of both sides in turns, so that what else the machine does hits both.
+python benches/python/bench_arrow.py [NAME...]
+
+Names are words, exchange, components, speedup and memory; all of them when none is given. Each figure is the
+best of three runs, of both sides in turns, so that what else the machine does hits both.
 """
 
 from __future__ import annotations
@@ -84,11 +86,13 @@ def words(lines: int) -> None:
     for name in ("ours_1", "ours_2"):
         print(
             f"  {name}: {found[name]:.2f} s, {found[name] / found['pyarrow']:.2f} times pyarrow's group_by "
-            f"({found['pyarrow']:.2f} s), {found[name] / found['polars']:.2f} times Polars ({found['polars']:.2f} s)"
+            f"({found['pyarrow']:.2f} s), {found[name] / found['polars']:.2f} times Polars "
+            f"({found['polars']:.2f} s)"
         )
 
 
 def check(found: int, expected: int) -> None:
+    """Ends the bench where a side's result is wrong: a ratio of it means nothing."""
     if found != expected:
         raise SystemExit(f"wrong: {found}, and should be {expected}")
 
@@ -97,7 +101,7 @@ def check(found: int, expected: int) -> None:
 
 
 def exchange(rows: int) -> None:
-    """Moves rows of two int64 columns between two workers, beside taking them in another order on one core."""
+    """Moves rows of two int64 columns between two workers, beside taking them on one core."""
     size = 1 << 17
     random = np.random.default_rng(0)
     batch = pa.record_batch([random.integers(0, 1 << 62, size), np.arange(size)], names=["k", "x"])
@@ -113,7 +117,7 @@ def exchange(rows: int) -> None:
         for turn in range(batches // worker.peers):
             source.send(batch)
             source.advance_to(turn + 1)
-            worker.step_while(lambda: probe.less_than(turn - 3 if turn > 3 else 0))
+            worker.step_while(lambda least=turn - 3: least > 0 and probe.less_than(least))
         source.close()
         worker.run()
         return time.perf_counter() - start
@@ -161,8 +165,8 @@ def components(nodes: int, edges: int) -> None:
 
     found = best(ours_1=ours(1), ours_2=ours(2), python=python)
     print(
-        f"components: {nodes} nodes, {edges} edges: {found['ours_1']:.2f} s on 1 worker, {found['ours_2']:.2f} s on 2; "
-        f"union-find in plain Python {found['python']:.2f} s"
+        f"components: {nodes} nodes, {edges} edges: {found['ours_1']:.2f} s on 1 worker, "
+        f"{found['ours_2']:.2f} s on 2; union-find in plain Python {found['python']:.2f} s"
     )
 
 
@@ -191,9 +195,7 @@ def speedup(rows: int) -> None:
         assert probe.done()
         return time.perf_counter() - start
 
-    found = best(
-        one=lambda: max(ps.execute(main, workers=1)), two=lambda: max(ps.execute(main, workers=2))
-    )
+    found = best(one=lambda: max(ps.execute(main, workers=1)), two=lambda: max(ps.execute(main, workers=2)))
     print(
         f"speedup: {rows / found['one'] / 1e6:.0f} million rows/s aggregated on 1 worker, "
         f"{rows / found['two'] / 1e6:.0f} on 2: {found['one'] / found['two']:.2f} times"
@@ -224,7 +226,7 @@ def memory(rows: int) -> None:
             source.send(pa.record_batch([keys, random.random(size)], schema=schema))
             if turn % 16 == 15:  # the workers stay within a few batches of each other
                 source.advance_to(turn // 16 + 1)
-                worker.step_while(lambda: probe.less_than(turn // 16))
+                worker.step_while(lambda least=turn // 16: probe.less_than(least))
             else:
                 worker.step()
         source.close()
@@ -236,7 +238,10 @@ def memory(rows: int) -> None:
     counted = sum(ps.execute(main, workers=2))
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(f"memory: {counted} rows in {seconds:.1f} s; {peak >> 10} MiB at most, {before >> 10} MiB of it before")
+    print(
+        f"memory: {counted} rows in {seconds:.1f} s; {peak >> 10} MiB at most, "
+        f"{before >> 10} MiB of it before"
+    )
 
 
 BENCHES: dict[str, Callable[[float], None]] = {

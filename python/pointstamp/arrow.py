@@ -1,8 +1,8 @@
-"""Streams of Arrow record batches: columns through the engine, hashed, moved, aggregated and joined without the GIL.
+"""Streams of Arrow record batches: hashed, moved, aggregated and joined without the GIL.
 
-Batches cross between Rust and Python without copying, by Arrow's PyCapsule interface: pyarrow, Polars, pandas, DuckDB and
-whatever else speaks it can send them. pyarrow itself is imported the first time that a batch or a schema goes to
-Python: install ``pointstamp[arrow]``.
+Batches cross between Rust and Python without copying, by Arrow's PyCapsule interface: pyarrow, Polars,
+pandas, DuckDB and whatever else speaks it can send them. pyarrow itself is imported the first time that a
+batch or a schema goes to Python: install ``pointstamp[arrow]``.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class ArrowStream:
     def _like(self, core: _core.Stream) -> ArrowStream:
         return ArrowStream(self.scope, core, self._columns)
 
-    def _output(self, schema: pa.Schema | None | EllipsisType) -> _core.Schema | None:
+    def _output(self, schema: pa.Schema | EllipsisType | None) -> _core.Schema | None:
         if schema is ...:
             return self._columns
         return None if schema is None else _core.Schema(schema)
@@ -138,8 +138,8 @@ class ArrowStream:
     def exchange(self, by: str | Sequence[str]) -> ArrowStream:
         """Moves each row to the worker that its key chooses.
 
-        A key goes where `Stream.exchange` sends the same Python value: an integer to worker ``key % peers``, a
-        string or null to ``stable_hash(key) % peers``. A key of several columns goes where the tuple does.
+        A key goes where `Stream.exchange` sends the same Python value: an integer to worker ``key % peers``,
+        a string or null to ``stable_hash(key) % peers``. A key of several columns goes where the tuple does.
 
         Args:
             by: The key's column, or columns.
@@ -164,9 +164,7 @@ class ArrowStream:
         streams = _core.partition_columns(self._core, parts, self._columns.key(names(by)))
         return [self._like(stream) for stream in streams]
 
-    def aggregate(
-        self, by: str | Sequence[str], aggregations: Sequence[tuple[str, str]]
-    ) -> ArrowStream:
+    def aggregate(self, by: str | Sequence[str], aggregations: Sequence[tuple[str, str]]) -> ArrowStream:
         """Per time and key, exchanged by key, sent when the time closes.
 
         Names, types and rules are those of pyarrow's `group_by`: nulls are skipped, a null is a key like any
@@ -174,8 +172,8 @@ class ArrowStream:
 
         Args:
             by: The key's column, or columns.
-            aggregations: ``(column, function)`` pairs; a function is ``"sum"``, ``"count"``, ``"min"``, ``"max"``
-                or ``"mean"``, and its column is named ``"column_function"``.
+            aggregations: ``(column, function)`` pairs; a function is ``"sum"``, ``"count"``, ``"min"``,
+                ``"max"`` or ``"mean"``, and its column is named ``"column_function"``.
 
         Raises:
             GraphError: If there is no such column or function, or the function is not defined for the column.
@@ -200,18 +198,18 @@ class ArrowStream:
     def join(self, other: ArrowStream, on: str | Sequence[str], *, suffix: str = "_right") -> ArrowStream:
         """Pairs of rows of both streams with equal keys: the inner join.
 
-        Both sides are kept: a pair comes out as soon as both of its rows have arrived, at the least time that is
-        not before either's. Null keys match nothing.
+        Both sides are kept: a pair comes out as soon as both of its rows have arrived, at the least time
+        that is not before either's. Null keys match nothing.
 
         Args:
             other: The right side.
             on: The key's column, or columns, on both sides.
-            suffix: Added to names of the right side that the left side has, too. The right side's key columns are
-                left out.
+            suffix: Added to names of the right side that the left side has, too. The right side's key
+                columns are left out.
 
         Raises:
-            GraphError: If there is no such column, it cannot be hashed, its type differs between the sides, or the
-                result would have two columns of one name.
+            GraphError: If there is no such column, it cannot be hashed, its type differs between the sides,
+                or the result would have two columns of one name.
         """
         if not isinstance(other, ArrowStream):
             raise TypeError(f"an ArrowStream joins another ArrowStream, not {other!r}")
@@ -252,7 +250,7 @@ class ArrowStream:
     # ------------------------------------------------------------ timestamps, scopes and loops
 
     def reclock(self, clock: Stream[Any] | ArrowStream) -> ArrowStream:
-        """Holds batches until the clock ticks, and sends them at the time of the tick; as `Stream.reclock`."""
+        """Holds batches until the clock ticks, and sends them at its time; as `Stream.reclock`."""
         made: ArrowStream = self.binary_frontier(clock, Pipeline(), Pipeline(), "reclock", reclock)
         return made
 
@@ -286,11 +284,12 @@ class ArrowStream:
         name: str,
         build: Callable[[Capability, OperatorInfo], Callable[..., None]],
         *,
-        schema: pa.Schema | None | EllipsisType = ...,
+        schema: pa.Schema | EllipsisType | None = ...,
     ) -> Any:
         """An operator with one input and one output; as `Stream.unary`.
 
-        Its input yields ``(CapabilityRef, pyarrow.RecordBatch)``; what it gives is batches or tables of `schema`.
+        Its input yields ``(CapabilityRef, pyarrow.RecordBatch)``; what it gives is batches or tables of
+        `schema`.
         """
         inputs = [(self, pact)]
         return single_output(self.scope, name, inputs, build, notify=False, schema=self._output(schema))
@@ -301,7 +300,7 @@ class ArrowStream:
         name: str,
         build: Callable[[Capability, OperatorInfo], Callable[..., None]],
         *,
-        schema: pa.Schema | None | EllipsisType = ...,
+        schema: pa.Schema | EllipsisType | None = ...,
     ) -> Any:
         """As `unary`, with the input's frontier: the logic is called whenever it changes, too."""
         inputs = [(self, pact)]
@@ -314,7 +313,7 @@ class ArrowStream:
         init: Iterable[Time],
         logic: Callable[..., None],
         *,
-        schema: pa.Schema | None | EllipsisType = ...,
+        schema: pa.Schema | EllipsisType | None = ...,
     ) -> Any:
         """As `unary`, with notifications; as `Stream.unary_notify`."""
         return notified(self.scope, [(self, pact)], name, init, logic, schema=self._output(schema))
@@ -327,7 +326,7 @@ class ArrowStream:
         name: str,
         build: Callable[[Capability, OperatorInfo], Callable[..., None]],
         *,
-        schema: pa.Schema | None | EllipsisType = ...,
+        schema: pa.Schema | EllipsisType | None = ...,
     ) -> Any:
         """An operator with two inputs, of columns or records, and one output; as `unary`."""
         inputs = [(self, pact1), (other, pact2)]
@@ -341,7 +340,7 @@ class ArrowStream:
         name: str,
         build: Callable[[Capability, OperatorInfo], Callable[..., None]],
         *,
-        schema: pa.Schema | None | EllipsisType = ...,
+        schema: pa.Schema | EllipsisType | None = ...,
     ) -> Any:
         """As `binary`, with the inputs' frontiers."""
         inputs = [(self, pact1), (other, pact2)]
@@ -356,15 +355,13 @@ class ArrowStream:
         init: Iterable[Time],
         logic: Callable[..., None],
         *,
-        schema: pa.Schema | None | EllipsisType = ...,
+        schema: pa.Schema | EllipsisType | None = ...,
     ) -> Any:
         """As `binary`, with notifications; as `Stream.unary_notify`."""
         inputs = [(self, pact1), (other, pact2)]
         return notified(self.scope, inputs, name, init, logic, schema=self._output(schema))
 
-    def sink(
-        self, pact: Pact, name: str, build: Callable[[OperatorInfo], Callable[..., None]]
-    ) -> None:
+    def sink(self, pact: Pact, name: str, build: Callable[[OperatorInfo], Callable[..., None]]) -> None:
         """An operator with one input and no output; as `Stream.sink`."""
         core = self.scope._core.operator(name)
         port = core.new_frontiered_input(self._core, *pact._for(self))
@@ -379,7 +376,7 @@ class ArrowStream:
         *,
         pact: Pact | None = None,
         name: str | None = None,
-        schema: pa.Schema | None | EllipsisType = ...,
+        schema: pa.Schema | EllipsisType | None = ...,
     ) -> Any:
         """An operator in Naiad's style, whose messages are record batches; as `Stream.vertex`."""
         title: str = name or getattr(vertex, "__name__", None) or "vertex"
@@ -455,9 +452,9 @@ class ArrowInput:
         """Sends the rows of a batch or a table at the current time.
 
         Args:
-            data: A `pyarrow.RecordBatch` or `pyarrow.Table`, a Polars or pandas data frame, or anything else with
-                ``__arrow_c_array__`` or ``__arrow_c_stream__``. Strings and bytes may be laid out in any way;
-                otherwise the schema must be the input's.
+            data: A `pyarrow.RecordBatch` or `pyarrow.Table`, a Polars or pandas data frame, or anything else
+                with ``__arrow_c_array__`` or ``__arrow_c_stream__``. Strings and bytes may be laid out in
+                any way; otherwise the schema must be the input's.
 
         Raises:
             TypeError: If it is something else, or has another schema; it names the fields that differ.
@@ -517,7 +514,8 @@ def _row(record: Any, columns: list[str]) -> dict[str, Any]:
     if isinstance(record, tuple | list) and len(record) == len(columns):
         return dict(zip(columns, record, strict=True))
     raise TypeError(
-        f"to_arrow makes rows of dicts by the schema's names, or of tuples of {len(columns)} values, not {record!r}"
+        f"to_arrow makes rows of dicts by the schema's names, or of tuples of {len(columns)} values, "
+        f"not {record!r}"
     )
 
 

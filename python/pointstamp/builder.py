@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from pointstamp import _core
 from pointstamp._errors import GraphError
@@ -148,6 +148,27 @@ def no_logic(name: str, returned: object) -> str:
     )
 
 
+@overload
+def single_output(
+    scope: Scope,
+    name: str,
+    inputs: Sequence[tuple[Stream[Any] | ArrowStream, Pact]],
+    build: Callable[[Capability, OperatorInfo], Callable[..., None]],
+    *,
+    notify: bool,
+    start: bool = False,
+) -> Stream[Any]: ...
+@overload
+def single_output(
+    scope: Scope,
+    name: str,
+    inputs: Sequence[tuple[Stream[Any] | ArrowStream, Pact]],
+    build: Callable[[Capability, OperatorInfo], Callable[..., None]],
+    *,
+    notify: bool,
+    start: bool = False,
+    schema: _core.Schema | None,
+) -> Any: ...
 def single_output(
     scope: Scope,
     name: str,

@@ -76,7 +76,8 @@ class Capture(Generic[T]):
     def extract(self) -> list[tuple[Time, list[T]]]:
         """The records per time, in the order of times; records are sorted where they can be.
 
-        Of an `ArrowStream`: per time, its record batches, in the order of their arrival. Times that are not ordered come in the order of their coordinates, first coordinate first.
+        Of an `ArrowStream`: per time, its record batches, in the order of their arrival. Times that are not
+        ordered come in the order of their coordinates, first coordinate first.
         """
         by_time: dict[Time, list[T]] = {}
         columns = False

@@ -9,7 +9,7 @@ removal; while no time has closed, asking costs one comparison under totally ord
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from pointstamp.builder import single_output
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pointstamp.order import Antichain
     from pointstamp.pacts import Pact
     from pointstamp.scope import Scope
+    from pointstamp.stream import Stream
 
 __all__ = ["FrontierNotificator", "Notificator"]
 
@@ -137,6 +138,24 @@ class Notificator:
             yield found
 
 
+@overload
+def notified(
+    scope: Scope,
+    inputs: Sequence[tuple[Any, Pact]],
+    name: str,
+    init: Iterable[Time],
+    logic: Callable[..., None],
+) -> Stream[Any]: ...
+@overload
+def notified(
+    scope: Scope,
+    inputs: Sequence[tuple[Any, Pact]],
+    name: str,
+    init: Iterable[Time],
+    logic: Callable[..., None],
+    *,
+    schema: _core.Schema | None,
+) -> Any: ...
 def notified(
     scope: Scope,
     inputs: Sequence[tuple[Any, Pact]],

@@ -43,8 +43,9 @@ class Exchange(Pact):
     ``stable_hash(key) % peers``, which is the same worker in every process and every run.
 
     Args:
-        key: Called with each record, on the sending worker, also where there is only one. On an `ArrowStream`, the
-            name of the key's column, or a sequence of names; the key is then hashed without the GIL.
+        key: Called with each record, on the sending worker, also where there is only one. On an
+            `ArrowStream`, the name of the key's column, or a sequence of names; the key is then hashed
+            without the GIL.
 
     Raises:
         TypeError: If the key is neither callable nor names.

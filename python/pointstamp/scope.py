@@ -148,11 +148,12 @@ class Scope:
 
     def concatenate(self, streams: Iterable[Stream[T]]) -> Stream[T]:
         """One stream with the records of all."""
-        streams = list(streams)
-        if streams and isinstance(streams[0], ArrowStream):
-            first, *others = streams
-            return ArrowStream(self, first._core, first._columns).concat(*others)
-        return Stream(self, self._core.concatenate([stream._core for stream in streams]))
+        given: list[Any] = list(streams)
+        if given and isinstance(given[0], ArrowStream):
+            first, *others = given
+            columns: Any = ArrowStream(self, first._core, first._columns).concat(*others)
+            return columns  # type: ignore[no-any-return]  # as many as there are kinds of streams
+        return Stream(self, self._core.concatenate([stream._core for stream in given]))
 
     def operator(self, name: str) -> OperatorBuilder:
         """Builds an operator with any number of inputs and outputs."""
@@ -184,9 +185,7 @@ class Scope:
         """A scope inside this one for a loop: its timestamps have one more coordinate."""
         return _Nested(self, name, 1)
 
-    def feedback(
-        self, summary: Summary = 1, *, schema: pa.Schema | None = None
-    ) -> tuple[LoopHandle, Any]:
+    def feedback(self, summary: Summary = 1, *, schema: pa.Schema | None = None) -> tuple[LoopHandle, Any]:
         """A stream that is defined later, by `Stream.connect_loop`; each trip adds the summary to the time.
 
         Args:
@@ -200,9 +199,7 @@ class Scope:
         handle, stream = self._core.feedback(summary, columns)
         return handle, stream_of(self, stream, columns)
 
-    def loop_variable(
-        self, step: int = 1, *, schema: pa.Schema | None = None
-    ) -> tuple[LoopHandle, Any]:
+    def loop_variable(self, step: int = 1, *, schema: pa.Schema | None = None) -> tuple[LoopHandle, Any]:
         """As `feedback`, where each trip adds `step` to the last coordinate."""
         return self.feedback(step, schema=schema)
 

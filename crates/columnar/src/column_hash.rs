@@ -60,7 +60,7 @@ fn hash_tuples(columns: &[ArrayRef]) -> Result<Vec<u64>, Error> {
         .iter()
         .map(hash_column)
         .collect::<Result<Vec<_>, _>>()?;
-    let rows = columns.first().map_or(0, |column| column.len());
+    let rows = columns.first().map_or(0, Array::len);
     (0..rows)
         .map(|row| hash_tuple(hashes.iter().map(|column| Ok(column[row]))))
         .collect()

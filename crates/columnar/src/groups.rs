@@ -288,7 +288,12 @@ impl Words {
             .null
             .map(|null| null as usize)
             .filter(|null| range.contains(null))
-            .map(|null| NullBuffer::from_iter(range.clone().map(|number| number != null)));
+            .map(|null| {
+                range
+                    .clone()
+                    .map(|number| number != null)
+                    .collect::<NullBuffer>()
+            });
         let values = &self.values[range];
         macro_rules! column {
             ($type:ty) => {{

@@ -267,14 +267,13 @@ impl Rows {
         if len >= NONE as usize {
             return Err(Error::TooManyKeys);
         }
-        let time_number = match self.time_numbers.get(time) {
-            Some(&number) => number,
-            None => {
-                let number = self.times.len() as u32;
-                self.times.push(time.clone());
-                self.time_numbers.insert(time.clone(), number);
-                number
-            }
+        let time_number = if let Some(&number) = self.time_numbers.get(time) {
+            number
+        } else {
+            let number = self.times.len() as u32;
+            self.times.push(time.clone());
+            self.time_numbers.insert(time.clone(), number);
+            number
         };
         for (row, &number) in (first..).zip(numbers) {
             let number = number as usize;
