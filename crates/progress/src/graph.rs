@@ -7,8 +7,9 @@
 
 use pointstamp_order::{Antichain, PathSummary, Timestamp};
 
+use crate::hops::Hops;
 use crate::paths::Paths;
-use crate::topology::{Hops, Topology};
+use crate::topology::Topology;
 use crate::{Connectivity, GraphError, Location, Port, Source, Target, Tracker};
 
 /// A dataflow graph under construction.
