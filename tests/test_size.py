@@ -38,7 +38,7 @@ def test_a_grid_of_operators(workers: int) -> None:
         handle: ps.InputHandle[int] = ps.InputHandle()
         with worker.dataflow() as scope:
             first = handle.to_stream(scope)
-            row = [first.filter(lambda x: x == column) for column in range(size)]  # noqa: B023
+            row = [first.filter(lambda x: x == column) for column in range(size)]
             for _ in range(size):
                 left = first.filter(lambda x: False)
                 for column in range(size):
@@ -47,7 +47,7 @@ def test_a_grid_of_operators(workers: int) -> None:
             probe = row[-1].probe()
         for time in range(3):
             handle.advance_to(time + 1)
-            worker.step_while(lambda: probe.less_than(time + 1))  # noqa: B023
+            worker.step_while(lambda: probe.less_than(time + 1))
         handle.close()
         return counts
 
