@@ -69,6 +69,16 @@ def passing(cap: ps.Capability, info: ps.OperatorInfo) -> Logic:
     return logic
 
 
+def every(*calls: Callable[[], object]) -> tuple[Callable[[], object], ...]:
+    """Several calls to try one after another."""
+    return calls
+
+
+def notes(error: BaseException) -> list[str]:
+    """What has been noted on an exception, on every version of Python."""
+    return list(getattr(error, "__notes__", []))
+
+
 def script(program: str, *, timeout: float = 40, fails: bool = False) -> str:
     """Runs a program in an interpreter of its own; returns what it printed, with its errors."""
     result = subprocess.run(

@@ -4,9 +4,9 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from harness import WORKERS, Logic, merged, run, share
 
 import pointstamp as ps
+from harness import WORKERS, Logic, every, merged, run, share
 
 
 @pytest.mark.parametrize("workers", WORKERS)
@@ -14,7 +14,9 @@ def test_three_inputs_and_two_outputs(workers: int) -> None:
     def build(scope: ps.Scope) -> Any:
         builder = scope.operator("deal")
         for i in range(3):
-            assert builder.new_input(share(scope, range(100 * i, 100 * i + 100)), ps.Exchange(lambda x: x)) == i
+            assert (
+                builder.new_input(share(scope, range(100 * i, 100 * i + 100)), ps.Exchange(lambda x: x)) == i
+            )
         outputs = [builder.new_output() for _ in range(2)]
         assert [number for number, _ in outputs] == [0, 1]
 
@@ -144,16 +146,18 @@ def test_nothing_is_added_once_the_block_has_ended() -> None:
         with worker.dataflow("first") as scope:
             stream = scope.to_stream([1])
             chained = stream.map(str)
-        for add in [
+        for add in every(
             lambda: stream.map(str),
             lambda: chained.map(str),
             lambda: chained.capture(),
             lambda: scope.to_stream([1]),
-            lambda: stream.exchange(len),
-        ]:
+            lambda: stream.exchange(str),
+        ):
             with pytest.raises(ps.GraphError, match="'first' any more: its dataflow is installed already"):
                 add()
-        with pytest.raises(ps.GraphError, match=r"scope 'second' \[1\] cannot read the stream of 'to_stream'"):
+        with pytest.raises(
+            ps.GraphError, match=r"scope 'second' \[1\] cannot read the stream of 'to_stream'"
+        ):
             with worker.dataflow("second") as scope2:
                 scope2.to_stream([1]).concat(stream)
 
@@ -162,9 +166,15 @@ def test_nothing_is_added_once_the_block_has_ended() -> None:
 
 def test_an_operator_that_is_never_built_is_refused() -> None:
     def main(worker: ps.Worker) -> None:
-        with pytest.raises(ps.GraphError, match="operator 'mine' was never built"), worker.dataflow() as scope:
+        with (
+            pytest.raises(ps.GraphError, match="operator 'mine' was never built"),
+            worker.dataflow() as scope,
+        ):
             scope.operator("mine").new_input(scope.to_stream([1]), ps.Pipeline())
-        with pytest.raises(ps.GraphError, match="operator 'concat.*' was never built"), worker.dataflow() as scope:
+        with (
+            pytest.raises(ps.GraphError, match=r"operator 'concat.*' was never built"),
+            worker.dataflow() as scope,
+        ):
             with worker.dataflow() as other, pytest.raises(ps.GraphError, match="cannot read"):
                 scope.to_stream([1]).concat(other.empty())
 

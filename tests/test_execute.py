@@ -4,9 +4,9 @@ import threading
 from typing import Any
 
 import pytest
-from harness import WORKERS, script
 
 import pointstamp as ps
+from harness import WORKERS, script
 from pointstamp import Config, ConfigError
 
 
@@ -145,7 +145,8 @@ def test_after_a_fork() -> None:
 
 def test_a_run_may_end_with_the_interpreter() -> None:
     """Objects of a run that are still there when Python exits do no harm."""
-    assert script("""
+    assert (
+        script("""
         import pointstamp as ps
 
         kept = []
@@ -160,13 +161,15 @@ def test_a_run_may_end_with_the_interpreter() -> None:
         ps.execute(main, workers=2)
         ps.execute(main)
         print("end")
-    """) == "end\n"
+    """)
+        == "end\n"
+    )
 
 
 def test_what_outlives_a_run_says_so() -> None:
     def main(worker: ps.Worker) -> Any:
         with worker.dataflow() as scope:
-            unordered, cap, stream = scope.new_unordered_input()
+            _unordered, cap, stream = scope.new_unordered_input()
         return worker, scope, stream, cap
 
     for worker, scope, stream, cap in ps.execute(main, workers=2):

@@ -41,7 +41,7 @@ def by_edges(worker: ps.Worker) -> None:
 def by_pact(worker: ps.Worker) -> None:
     def build(scope: ps.Scope) -> None:
         pact = ps.Exchange(lambda x: x) if worker.index % 2 else ps.Pipeline()
-        scope.to_stream([1]).sink(pact, "sink", lambda info: lambda port: [None for _ in port] and None)
+        scope.to_stream([1]).sink(pact, "sink", lambda info: lambda port: None)
 
     one(worker, build=build)
 
@@ -171,7 +171,10 @@ def test_a_scope_of_another_dataflow_is_another_scope() -> None:
         with worker.dataflow("outer") as scope:
             with pytest.raises(ps.GraphError, match="root scope"):
                 scope.to_stream([1]).leave()
-            with worker.dataflow("other") as other, pytest.raises(ps.GraphError, match="'other' is a root scope"):
+            with (
+                worker.dataflow("other") as other,
+                pytest.raises(ps.GraphError, match="'other' is a root scope"),
+            ):
                 scope.to_stream([1]).enter(other)
 
     ps.execute(main)

@@ -103,7 +103,6 @@ STUBBORN = """
 """
 
 
-
 @pytest.mark.parametrize(
     "body",
     [PARKED, AFTER_MAIN, IN_A_CLOSURE, IN_MAIN, IN_A_STEP_LOOP, STUBBORN],
@@ -111,7 +110,9 @@ STUBBORN = """
 )
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_ctrl_c_stops_every_worker(body: str, workers: int) -> None:
-    program = PROGRAM.format(body=textwrap.dedent(body).replace("\n", "\n    "), run=f"ps.execute(main, workers={workers})")
+    program = PROGRAM.format(
+        body=textwrap.dedent(body).replace("\n", "\n    "), run=f"ps.execute(main, workers={workers})"
+    )
     process = subprocess.Popen(
         [sys.executable, "-X", "faulthandler", "-c", program],
         stdout=subprocess.PIPE,
@@ -149,5 +150,7 @@ def main(worker):
 
 ps.execute(main)
 """
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=20, check=False)
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=20, check=False
+    )
     assert result.stdout == "closed\n", result.stderr

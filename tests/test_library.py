@@ -252,7 +252,7 @@ def test_what_is_kept_for_a_time_goes_when_it_closes(workers: int, operator: Any
             handle.send_batch(words)
             del words
             handle.advance_to(time + 1)
-            worker.step_while(lambda: probe.less_equal(time))  # noqa: B023  # runs before the next round
+            worker.step_while(lambda: probe.less_equal(time))  # runs before the next round
             worker.barrier()  # no other worker is in the middle of something
             worker.step()
             gc.collect()

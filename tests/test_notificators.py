@@ -1,11 +1,12 @@
 """Notificators: capabilities handed back when their time is closed, least first, once per time."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from harness import Logic
 
 import pointstamp as ps
+from harness import Logic
 from pointstamp.order import Antichain
 
 
@@ -149,11 +150,12 @@ def test_a_vertex_is_called_back() -> None:
 def test_what_a_vertex_refuses() -> None:
     class Bad(ps.Vertex):
         def on_recv(self, edge: int, messages: list[Any], time: ps.Time) -> None:
-            for act, error in [
+            refused: list[tuple[Callable[[], None], type[Exception]]] = [
                 (lambda: self.notify_at(-1), ps.TimeError),
                 (lambda: self.send_by(0, [1], (0, 0)), ps.TimeError),
                 (lambda: self.send_by(1, [1], time), ps.CapabilityError),
-            ]:
+            ]
+            for act, error in refused:
                 with pytest.raises(error):
                     act()
             tried.append(time)

@@ -4,9 +4,9 @@ from collections import Counter, defaultdict
 from typing import Any
 
 import pytest
-from harness import WORKERS, Logic, Seen, merged, passing, run, share
 
 import pointstamp as ps
+from harness import WORKERS, Logic, Seen, merged, passing, run, share
 
 
 def rounds(
@@ -73,7 +73,7 @@ def test_unary_frontier_is_told_of_every_time(workers: int) -> None:
         mine = [frontier for who, frontier in frontiers if who == index]
         assert mine[-1] == ()
         times = [times[0] for times in mine if times]
-        assert times == sorted(times)  # type: ignore[type-var]
+        assert times == sorted(times)
 
 
 @pytest.mark.parametrize("workers", WORKERS)
@@ -120,9 +120,7 @@ def test_unary_notify_hands_each_time_back_once_and_in_order(workers: int) -> No
         notified: list[tuple[ps.Time, int]] = []
         seen: set[ps.Time] = set()
 
-        def logic(
-            port: ps.InputPort[int], output: ps.OutputPort[str], notificator: ps.Notificator
-        ) -> None:
+        def logic(port: ps.InputPort[int], output: ps.OutputPort[str], notificator: ps.Notificator) -> None:
             for message, records in port:
                 assert not any(message.time <= time for time, _ in notified), "after its notification"  # type: ignore[operator]
                 seen.add(message.time)
@@ -363,4 +361,4 @@ def test_times_of_any_number_of_coordinates(workers: int, dims: int, times: list
     captures, ends, ready = zip(*ps.execute(main, workers=workers), strict=True)
     assert merged(captures) == {time: Counter(range(workers)) for time in times}
     assert merged(ends) == {time: Counter({"end": 1}) for time in times}
-    assert sorted(ready[0]) == sorted(times)  # type: ignore[type-var]
+    assert sorted(ready[0]) == sorted(times)

@@ -3,9 +3,9 @@
 import threading
 
 import pytest
-from harness import WORKERS
 
 import pointstamp as ps
+from harness import WORKERS
 from pointstamp.order import Antichain
 
 

@@ -3,13 +3,13 @@
 from typing import Any
 
 import pytest
-from harness import Logic
 
 import pointstamp as ps
+from harness import Logic, notes
 
 
 def sent(give: Any) -> tuple[list[int], list[int]]:
-    """What a source that calls `give(output, capability)` sends: the records, and the sizes of the batches."""
+    """What a source that calls `give(output, capability)` sends: records, and sizes of batches."""
 
     def build(scope: ps.Scope) -> Any:
         def constructor(cap: ps.Capability, info: ps.OperatorInfo) -> Logic:
@@ -125,7 +125,7 @@ def test_a_capability_dropped_in_the_block_is_an_error() -> None:
 
     with pytest.raises(ps.CapabilityError, match="was dropped") as raised:
         sent(give)
-    assert raised.value.__notes__ == ["raised in operator 'source' on worker 0"]
+    assert notes(raised.value) == ["raised in operator 'source' on worker 0"]
 
 
 def test_downgraded_in_the_block_it_sends_at_the_new_time() -> None:
@@ -147,5 +147,12 @@ def test_downgraded_in_the_block_it_sends_at_the_new_time() -> None:
 
 
 def test_the_classes_take_type_arguments() -> None:
-    for generic in (ps.Session, ps.OutputPort, ps.InputPort, ps.FrontieredInput, ps.InputHandle, ps.UnorderedInput):
-        assert generic[int].__args__ == (int,)  # type: ignore[index,attr-defined]
+    for generic in (
+        ps.Session,
+        ps.OutputPort,
+        ps.InputPort,
+        ps.FrontieredInput,
+        ps.InputHandle,
+        ps.UnorderedInput,
+    ):
+        assert generic[int].__args__ == (int,)

@@ -6,9 +6,9 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from harness import WORKERS, Logic, merged
 
 import pointstamp as ps
+from harness import WORKERS, Logic, merged, notes
 
 
 def test_a_step_says_whether_a_dataflow_is_left() -> None:
@@ -222,7 +222,12 @@ def test_main_may_leave_the_rest_to_the_worker(workers: int) -> None:
 def test_stepping_inside_of_an_operator_is_refused() -> None:
     def main(worker: ps.Worker) -> None:
         def step(_record: int) -> None:
-            for again in (worker.step, worker.step_or_park, worker.run, lambda: worker.step_while(lambda: True)):
+            for again in (
+                worker.step,
+                worker.step_or_park,
+                worker.run,
+                lambda: worker.step_while(lambda: True),
+            ):
                 with pytest.raises(ps.PointstampError, match="inside"):
                     again()
             tried.append(True)
@@ -243,7 +248,7 @@ def test_a_refused_step_that_is_not_caught_is_an_error_of_the_operator() -> None
 
     with pytest.raises(ps.PointstampError) as raised:
         ps.execute(main)
-    assert raised.value.__notes__ == ["raised in operator 'inspect' on worker 0"]
+    assert notes(raised.value) == ["raised in operator 'inspect' on worker 0"]
 
 
 def test_stepping_while_building_loses_nothing() -> None:

@@ -143,9 +143,7 @@ fn their_exchange(workers: usize, rounds: u64) {
             stream.probe().0
         });
         for round in 1..=rounds {
-            for x in 0..BATCH as u64 {
-                input.send(x);
-            }
+            input.send_batch(&mut (0..BATCH as u64).collect());
             input.advance_to(round);
             while probe.less_than(input.time()) {
                 worker.step();

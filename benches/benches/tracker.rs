@@ -18,7 +18,7 @@ struct Shape {
     ring: bool,
 }
 
-fn ours<T: Timestamp>(shape: Shape, identity: T::Summary, step: T::Summary) -> Tracker<T> {
+fn ours<T: Timestamp>(shape: Shape, identity: &T::Summary, step: &T::Summary) -> Tracker<T> {
     let mut graph = Graph::new(identity.clone());
     for node in 0..shape.nodes {
         let last = shape.ring && node == shape.nodes - 1;
@@ -33,7 +33,7 @@ fn ours<T: Timestamp>(shape: Shape, identity: T::Summary, step: T::Summary) -> T
     graph.build().unwrap()
 }
 
-fn theirs<T: timely::progress::Timestamp>(shape: Shape, step: T::Summary) -> Theirs<T> {
+fn theirs<T: timely::progress::Timestamp>(shape: Shape, step: &T::Summary) -> Theirs<T> {
     let mut builder = reachability::Builder::<T>::new();
     for node in 0..shape.nodes {
         let last = shape.ring && node == shape.nodes - 1;
@@ -89,8 +89,8 @@ impl Program {
         (identity, step, our_time): (T::Summary, T::Summary, impl Fn(u64) -> T),
         (their_step, their_time): (U::Summary, impl Fn(u64) -> U),
     ) {
-        let mut ours: Tracker<T> = ours(self.shape, identity, step);
-        let mut theirs: Theirs<U> = theirs(self.shape, their_step);
+        let mut ours: Tracker<T> = ours(self.shape, &identity, &step);
+        let mut theirs: Theirs<U> = theirs(self.shape, &their_step);
         let mut our_rounds = 0;
         let mut their_rounds = 0;
         let run_ours = |tracker: &mut Tracker<T>, changes: &mut dyn Iterator<Item = Change>| {

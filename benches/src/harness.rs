@@ -15,6 +15,8 @@ const LONGEST: Duration = Duration::from_millis(20);
 const FEWEST: usize = 10;
 /// The time for one comparison.
 const ENOUGH: Duration = Duration::from_secs(1);
+/// The time for one comparison of whole runs.
+const ENOUGH_RUNS: Duration = Duration::from_secs(5);
 
 /// Does a number of operations, going on from where the last call stopped.
 pub type Side<'a> = &'a mut dyn FnMut(usize);
@@ -64,21 +66,52 @@ impl Table {
     /// come up only once in so many, unless that takes too long; and as many as take a measurable
     /// time.
     pub fn compare(&self, name: &str, aim: Option<f64>, period: usize, ours: Side, theirs: Side) {
-        if self
-            .filter
-            .as_ref()
-            .is_some_and(|filter| !name.contains(filter.as_str()))
-        {
+        if self.is_left_out(name) {
             return;
         }
         let our_count = self.calibrate(period, ours);
         let their_count = self.calibrate(period, theirs);
+        self.alternate(name, aim, [our_count, their_count], ENOUGH, ours, theirs);
+    }
+
+    /// Compares two sides that begin anew with every call, and build something first: both do the same number of
+    /// operations, which makes the building small.
+    pub fn compare_runs(
+        &self,
+        name: &str,
+        aim: Option<f64>,
+        count: usize,
+        ours: Side,
+        theirs: Side,
+    ) {
+        if self.is_left_out(name) {
+            return;
+        }
+        let count = if self.least.is_zero() { 1 } else { count };
+        self.alternate(name, aim, [count; 2], ENOUGH_RUNS, ours, theirs);
+    }
+
+    fn is_left_out(&self, name: &str) -> bool {
+        let filter = self.filter.as_ref();
+        filter.is_some_and(|filter| !name.contains(filter.as_str()))
+    }
+
+    /// Samples both sides in turns and prints what came out.
+    fn alternate(
+        &self,
+        name: &str,
+        aim: Option<f64>,
+        [our_count, their_count]: [usize; 2],
+        enough: Duration,
+        ours: Side,
+        theirs: Side,
+    ) {
         let (mut our_samples, mut their_samples) = (Vec::new(), Vec::new());
         let start = Instant::now();
         for index in 0..self.samples {
             our_samples.push(self.sample(our_count, ours));
             their_samples.push(self.sample(their_count, theirs));
-            if index >= FEWEST && start.elapsed() > ENOUGH {
+            if index >= FEWEST && start.elapsed() > enough {
                 break;
             }
         }

@@ -7,8 +7,9 @@
 
 use pointstamp_order::{Antichain, PathSummary, Timestamp};
 
+use crate::hops::Hops;
 use crate::paths::Paths;
-use crate::topology::{Hops, Topology};
+use crate::topology::Topology;
 use crate::{Connectivity, GraphError, Location, Port, Source, Target, Tracker};
 
 /// A dataflow graph under construction.
@@ -254,6 +255,18 @@ mod tests {
                 .contains("through \"n0\", \"n1\", \"n2\" does not advance")
         );
         assert!(ring(&[0, 1, 0]).build().is_ok());
+    }
+
+    #[test]
+    fn changing_a_timestamp_is_not_advancing_it() {
+        // Leaves an inner scope and enters it again: (3, 5) comes back as (3, 0).
+        let mut graph = Graph::<Point>::new(Summary::identity(2));
+        let again = Connectivity::identity(1, 1, Summary::new(1, &[0, 0]));
+        let node = graph.add_node("again", 1, 1, again);
+        graph
+            .add_edge(Source::new(node, 0), Target::new(node, 0))
+            .unwrap();
+        assert!(matches!(graph.build(), Err(GraphError::Cycle { names }) if names == ["again"]));
     }
 
     #[test]

@@ -37,7 +37,9 @@
 mod connectivity;
 mod error;
 mod graph;
+mod hops;
 mod location;
+mod order;
 mod paths;
 mod protocol;
 mod scheduler;

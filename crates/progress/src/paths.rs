@@ -10,7 +10,7 @@ use std::collections::BinaryHeap;
 
 use pointstamp_order::{Antichain, PathSummary, Timestamp};
 
-use crate::topology::{Hops, IDENTITY};
+use crate::hops::{Hops, IDENTITY};
 
 /// A search that can be repeated from other locations of the same graph.
 pub(crate) struct Paths<'a, T: Timestamp> {

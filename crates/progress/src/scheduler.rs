@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 
 use pointstamp_order::{Antichain, PathSummary, Timestamp};
 
+use crate::hops::Hops;
 use crate::paths::Paths;
-use crate::topology::{Hops, Topology};
+use crate::topology::Topology;
 use crate::{Graph, GraphError, Location};
 
 /// The active pointstamps of a graph and, of each, its occurrence and precursor counts.

@@ -13,7 +13,8 @@
 
 use pointstamp_order::{ChangeBatch, MutableAntichain, PathSummary, Timestamp};
 
-use crate::topology::{IDENTITY, Topology};
+use crate::hops::IDENTITY;
+use crate::topology::Topology;
 use crate::worklist::Worklist;
 use crate::{Connectivity, Location};
 

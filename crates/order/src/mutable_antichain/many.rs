@@ -47,7 +47,7 @@ impl<T: PartialOrder + Ord + Clone> Many<T> {
                 }
                 self.heads[index] += diff;
                 if self.heads[index] <= 0 {
-                    self.depart(index, time, changes);
+                    self.depart(index, changes);
                 }
                 return;
             }
@@ -85,13 +85,13 @@ impl<T: PartialOrder + Ord + Clone> Many<T> {
     }
 
     /// The element at `index` leaves the frontier; what it alone was before joins.
-    fn depart(&mut self, index: usize, time: T, changes: &mut Vec<(T, i64)>) {
+    fn depart(&mut self, index: usize, changes: &mut Vec<(T, i64)>) {
         let Self {
             frontier,
             heads,
             rest,
         } = self;
-        frontier.swap_remove(index);
+        let time = frontier.swap_remove(index);
         let owed = heads.swap_remove(index);
         if owed < 0 {
             rest.add(time.clone(), owed);

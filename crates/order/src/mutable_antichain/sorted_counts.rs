@@ -1,8 +1,8 @@
 //! Counts of elements in the order of a linear extension.
 //!
 //! Owns [`SortedCounts`]: sorted blocks of counts, and changes that have been put off. A change is
-//! put off for the price of a push until someone looks, or until there are as many as there are
-//! counts; few are then inserted one by one, and many are merged in one pass. Each change costs
+//! put off for the price of a push until someone looks, or until there are twice as many as counts;
+//! few are then inserted one by one, and many are merged in one pass. Each change costs
 //! its share of that: a search among the blocks or, in bulk, a sort and a few moves.
 //!
 //! In a partial order each block also learns a lower bound of its elements, and one of all that
@@ -71,7 +71,7 @@ impl<T: PartialOrder + Ord + Clone> SortedCounts<T> {
     pub(super) fn add(&mut self, element: T, diff: i64) {
         self.negative += usize::from(diff < 0);
         self.pending.push((element, diff));
-        if self.pending.len() > PUT_OFF.max(self.len) {
+        if self.pending.len() > PUT_OFF.max(2 * self.len) {
             self.settle();
         }
     }
