@@ -62,6 +62,7 @@ def read_graph() -> dict[str, set[str]]:
     """Every crate of the workspace with all that it is built from (dev-dependencies left out)."""
     manifests = [*ROOT.glob("crates/*/Cargo.toml"), *ROOT.glob("benches/Cargo.toml")]
     names = {_package_name(manifest): manifest.parent.name for manifest in manifests}
+    ours = set(names.values())
     reached = {}
     for package, crate in names.items():
         tree = ["tree", "--locked", "--edges", "normal,build", "--prefix", "none", "-p", package]
@@ -73,7 +74,9 @@ def read_graph() -> dict[str, set[str]]:
             text=True,
         ).stdout
         packages = {line.split()[0] for line in output.splitlines() if line.strip()}
-        reached[crate] = {names.get(name, name) for name in packages - {package}}
+        # A crate of others may have the name of a directory of ours (timely depends on a `columnar`).
+        others = {f"{name} of others" if name in ours else name for name in packages - names.keys()}
+        reached[crate] = {names[name] for name in packages & names.keys() - {package}} | others
     return reached
 
 
