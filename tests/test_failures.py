@@ -263,7 +263,7 @@ def end_at_two(x: int) -> Any:
         lambda stream: stream.branch(lambda _, x: end_at_two(x)),
         lambda stream: stream.partition(2, end_at_two),
         lambda stream: stream.delay(lambda x, _: end_at_two(x)),
-        lambda stream: stream.exchange(end_at_two),
+        lambda stream: stream.exchange(lambda x: len(end_at_two(x))),
     ],
 )
 def test_stop_iteration_loses_no_record_in_silence(workers: int, apply: Any) -> None:
