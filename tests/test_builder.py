@@ -192,3 +192,40 @@ def test_dims_are_checked() -> None:
             pass
 
     ps.execute(main)
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_a_built_operator_runs_when_a_frontier_changes(workers: int) -> None:
+    def main(worker: ps.Worker) -> list[Any]:
+        one: ps.InputHandle[int] = ps.InputHandle()
+        two: ps.InputHandle[int] = ps.InputHandle()
+        seen: list[Any] = []
+
+        def constructor(capabilities: list[ps.Capability], info: ps.OperatorInfo) -> Logic:
+            capabilities.clear()
+
+            def logic(inputs: list[Any], outputs: list[Any]) -> None:
+                seen.append(tuple(tuple(port.frontier) for port in inputs))
+
+            return logic
+
+        with worker.dataflow() as scope:
+            builder = scope.operator("watches")
+            for handle in (one, two):
+                builder.new_input(handle.to_stream(scope), ps.Pipeline())
+            number, stream = builder.new_output()
+            builder.build(constructor)
+            probe = stream.probe()
+        one.advance_to(2)
+        two.advance_to(5)
+        worker.step_while(lambda: probe.less_than(2))
+        one.close()
+        worker.step_while(lambda: probe.less_than(5))
+        assert number == 0
+        two.close()
+        worker.run()
+        return seen
+
+    for seen in ps.execute(main, workers=workers):
+        assert seen[-1] == ((), ())
+        assert ((), (5,)) in seen

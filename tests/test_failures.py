@@ -263,7 +263,7 @@ def end_at_two(x: int) -> Any:
         lambda stream: stream.branch(lambda _, x: end_at_two(x)),
         lambda stream: stream.partition(2, end_at_two),
         lambda stream: stream.delay(lambda x, _: end_at_two(x)),
-        lambda stream: stream.exchange(end_at_two),
+        lambda stream: stream.exchange(lambda x: len(end_at_two(x))),
     ],
 )
 def test_stop_iteration_loses_no_record_in_silence(workers: int, apply: Any) -> None:
@@ -362,3 +362,32 @@ def test_a_destructor_that_raises_or_runs_a_dataflow_does_no_harm() -> None:
     with pytest.raises(ZeroDivisionError):
         ps.execute(main, workers=2)
     assert extracted == [[(0, [1])]] * 6
+
+
+@pytest.mark.parametrize("where", ["in main", "in an operator"])
+def test_a_worker_that_never_steps_again_is_interrupted(where: str) -> None:
+    busy = threading.Event()
+    fault = Fault(0)
+
+    def forever(_record: object = None) -> None:
+        busy.set()
+        while True:
+            pass
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            stream = scope.to_stream([1])
+            if where == "in an operator" and worker.index == 1:
+                stream.map(forever)
+            else:
+                stream.map(lambda x: x)
+        if worker.index == 0:
+            assert busy.wait(20)
+            fault.strike(0)
+        elif where == "in main":
+            forever()
+        worker.run()
+
+    with pytest.raises(Mine) as raised:
+        ps.execute(main, workers=2)
+    assert raised.value is fault.error

@@ -1,8 +1,8 @@
 """Random dataflows with nested loops against a model, on several workers.
 
-A program is a list of steps, some of which hold lists of steps: loops, scopes, forks. It is built as a dataflow
-and evaluated as a function from records by time to records by time. Every step of the dataflow is followed by
-an operator that checks that no record comes at a time which its frontier had passed.
+A program is a list of steps, some of which hold lists of steps: loops, scopes, forks. It is built as a
+dataflow and evaluated as a function from records by time to records by time. Every step of the dataflow is
+followed by an operator that checks that no record comes at a time which its frontier had passed.
 """
 
 from collections import Counter, defaultdict

@@ -85,6 +85,12 @@ struct Readers {
     output: Option<OutputPort<Batch>>,
 }
 
+impl Readers {
+    fn are_none(&self) -> bool {
+        self.stages.is_empty() && self.output.is_none()
+    }
+}
+
 /// The operator that runs a tree of stages.
 pub(crate) struct Chain {
     builder: OperatorBuilder<Batch>,
@@ -319,7 +325,14 @@ impl Stage {
                 return Ok(vec![batch]);
             }
             Kind::InspectBatch => {
-                function.call1((time(), copy(&list)))?;
+                let time = time();
+                if self.parts[0].are_none() {
+                    // Nobody else reads the batch: the function may have it as it is.
+                    drop(list);
+                    function.call1((time, batch.into_list(py)))?;
+                    return Ok(Vec::new());
+                }
+                function.call1((time, copy(&list)))?;
                 return Ok(vec![batch]);
             }
             Kind::BranchWhen => {
@@ -331,7 +344,10 @@ impl Stage {
                     vec![batch, empty]
                 });
             }
-            Kind::MapBatch => vec![tools.list(&function.call1((copy(&list),))?)?],
+            Kind::MapBatch => {
+                drop(list);
+                vec![tools.list(&function.call1((batch.into_list(py),))?)?]
+            }
             Kind::TryMap => try_map(function, &list)?,
             Kind::OkErr => ok_err(&tools.map(function, &list)?)?,
             Kind::Partition => partition(self.parts.len(), &tools.map(function, &list)?)?,

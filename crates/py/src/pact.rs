@@ -48,22 +48,39 @@ pub(crate) enum Key {
 }
 
 impl Key {
-    fn of<'py>(&self, records: &Bound<'py, PyList>, reader: &str) -> PyResult<Bound<'py, PyList>> {
-        let py = records.py();
+    /// The hash of each record's key.
+    fn hashes(&self, records: &Bound<'_, PyList>, reader: &str) -> PyResult<Vec<u64>> {
+        let mut hashes = Vec::with_capacity(records.len());
         match self {
-            Key::Function(function) => Tools::get(py)?.map(function.get().bind(py), records),
-            Key::Record => Ok(records.clone()),
+            Key::Function(function) => {
+                // Each key is hashed as it comes, and let go: no list of them is made.
+                let function = function.get().bind(records.py());
+                Tools::get(records.py())?.map_each(function, records, |key| {
+                    hashes.push(route_hash(key)?);
+                    Ok(())
+                })?;
+            }
+            Key::Record => {
+                for record in records {
+                    hashes.push(route_hash(&record)?);
+                }
+            }
             Key::First => {
-                let first = |record: Bound<'py, PyAny>| match record.cast::<PyTuple>() {
-                    Ok(tuple) if tuple.len() == 2 => tuple.get_item(0),
-                    _ => match record.cast::<PyList>() {
-                        Ok(list) if list.len() == 2 => list.get_item(0),
-                        _ => Err(not_a_pair(&record, reader)),
-                    },
-                };
-                PyList::new(py, records.iter().map(first).collect::<PyResult<Vec<_>>>()?)
+                for record in records {
+                    hashes.push(match record.cast::<PyTuple>() {
+                        Ok(tuple) if tuple.len() == 2 => {
+                            let key = tuple.get_borrowed_item(0)?;
+                            route_hash(&key)?
+                        }
+                        _ => match record.cast::<PyList>() {
+                            Ok(list) if list.len() == 2 => route_hash(&list.get_item(0)?)?,
+                            _ => return Err(not_a_pair(&record, reader)),
+                        },
+                    });
+                }
             }
         }
+        Ok(hashes)
     }
 }
 
@@ -93,26 +110,29 @@ impl Route<Batch> for KeyRouter {
 impl KeyRouter {
     fn split(&self, py: Python<'_>, batch: Batch, parts: &mut [Vec<Batch>]) -> PyResult<()> {
         let list = batch.as_list(py);
-        let keys = self.key.of(&list, &self.reader)?;
-        let peers = parts.len() as u64;
+        // The keys are looked at in any case: a program that cannot be routed fails on one worker, too.
+        let hashes = self.key.hashes(&list, &self.reader)?;
         if let [only] = parts {
-            // The keys are looked at all the same: a program that cannot be routed fails on one worker, too.
-            for key in keys.iter() {
-                route_hash(&key)?;
-            }
             drop(list);
             only.push(batch);
             return Ok(());
         }
-        let expected = list.len() / parts.len() + 16;
+        let peers = parts.len() as u64;
+        let expected = list.len() / parts.len() + list.len() / 8 + 16;
         let mut split: Vec<Vec<Bound<'_, PyAny>>> =
             parts.iter().map(|_| Vec::with_capacity(expected)).collect();
-        for (record, key) in list.iter().zip(keys.iter()) {
+        for (index, hash) in hashes.into_iter().enumerate() {
+            // A remainder by a power of two needs no division.
+            let part = if peers.is_power_of_two() {
+                hash & (peers - 1)
+            } else {
+                hash % peers
+            };
             #[allow(
                 clippy::cast_possible_truncation,
                 reason = "below the number of workers"
             )]
-            split[(route_hash(&key)? % peers) as usize].push(record);
+            split[part as usize].push(list.get_item(index)?);
         }
         for (part, records) in parts.iter_mut().zip(split) {
             if !records.is_empty() {

@@ -117,6 +117,26 @@ impl Tools {
         Ok(results)
     }
 
+    /// Calls the function on each record and `each` on each result, of which no list is made.
+    pub(crate) fn map_each<'py>(
+        &self,
+        function: &Bound<'py, PyAny>,
+        records: &Bound<'py, PyList>,
+        mut each: impl FnMut(&Bound<'py, PyAny>) -> PyResult<()>,
+    ) -> PyResult<()> {
+        let results = self.map.bind(records.py()).call1((function, records))?;
+        let mut count = 0;
+        for result in results.cast_into::<PyIterator>()? {
+            each(&result?)?;
+            count += 1;
+        }
+        if count == records.len() {
+            Ok(())
+        } else {
+            Err(stopped())
+        }
+    }
+
     /// `list(map(function, repeat(first), records))`.
     pub(crate) fn map_with<'py>(
         &self,
