@@ -89,4 +89,4 @@ def test_a_pact_says_what_it_is() -> None:
     assert repr(ps.Broadcast()) == "Broadcast()"
     assert repr(ps.Exchange(len)) == f"Exchange({len!r})"
     with pytest.raises(TypeError, match="function of a record"):
-        ps.Exchange("name")  # type: ignore[arg-type]
+        ps.Exchange(3)  # type: ignore[arg-type]

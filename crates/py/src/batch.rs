@@ -43,16 +43,23 @@ impl Batch {
         }))
     }
 
-    /// What a reader in Python gets: the records as a list of its own (the list itself where nobody shares it, else a
-    /// copy), or a `pyarrow.RecordBatch`, which shares the columns.
+    /// What a reader in Python gets: the records as a list of its own, or a `pyarrow.RecordBatch`, which shares the
+    /// columns.
     pub(crate) fn into_python(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         match self {
-            Batch::Records(records) => Ok(match Arc::try_unwrap(records) {
+            Batch::Records(_) => Ok(self.into_list(py).into_any()),
+            Batch::Arrow(columns) => export_batch(py, &columns),
+        }
+    }
+
+    /// The records as a list of the caller's own: the list itself where nobody shares it, else a copy.
+    pub(crate) fn into_list(self, py: Python<'_>) -> Bound<'_, PyList> {
+        match self {
+            Batch::Records(records) => match Arc::try_unwrap(records) {
                 Ok(records) => records.list.take().into_bound(py),
                 Err(shared) => copy(shared.list.get().bind(py)),
-            }
-            .into_any()),
-            Batch::Arrow(columns) => export_batch(py, &columns),
+            },
+            Batch::Arrow(_) => not_records(),
         }
     }
 
@@ -84,6 +91,11 @@ impl Batch {
             }
         }
     }
+}
+
+/// What cannot be: Python's `Stream` and `ArrowStream` give each operator to streams of one kind.
+fn not_records() -> ! {
+    unreachable!("operators over records are on streams of records only")
 }
 
 /// A list with the same elements.
