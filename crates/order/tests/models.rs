@@ -255,7 +255,9 @@ mod large {
         ) {
             let mut subject: MutableAntichain<_> = start.iter().map(|time| (*time, 1)).collect();
             let mut model = CountModel::new();
-            start.iter().for_each(|time| model.update(*time, 1));
+            for time in &start {
+                model.update(*time, 1);
+            }
             for joins in more.chunks(2) {
                 let Some(first) = model.frontier().first().copied() else {
                     break;
