@@ -246,6 +246,49 @@ mod large {
             large_agrees(&updates, look)?;
         }
 
+        /// The smallest go, and others join anywhere behind, a few at a time: what is known of the
+        /// blocks has to keep up.
+        #[test]
+        fn joining(
+            start in vec((0..100u64, 0..100u64), 150..300),
+            more in vec((0..100u64, 0..100u64), 0..300),
+        ) {
+            let mut subject: MutableAntichain<_> = start.iter().map(|time| (*time, 1)).collect();
+            let mut model = CountModel::new();
+            for time in &start {
+                model.update(*time, 1);
+            }
+            for joins in more.chunks(2) {
+                let Some(first) = model.frontier().first().copied() else {
+                    break;
+                };
+                let count = model.count_for(&first);
+                let joins = joins.iter().map(|(a, b)| (first.0 + a, first.1 + b));
+                for (time, diff) in joins.map(|time| (time, 1)).chain([(first, -count)]) {
+                    subject.update(time, diff);
+                    model.update(time, diff);
+                }
+                prop_assert_eq!(sorted(subject.frontier()), model.frontier());
+            }
+            prop_assert_eq!(subject.counts(), model.counts());
+        }
+
+        #[test]
+        fn change_batch(updates in vec(vec((0..300u64, -1..3i64), 1..200), 1..30)) {
+            let mut subject = ChangeBatch::new();
+            let mut model = CountModel::new();
+            for batch in &updates {
+                for (item, diff) in batch {
+                    subject.update(*item, *diff);
+                    model.update(*item, *diff);
+                }
+                if batch.len() % 2 == 0 {
+                    prop_assert_eq!(subject.iter().copied().collect::<Vec<_>>(), model.counts());
+                }
+            }
+            prop_assert_eq!(subject.into_inner(), model.counts());
+        }
+
         #[test]
         fn window(size in 1..200u64, offset in 0..50u64) {
             let mut updates: Vec<_> = (0..size).map(|i| ((i, (i * 7) % 16), 1)).collect();

@@ -289,17 +289,24 @@ impl Stage {
             return Ok(());
         }
         let readers = &self.parts[part];
+        // The last reader gets the batch itself: unless somebody else shares it, it need not be copied.
+        let Some(output) = &readers.output else {
+            let Some((&last, others)) = readers.stages.split_last() else {
+                return Ok(());
+            };
+            for &next in others {
+                stages[next].run(py, stages, capability, batch.clone())?;
+            }
+            return stages[last].run(py, stages, capability, batch);
+        };
         for &next in &readers.stages {
             stages[next].run(py, stages, capability, batch.clone())?;
         }
-        if let Some(output) = &readers.output {
-            batch.in_bounds(py, |batch| {
-                output
-                    .send(capability, batch)
-                    .map_err(SendError::into_cause)
-            })?;
-        }
-        Ok(())
+        batch.in_bounds(py, |batch| {
+            output
+                .send(capability, batch)
+                .map_err(SendError::into_cause)
+        })
     }
 
     /// The parts of the result for a batch.
