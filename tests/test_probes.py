@@ -93,6 +93,32 @@ def test_attached_at_several_places_all_count() -> None:
     ps.execute(main)
 
 
+@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("end", ["dropped", "discarded"])
+def test_nobody_waits_for_a_dataflow_that_is_gone(workers: int, end: str) -> None:
+    def main(worker: ps.Worker) -> None:
+        handle: ps.InputHandle[int] = ps.InputHandle()
+        other: ps.InputHandle[int] = ps.InputHandle()
+        probe = ps.ProbeHandle()
+        with worker.dataflow("other") as scope:
+            other.to_stream(scope)
+        try:
+            with worker.dataflow("gone") as scope:
+                handle.to_stream(scope).probe_with(probe)
+                if end == "discarded":
+                    raise KeyError
+        except KeyError:
+            pass
+        else:
+            worker.step()
+            assert probe.less_equal(0)
+            worker.drop_dataflow(1)
+        worker.step_while(lambda: probe.less_equal(0))
+        assert probe.done()
+
+    ps.execute(main, workers=workers)
+
+
 def test_attached_nowhere_nothing_is_possible() -> None:
     probe = ps.ProbeHandle()
     assert probe.done()

@@ -80,13 +80,29 @@ impl Probe {
         let (output, behind) = builder.new_output()?;
         builder.notify();
         builder.start();
-        let place = self.place(Point::minimum(scope.dims()));
-        let probe = self.clone();
+        let attached = Attached {
+            place: self.place(Point::minimum(scope.dims())),
+            probe: self.clone(),
+        };
         builder.build(move || {
-            probe.set(place, input.frontier().frontier());
+            let Attached { probe, place } = &attached;
+            probe.set(*place, input.frontier().frontier());
             pass_on(&input, &output)?;
             Ok(false)
         });
         Ok(behind)
+    }
+}
+
+/// A place of a probe. When its operator goes, because the dataflow is dropped or was never installed, nothing can
+/// appear there any more, and nobody waits for it.
+struct Attached {
+    probe: Probe,
+    place: usize,
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        self.probe.set(self.place, []);
     }
 }

@@ -1,0 +1,15 @@
+"""The Python benchmarks run, with a tenth of their work; what they measure is not judged here."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+RUN = Path(__file__).parent.parent / "benches" / "python" / "run.py"
+
+
+def test_every_part_runs_and_agrees_with_its_peer() -> None:
+    command = [sys.executable, "-W", "error", str(RUN), "--quick"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.count("pointstamp, 2 workers") == 2
+    assert "import pointstamp: " in result.stdout
