@@ -13,3 +13,11 @@ def test_every_part_runs_and_agrees_with_its_peer() -> None:
     assert result.returncode == 0, result.stdout + result.stderr
     assert result.stdout.count("pointstamp, 2 workers") == 2
     assert "import pointstamp: " in result.stdout
+
+
+def test_the_benches_of_columns_run() -> None:
+    command = [sys.executable, "-W", "error", str(RUN.parent / "bench_arrow.py"), "--scale", "0.01"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    for name in ("memory:", "words:", "exchange:", "components:", "speedup:"):
+        assert name in result.stdout
