@@ -29,6 +29,7 @@ WHAT = st.sampled_from(
         "broadcast",
         "delay",
         "unary",
+        "scope",
         "loop",
     ]
 )
@@ -68,7 +69,7 @@ def model(operators: list[Operator], rounds: list[tuple[int, list[int]]], peers:
             streams.extend(each(one, lambda t, x, p=p: [(t, x)] * ((x > t) == p)) for p in (False, True))
         elif what == "concat":
             streams.append(one + two)
-        elif what == "broadcast":
+        elif what in ("broadcast", "scope"):
             streams.append(each(one, lambda t, x: [(t, x)] * peers))
         elif what == "delay":
             streams.append(each(one, lambda t, x: [(t + x % (k + 1), x)]))
@@ -132,6 +133,9 @@ def build(stream: ps.Stream[Any], operators: list[Operator]) -> list[ps.Capture[
             streams.append(one.exchange(lambda x, k=k: x + k))  # type: ignore[misc]
         elif what == "broadcast":
             streams.append(one.broadcast())
+        elif what == "scope":
+            with one.scope.scoped("scope", dims=k % 2) as inner:
+                streams.append(one.enter(inner).broadcast().leave())
         elif what == "delay":
             streams.append(one.delay(lambda x, t, k=k: t + x % (k + 1)))  # type: ignore[misc]
         elif what == "loop":
@@ -191,6 +195,7 @@ def test_every_operator_is_there() -> None:
         "broadcast",
         "delay",
         "unary",
+        "scope",
         "loop",
     ]
     operators: list[Operator] = [(name, (0, 1), 2) for name in names]
