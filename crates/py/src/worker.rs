@@ -245,7 +245,7 @@ pub(crate) struct Cluster {
     engine: Arc<EngineCluster>,
     seeds: Mutex<Vec<Option<Seed>>>,
     /// For each worker that is running Python code of the user's, the interpreter's number of its thread.
-    threads: Mutex<Vec<Option<std::ffi::c_ulong>>>,
+    threads: Mutex<Vec<Option<Running>>>,
 }
 
 #[pymethods]
@@ -266,7 +266,7 @@ impl Cluster {
         Ok(Cluster {
             engine: cluster,
             seeds,
-            threads: Mutex::new(vec![None; workers]),
+            threads: Mutex::new((0..workers).map(|_| None).collect()),
         })
     }
 
@@ -303,13 +303,12 @@ impl Cluster {
                 steps: ThreadBound::new(&home, Cell::new(0)),
             },
         )?;
-        self.set_thread(index, Some(thread));
+        self.running(index, Some(Running::new(thread)));
         let result = finish(py, &worker, &engine, wrap, main);
-        self.set_thread(index, None);
-        if !signals {
-            // An interruption that came too late to stop anything must not strike later.
-            // SAFETY: attached; a null exception clears what is pending for the thread.
-            unsafe { ffi::PyThreadState_SetAsyncExc(thread.cast_signed(), std::ptr::null_mut()) };
+        if let Some(running) = self.running(index, None)
+            && running.interrupted
+        {
+            absorb_interruption(py, running.thread);
         }
         if let Err(error) = &result
             && !(error.is_instance_of::<WorkerStopped>(py) && self.engine.is_stopped())
@@ -335,12 +334,14 @@ impl Cluster {
     fn interrupt(&self, py: Python<'_>) {
         self.engine.stop();
         let exception = py.get_type::<WorkerStopped>();
-        let threads = self
-            .threads
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        for thread in threads.into_iter().flatten() {
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut struck = Vec::new();
+        for running in threads.iter_mut().flatten() {
+            running.interrupted = true;
+            struck.push(running.thread);
+        }
+        drop(threads); // nothing holds a lock while Python may run
+        for thread in struck {
             // SAFETY: attached, with a live exception type. The thread runs the user's code: `run` takes its
             // number out before it ends, attached, so that no other thread of that number is struck.
             unsafe { ffi::PyThreadState_SetAsyncExc(thread.cast_signed(), exception.as_ptr()) };
@@ -363,8 +364,40 @@ impl Cluster {
 }
 
 impl Cluster {
-    fn set_thread(&self, index: usize, thread: Option<std::ffi::c_ulong>) {
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner)[index] = thread;
+    /// Says which thread runs a worker's code from now on; what was said before.
+    fn running(&self, index: usize, now: Option<Running>) -> Option<Running> {
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut threads[index], now)
+    }
+}
+
+/// A thread that runs the user's code, and may be interrupted.
+struct Running {
+    thread: std::ffi::c_ulong,
+    interrupted: bool,
+}
+
+impl Running {
+    fn new(thread: std::ffi::c_ulong) -> Self {
+        Running {
+            thread,
+            interrupted: false,
+        }
+    }
+}
+
+/// Lets an interruption of this thread, which came too late to stop anything, strike here and nowhere else.
+///
+/// It has to be raised: the interpreter marks all threads as having something to look after when an exception is sent, and
+/// takes the mark away when one is raised, not when it is withdrawn. A mark that stays slows all Python code down,
+/// and under a debugger, or anything that traces, CPython 3.11 never gets past it.
+fn absorb_interruption(py: Python<'_>, thread: std::ffi::c_ulong) {
+    let exception = py.get_type::<WorkerStopped>();
+    // Sent once more, so that there is one to raise, whether or not the other has struck.
+    // SAFETY: attached, with a live exception type, and `thread` is this one.
+    let sent = unsafe { ffi::PyThreadState_SetAsyncExc(thread.cast_signed(), exception.as_ptr()) };
+    if sent == 1 {
+        let _raised = py.run(c"while True: pass", None, None);
     }
 }
 

@@ -63,9 +63,7 @@ class Source:
         self._in_flight.append(time)
         following = _successors(time)
         if not following and next(self._items, None) is not None:
-            raise TimeError(
-                f"source '{self._name}' got a time after {time}, which is the last there is"
-            )
+            raise TimeError(f"source '{self._name}' got a time after {time}, which is the last there is")
         self._held.downgrade(following)
         self.info.activator.activate()  # one time in each run: others get their turn
 
