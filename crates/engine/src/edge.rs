@@ -247,11 +247,6 @@ impl<P: Payload> Tee<P> {
         self.0.borrow_mut().push(edge);
     }
 
-    /// Whether nothing reads the output.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.borrow().is_empty()
-    }
-
     /// Sends a message along every edge.
     pub(crate) fn push(&self, message: Message<P>) -> UserResult<()> {
         let Ok(mut edges) = self.0.try_borrow_mut() else {

@@ -59,8 +59,6 @@ pub(crate) struct Draft<P> {
     outputs: Vec<Rc<OutputCore>>,
     /// Summaries that differ from the identity; an empty list is no path.
     summaries: BTreeMap<(usize, usize), Vec<Summary>>,
-    /// What holds for the pairs not named: the identity, or no path.
-    connected: bool,
     notify: bool,
     start: bool,
     /// Outputs that begin with a capability.
@@ -81,7 +79,6 @@ impl<P: Payload> OperatorBuilder<P> {
             inputs: Vec::new(),
             outputs: Vec::new(),
             summaries: BTreeMap::new(),
-            connected: true,
             notify: false,
             start: false,
             initial: Vec::new(),
@@ -314,11 +311,6 @@ impl<P: Payload> OperatorBuilder<P> {
         Ok(())
     }
 
-    /// Says that there is no path from any input to any output, but for those that `set_summary` names.
-    pub fn disconnect(&self) {
-        self.draft.borrow_mut().connected = false;
-    }
-
     /// Delivers input frontiers: the operator runs whenever one changes.
     pub fn notify(&self) {
         self.draft.borrow_mut().notify = true;
@@ -394,17 +386,12 @@ impl<P: Payload> Draft<P> {
         let mut summary = Connectivity::empty();
         for (port, input) in self.inputs.iter().enumerate() {
             let mut row = Vec::new();
-            if self.connected {
-                for output in 0..outputs {
-                    let named = self.summaries.get(&(port, output));
-                    row.push((
-                        output,
-                        named.cloned().unwrap_or_else(|| vec![identity.clone()]),
-                    ));
-                }
-            } else {
-                let named = self.summaries.range((port, 0)..=(port, usize::MAX));
-                row.extend(named.map(|(&(_, output), list)| (output, list.clone())));
+            for output in 0..outputs {
+                let named = self.summaries.get(&(port, output));
+                row.push((
+                    output,
+                    named.cloned().unwrap_or_else(|| vec![identity.clone()]),
+                ));
             }
             row.retain(|(_, list)| !list.is_empty());
             for (output, list) in &row {
@@ -460,18 +447,12 @@ impl<P: Payload> Draft<P> {
         let activation = self.pulse.activation.clone();
         self.outputs
             .push(OutputCore::new(port, Rc::clone(&self.progress), activation));
-        if !self.connected {
-            let identity = Summary::identity(self.dims);
-            for input in 0..self.inputs.len() {
-                self.summaries.insert((input, port), vec![identity.clone()]);
-            }
-        }
         port
     }
 
     /// Whether times do not simply pass from every input to every output.
     pub(crate) fn advances_times(&self) -> bool {
-        !self.connected || !self.summaries.is_empty()
+        !self.summaries.is_empty()
     }
 
     pub(crate) fn name(&self) -> &str {

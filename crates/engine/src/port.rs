@@ -307,11 +307,6 @@ impl<P: Payload> OutputPort<P> {
         })
     }
 
-    /// Whether nothing reads this output.
-    pub fn is_idle(&self) -> bool {
-        self.tee.is_empty()
-    }
-
     /// The output's number.
     pub fn port(&self) -> usize {
         self.core.port

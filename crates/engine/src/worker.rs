@@ -240,6 +240,11 @@ impl<P: Payload> Worker<P> {
             .collect()
     }
 
+    /// Whether a dataflow is left.
+    pub fn has_dataflows(&self) -> bool {
+        !self.0.dataflows.borrow().is_empty()
+    }
+
     /// Removes a dataflow, complete or not. Every worker must.
     pub fn drop_dataflow(&self, index: usize) {
         let mut dataflows = self.0.dataflows.borrow_mut();
@@ -293,7 +298,7 @@ impl<P: Payload> Worker<P> {
         }
         self.0.root.end_pass();
         outcome?;
-        Ok(!self.0.dataflows.borrow().is_empty())
+        Ok(self.has_dataflows())
     }
 
     fn receive_events(&self) {
@@ -402,7 +407,7 @@ impl<P: Payload> Worker<P> {
             return Err(Error::Reentrant);
         }
         if !self.has_work() {
-            if self.0.dataflows.borrow().is_empty() {
+            if !self.has_dataflows() {
                 return self.step();
             }
             self.park(timeout.and_then(|timeout| Instant::now().checked_add(timeout)));

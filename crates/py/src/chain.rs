@@ -217,11 +217,6 @@ impl Tap {
             .insert((self.stage, self.part), stream.clone());
         Ok(stream)
     }
-
-    /// The scope of the chain.
-    pub(crate) fn scope(&self) -> &pointstamp_engine::scope::Scope<Batch> {
-        self.chain.builder.scope()
-    }
 }
 
 fn run(input: &InputPort<Batch>, stages: &[Stage]) -> Result<(), BoxError> {

@@ -120,13 +120,4 @@ impl Stream {
             .map_err(IntoException::into_exception)?;
         Ok(Stream::plain(self.home(), left))
     }
-
-    /// Whether the stream is of this scope.
-    fn is_in(&self, scope: &Scope) -> PyResult<bool> {
-        let scope = scope.scope.get()?;
-        Ok(match self.inner.get()? {
-            Inner::Plain(stream) => stream.scope() == scope,
-            Inner::Tap(tap) => tap.scope() == scope,
-        })
-    }
 }

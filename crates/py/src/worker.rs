@@ -106,7 +106,7 @@ impl Worker {
                 if worker.is_stepping() {
                     return Err(Error::Reentrant); // before it sleeps, for ever, where it is called
                 }
-                if park && !worker.has_work() && !worker.installed_dataflows().is_empty() {
+                if park && !worker.has_work() && worker.has_dataflows() {
                     worker.park(until);
                     let over = deadline.is_some_and(|end| Instant::now() >= end);
                     if signals && !worker.has_work() && !over && !worker.cluster().is_stopped() {

@@ -13,9 +13,6 @@ use crate::worker::Close;
 /// Introduces batches at any time for which there is a capability, in any order.
 pub struct UnorderedInput<P: Payload> {
     output: OutputPort<P>,
-    #[allow(dead_code)]
-    // owned here so that the worker's weak reference lives as long as the input does
-    closer: Rc<dyn Close>,
 }
 
 impl<P: Payload> Scope<P> {
@@ -30,7 +27,7 @@ impl<P: Payload> Scope<P> {
         let (output, stream, capability) = builder.new_revocable_output()?;
         let closer = Rc::clone(&output.core) as Rc<dyn Close>;
         self.worker().register_input(Rc::downgrade(&closer));
-        Ok((UnorderedInput { output, closer }, capability, stream))
+        Ok((UnorderedInput { output }, capability, stream))
     }
 }
 
