@@ -28,12 +28,16 @@
 
 #![forbid(unsafe_code)]
 
+pub mod encode;
 pub mod error;
 pub mod fabric;
 pub mod mailbox;
 pub mod queue;
+pub mod transport;
 
+pub use encode::{Encode, Encoder};
 pub use error::ChannelError;
 pub use fabric::{ChannelId, Fabric};
 pub use mailbox::{Doorbell, Event, Mailbox};
 pub use queue::{Receiver, Sender};
+pub use transport::{Farewell, Receive, Route, Transport};

@@ -1,0 +1,78 @@
+//! What the workers of one process need of the connections to other processes.
+//!
+//! [`Transport`] is implemented by the connections of a cluster and, for tests, by queues in memory. It knows
+//! frames and their order, not what they mean: [`Fabric`](crate::Fabric) takes those of channels, and the computation those
+//! of control.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::ChannelId;
+
+/// Whom a frame is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Route {
+    /// A channel's message for one worker of the receiving process, by its number within that process.
+    Worker(ChannelId, u32),
+    /// A channel's message for every worker of the receiving process.
+    Everyone(ChannelId),
+    /// The computation itself.
+    Control,
+}
+
+/// How a process leaves a cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Farewell {
+    /// All its workers have come to their end.
+    Done,
+    /// It stops because something failed, here or elsewhere.
+    Failed {
+        /// The process where it began.
+        origin: u32,
+        /// What happened, for a person: a sentence, and under it the traceback where there is one.
+        reason: String,
+    },
+}
+
+/// Told of what arrives. Called by the threads that read connections: nothing here may wait for a worker.
+pub trait Receive: Send + Sync {
+    /// A frame from another process. Those from one process come in the order in which they were sent. The body is
+    /// aligned to 16 bytes.
+    fn frame(&self, from: usize, route: Route, body: Bytes);
+
+    /// Another process has left; nothing more comes from it.
+    fn left(&self, from: usize, how: Farewell);
+
+    /// The connection to another process ended without a farewell, or stalled: why, in a sentence that names the process and its address.
+    fn lost(&self, from: usize, why: String);
+
+    /// Bytes that were queued for other processes have been handed to the operating system, or dropped.
+    fn written(&self, bytes: usize);
+}
+
+/// The connections of one process to all others.
+pub trait Transport: Send + Sync {
+    /// How many processes there are.
+    fn processes(&self) -> usize;
+
+    /// Which of them this is.
+    fn process(&self) -> usize;
+
+    /// The address of a process, for messages.
+    fn address(&self, process: usize) -> String;
+
+    /// Begins to hand over what arrives. To be called once.
+    fn start(&self, receiver: Arc<dyn Receive>);
+
+    /// Queues a frame for another process; never waits. Nothing happens when that process has left or was lost, or this
+    /// one has said farewell. Returns how many bytes were queued: each of them is reported to [`Receive::written`] later.
+    fn send(&self, process: usize, route: Route, body: Vec<Bytes>) -> usize;
+
+    /// Says farewell to every process, once: after what is queued when all is well, before it when something failed. What is sent
+    /// afterwards goes nowhere.
+    fn farewell(&self, how: Farewell);
+
+    /// Ends every connection and waits for the threads that serve them, for a bounded time. After it nothing is received.
+    fn close(&self);
+}
