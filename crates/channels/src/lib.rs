@@ -32,6 +32,7 @@ pub mod encode;
 pub mod error;
 pub mod fabric;
 pub mod mailbox;
+pub mod net;
 pub mod queue;
 pub mod transport;
 
@@ -40,4 +41,4 @@ pub use error::ChannelError;
 pub use fabric::{ChannelId, Fabric};
 pub use mailbox::{Doorbell, Event, Mailbox};
 pub use queue::{Receiver, Sender};
-pub use transport::{Farewell, Receive, Route, Transport};
+pub use transport::{Farewell, MAX_BODY, Receive, Route, Transport};
