@@ -68,21 +68,23 @@ pub struct Fabric {
 
 impl Fabric {
     /// A fabric for `workers` threads of this process alone, and a mailbox for each of them.
-    pub fn in_process(workers: usize) -> (Arc<Fabric>, Vec<Mailbox>) {
-        Self::new(workers, None, LINGER)
+    pub fn in_process(workers: usize, high_water: usize) -> (Arc<Fabric>, Vec<Mailbox>) {
+        Self::new(workers, high_water, None, LINGER)
     }
 
     /// A fabric for `workers` threads of this process, and as many of each process that the transport connects. Nothing arrives
     /// before [`start`](Self::start).
     pub fn in_cluster(
         workers: usize,
+        high_water: usize,
         transport: Arc<dyn Transport>,
     ) -> (Arc<Fabric>, Vec<Mailbox>) {
-        Self::new(workers, Some(transport), LINGER)
+        Self::new(workers, high_water, Some(transport), LINGER)
     }
 
     fn new(
         workers: usize,
+        high_water: usize,
         transport: Option<Arc<dyn Transport>>,
         linger: Duration,
     ) -> (Arc<Fabric>, Vec<Mailbox>) {
@@ -92,7 +94,7 @@ impl Fabric {
             Some(transport) => (transport.process(), transport.processes()),
             None => (0, 1),
         };
-        let gauge = Arc::new(Gauge::new(workers));
+        let gauge = Arc::new(Gauge::new(workers, high_water));
         let transport = transport.filter(|_| processes > 1);
         let uplink =
             transport.map(|transport| Arc::new(Uplink::new(transport, Arc::clone(&gauge))));
@@ -288,16 +290,16 @@ impl Fabric {
     pub fn end_dataflow(&self, worker: usize, dataflow: u32) {
         let workers = self.doorbells.len();
         let removed = self.routes().end(worker - self.first, dataflow, workers);
-        self.forget(removed); // after the lock: a message may be anything
+        self.forget(&removed); // and dropped after the lock: a message may be anything
     }
 
     /// Says that `worker` opens no channel any more, and reads none. To be called once.
     pub fn end_worker(&self) {
         let removed = self.routes().leave(self.doorbells.len());
-        self.forget(removed);
+        self.forget(&removed);
     }
 
-    fn forget(&self, removed: Vec<Entry>) {
+    fn forget(&self, removed: &[Entry]) {
         let waiting = removed.iter().map(Entry::waiting).sum();
         self.gauge.sub(self.gauge.others(), waiting);
     }

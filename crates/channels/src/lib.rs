@@ -14,7 +14,7 @@
 //! ```
 //! use pointstamp_channels::{ChannelId, Event, Fabric};
 //!
-//! let (fabric, mut mailboxes) = Fabric::in_process(2);
+//! let (fabric, mut mailboxes) = Fabric::in_process(2, 1 << 20);
 //! let id = ChannelId { dataflow: 0, channel: 0 };
 //! let (to_each, _from_all) = fabric.open::<String>(0, id).unwrap();
 //! let (_, inbox) = fabric.open::<String>(1, id).unwrap();

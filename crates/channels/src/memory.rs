@@ -16,8 +16,8 @@
 //! # let overseer = std::sync::Arc::new(Nobody);
 //! # let overseer = || std::sync::Arc::downgrade(&overseer) as std::sync::Weak<dyn pointstamp_channels::Overseer>;
 //! let transports = memory::connect(2, memory::Delay::None);
-//! let (a, _) = Fabric::in_cluster(1, transports[0].clone());
-//! let (b, mailboxes) = Fabric::in_cluster(1, transports[1].clone());
+//! let (a, _) = Fabric::in_cluster(1, 1 << 20, transports[0].clone());
+//! let (b, mailboxes) = Fabric::in_cluster(1, 1 << 20, transports[1].clone());
 //! a.start(overseer());
 //! b.start(overseer());
 //!

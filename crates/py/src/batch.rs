@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use pointstamp_engine::error::BoxError;
+use bytes::Bytes;
+use pointstamp_channels::Encoder;
+use pointstamp_engine::error::{BoxError, UserResult};
 use pointstamp_engine::payload::Payload;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -103,11 +105,29 @@ pub(crate) fn copy<'py>(list: &Bound<'py, PyList>) -> Bound<'py, PyList> {
     list.get_slice(0, list.len())
 }
 
+/// What a Python record is reckoned to take, in bytes.
+const RECORD: usize = 64;
+
 impl Payload for Batch {
     fn len(&self) -> usize {
         match self {
             Batch::Records(records) => records.len,
             Batch::Arrow(columns) => columns.num_rows(),
+        }
+    }
+
+    fn encode(&self, _out: &mut Encoder) -> UserResult<()> {
+        Err("batches of Python programs do not cross to other processes yet".into())
+    }
+
+    fn decode(_bytes: Bytes) -> UserResult<Self> {
+        Err("batches of Python programs do not cross to other processes yet".into())
+    }
+
+    fn footprint(&self) -> usize {
+        match self {
+            Batch::Records(records) => RECORD * records.len,
+            Batch::Arrow(columns) => columns.get_array_memory_size(),
         }
     }
 }

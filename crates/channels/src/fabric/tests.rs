@@ -58,7 +58,7 @@ fn cluster(processes: usize, workers: usize) -> Vec<Node> {
 fn patient_cluster(processes: usize, workers: usize, linger: Duration) -> Vec<Node> {
     let transports = memory::connect(processes, Delay::None);
     let node = |transport: Arc<Memory>| {
-        let (fabric, mailboxes) = Fabric::new(workers, Some(transport.clone()), linger);
+        let (fabric, mailboxes) = Fabric::new(workers, 1 << 20, Some(transport.clone()), linger);
         let log = Arc::new(Log::default());
         let overseer: Weak<Log> = Arc::downgrade(&log);
         fabric.start(overseer);
@@ -73,7 +73,9 @@ fn patient_cluster(processes: usize, workers: usize, linger: Duration) -> Vec<No
 }
 
 fn close(nodes: &[Node]) {
-    nodes.iter().for_each(|node| node.transport.close());
+    for node in nodes {
+        node.transport.close();
+    }
 }
 
 /// Waits for a control message that follows everything sent before.
@@ -96,7 +98,7 @@ fn receive<T: Encode>(mailbox: &Mailbox, receiver: &Receiver<T>) -> T {
 
 #[test]
 fn messages_wait_for_a_worker_that_opens_late() {
-    let (fabric, _mailboxes) = Fabric::in_process(2);
+    let (fabric, _mailboxes) = Fabric::in_process(2, 1 << 20);
     let (senders, _mine) = fabric.open::<u64>(0, ID).unwrap();
     senders[1].push(5).unwrap();
     let (_, receiver) = fabric.open::<u64>(1, ID).unwrap();
@@ -116,7 +118,7 @@ fn messages_wait_for_a_worker_that_opens_late() {
 
 #[test]
 fn other_types_and_second_receivers_are_refused() {
-    let (fabric, _mailboxes) = Fabric::in_process(3);
+    let (fabric, _mailboxes) = Fabric::in_process(3, 1 << 20);
     let _first = fabric.open::<u64>(0, ID).unwrap();
     assert_eq!(
         fabric.open::<String>(1, ID).err(),
