@@ -21,9 +21,9 @@ fn joined(pieces: &[Bytes]) -> Bytes {
     let mut block = BytesMut::with_capacity(len + ALIGNMENT);
     let skip = block.as_ptr().align_offset(ALIGNMENT);
     block.resize(skip, 0);
-    pieces
-        .iter()
-        .for_each(|piece| block.extend_from_slice(piece));
+    for piece in pieces {
+        block.extend_from_slice(piece);
+    }
     block.freeze().slice(skip..)
 }
 
