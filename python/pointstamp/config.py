@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 from operator import index as _as_int
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import ConfigError
 from pointstamp.tls import TLS
@@ -139,27 +139,8 @@ class Config:
             >>> config.workers, rest
             (4, ['--top', '20', 'books/'])
         """
-        arguments = list(argv)
-        literal: list[str] = []
-        if "--" in arguments:
-            end = arguments.index("--")
-            arguments, literal = arguments[:end], arguments[end + 1 :]
-        options, rest = _parser().parse_known_args(arguments)
-        addresses: list[str] | None = None
-        if options.hostfile is not None:
-            addresses = _read_hostfile(options.hostfile)
-        processes: int | None = options.processes
-        if processes is None:
-            processes = 1 if addresses is None else len(addresses)
-        config = cls(
-            workers=options.workers,
-            processes=processes,
-            process=options.process,
-            addresses=addresses,
-            secret=os.environ.get(SECRET_VARIABLE),
-            progress_mode=options.progress_mode,
-        )
-        return config, rest + literal
+        values, rest = from_command_line(argv)
+        return cls(**values), rest
 
     @property
     def workers(self) -> int:
@@ -333,17 +314,52 @@ def _read_hostfile(path: str) -> list[str]:
     return addresses
 
 
+OPTIONS: dict[tuple[str, ...], dict[str, Any]] = {
+    ("-w", "--workers"): {
+        "type": int,
+        "default": 1,
+        "metavar": "N",
+        "help": "worker threads in each process",
+    },
+    ("-n", "--processes"): {"type": int, "metavar": "N", "help": "processes in the cluster"},
+    ("-p", "--process"): {"type": int, "metavar": "I", "help": "which of them this is, from 0"},
+    ("--hostfile",): {"metavar": "FILE", "help": "the processes, in order: one host:port per line"},
+    ("--progress-mode",): {"default": "demand", "metavar": "MODE", "help": "demand (the default) or eager"},
+}
+"""What the command line may say; each option takes a value."""
+
+
+def from_command_line(argv: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    """What a command line says, as `Config` takes it, and the arguments left over."""
+    arguments = list(argv)
+    literal: list[str] = []
+    if "--" in arguments:
+        end = arguments.index("--")
+        arguments, literal = arguments[:end], arguments[end + 1 :]
+    options, rest = _parser().parse_known_args(arguments)
+    addresses = None if options.hostfile is None else _read_hostfile(options.hostfile)
+    processes = options.processes
+    if processes is None:
+        processes = 1 if addresses is None else len(addresses)
+    values = {
+        "workers": options.workers,
+        "processes": processes,
+        "process": options.process or 0,
+        "addresses": addresses,
+        "secret": os.environ.get(SECRET_VARIABLE),
+        "progress_mode": options.progress_mode,
+    }
+    return values, rest + literal
+
+
 def _parser() -> ArgumentParser:
     from argparse import ArgumentParser
 
     # No -h and no abbreviations: both belong to the program whose arguments these are.
     parser = ArgumentParser(add_help=False, allow_abbrev=False)
     parser.error = _refuse  # type: ignore[method-assign]
-    parser.add_argument("-w", "--workers", type=int, default=1)
-    parser.add_argument("-n", "--processes", type=int)
-    parser.add_argument("-p", "--process", type=int, default=0)
-    parser.add_argument("--hostfile")
-    parser.add_argument("--progress-mode", default="demand")
+    for names, details in OPTIONS.items():
+        parser.add_argument(*names, **details)
     return parser
 
 
