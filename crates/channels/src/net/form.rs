@@ -84,7 +84,7 @@ pub(crate) fn form_as(
     cancelled: &dyn Fn() -> bool,
 ) -> Result<Arc<dyn Transport>, FormError> {
     let local = Arc::new(local(&member, version)?);
-    let mut forming = Forming::begin(member, local, listener, log)?;
+    let mut forming = Forming::begin(member, &local, listener, log)?;
     match forming.run(cancelled) {
         Ok(()) => {}
         Err(error) => {
@@ -182,7 +182,7 @@ impl Forming {
     /// Listens, and begins to connect.
     fn begin(
         member: Member,
-        local: Arc<Local>,
+        local: &Arc<Local>,
         listener: Option<TcpListener>,
         log: Log,
     ) -> Result<Self, FormError> {
@@ -191,7 +191,7 @@ impl Forming {
         let (sender, events) = mpsc::channel();
         let gate = listener
             .map_or_else(|| TcpListener::bind(address), Ok)
-            .and_then(|listener| Gate::new(listener, Arc::clone(&local), sender.clone(), log))
+            .and_then(|listener| Gate::new(listener, Arc::clone(local), sender.clone(), log))
             .map_err(|source| FormError::Bind {
                 process: member.process,
                 address: address.clone(),
@@ -208,7 +208,7 @@ impl Forming {
             member,
         };
         for process in 0..forming.member.process {
-            forming.dial(process, &local, &sender)?;
+            forming.dial(process, local, &sender)?;
         }
         Ok(forming)
     }
@@ -217,8 +217,8 @@ impl Forming {
     fn dial(
         &self,
         process: usize,
-        local: Arc<Local>,
-        events: Sender<Event>,
+        local: &Arc<Local>,
+        events: &Sender<Event>,
     ) -> Result<(), FormError> {
         let dial = Dial {
             process,

@@ -100,7 +100,10 @@ impl Gate {
                     .peer_addr()
                     .map_or_else(|_| "nowhere".to_owned(), |address| address.to_string());
                 let claim = |process: usize| claim(&claimed, process);
-                match handshake::accept(socket, &local, &claim) {
+                let result = handshake::accept(socket, &local, &claim);
+                // First, so that the gate lets go of a connection before it is somebody else's.
+                let _ = events.send(Event::Heard(number));
+                match result {
                     Ok(established) => {
                         let _ = events.send(Event::Established(established));
                     }
@@ -126,7 +129,6 @@ impl Gate {
                         }
                     }
                 }
-                let _ = events.send(Event::Heard(number));
             });
         if thread.is_err() {
             self.done(number);

@@ -48,7 +48,7 @@ impl Mesh {
             let link = Arc::new(Link::new(other, mesh.addresses[other].clone(), wire, stall));
             let (writer, shared) = (Arc::clone(&link), Arc::clone(&mesh.shared));
             mesh.spawn(format!("ptstamp-write-{other}"), move || {
-                writer.write(&shared)
+                writer.write(&shared);
             })?;
             mesh.links[other] = Some(Arc::clone(&link));
             mesh.unread().push(Unread {

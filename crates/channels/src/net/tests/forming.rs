@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::support::{cluster, error, joined, listeners, member, spawn};
+use super::support::{cluster, error, listeners, member, spawn};
 use crate::net::FormError;
 
 #[test]
@@ -18,12 +18,14 @@ fn clusters_of_every_small_size_form() {
 }
 
 #[test]
-fn the_missing_are_listed() {
+fn the_missing_are_listed_and_the_others_told() {
     let (listeners, addresses) = listeners(3);
     let mut forming = Vec::new();
     for (process, listener) in listeners.into_iter().enumerate() {
         let mut member = member(process, &addresses);
-        member.connect_timeout = Duration::from_millis(300);
+        if process == 0 {
+            member.connect_timeout = Duration::from_secs(1);
+        }
         if process != 1 {
             forming.push(spawn(member, Some(listener)));
         }
@@ -33,5 +35,12 @@ fn the_missing_are_listed() {
         panic!("{first}")
     };
     assert_eq!(missing, &[format!("process 1 ({})", addresses[1])]);
-    let _ = joined(forming.remove(0));
+    let second = error(forming.remove(0));
+    let FormError::Abandoned {
+        process: 0, reason, ..
+    } = &second
+    else {
+        panic!("{second}")
+    };
+    assert!(reason.contains("missing process 1"), "{reason}");
 }

@@ -71,7 +71,8 @@ fn who_goes_without_a_farewell_is_lost() {
     transports[1].send(0, Route::Control, text("the last"));
     let address = transports[0].address(1);
     transports[1].close();
-    assert!(matches!(recorders[0].next(), Told::Frame(..)));
+    let told = recorders[0].next();
+    assert!(matches!(told, Told::Frame(..)), "{told:?}");
     let told = recorders[0].next();
     let Told::Lost(1, why) = told else {
         panic!("{told:?}")
@@ -81,4 +82,25 @@ fn who_goes_without_a_farewell_is_lost() {
         "{why}"
     );
     assert_eq!(transports[0].send(1, Route::Control, text("too late")), 0);
+}
+
+#[test]
+fn what_is_queued_is_reported_as_written() {
+    let transports = cluster(2);
+    let recorders = recorders(&transports);
+    let queued = (0..20)
+        .map(|_| {
+            transports[0].send(
+                1,
+                Route::Everyone(CHANNEL),
+                vec![Bytes::from(vec![1; 1 << 20])],
+            )
+        })
+        .sum::<usize>();
+    assert!(
+        queued >= 20 << 20,
+        "long messages are not written by those who send them"
+    );
+    recorders[0].wait_written(queued);
+    assert_eq!(recorders[1].take(20).len(), 20);
 }
