@@ -38,8 +38,8 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             small: 32 << 10,
-            trial: 256 << 10,
-            max_keys: 256 << 10,
+            trial: 128 << 10,
+            max_keys: 64 << 10,
             max_key_bytes: 32 << 20,
             rows_per_key: 4,
             pause: 1 << 20,
@@ -101,7 +101,7 @@ pub enum Fate {
     /// It is in the table.
     Held,
     /// It is in the table, and what the table knows is to be sent.
-    Full(Table),
+    Full(Box<Table>),
 }
 
 impl Partial {
@@ -140,14 +140,14 @@ impl Partial {
             let paid = 2 * (table.len() - keys) <= trial.rows - half;
             experience.learn(paid);
             if !paid {
-                return Ok(Fate::Full(table));
+                return Ok(Fate::Full(Box::new(table)));
             }
         }
         let limits = &experience.limits;
         if table.len() >= limits.max_keys || table.key_bytes() >= limits.max_key_bytes {
             let paid = trial.rows >= limits.rows_per_key * table.len();
             experience.learn(paid);
-            return Ok(Fate::Full(table));
+            return Ok(Fate::Full(Box::new(table)));
         }
         self.table = Some((table, trial));
         Ok(Fate::Held)
