@@ -14,6 +14,7 @@
 //! | [`aggregate`] | sums, counts, extremes and means per key |
 //! | [`partial`] | aggregating rows before they travel, where that pays |
 //! | [`distinct`] | the first row of each key |
+//! | [`ipc`] | batches as bytes, for other processes |
 //! | [`join`] | pairs of rows with equal keys, as they become known |
 
 #![forbid(unsafe_code)]
@@ -24,6 +25,7 @@ pub mod distinct;
 pub mod error;
 pub mod groups;
 pub mod hash;
+pub mod ipc;
 pub mod join;
 pub mod partial;
 pub mod partition;
