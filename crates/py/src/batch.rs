@@ -119,11 +119,29 @@ pub(crate) fn copy<'py>(list: &Bound<'py, PyList>) -> Bound<'py, PyList> {
     list.get_slice(0, list.len())
 }
 
+/// What a Python record is reckoned to take, in bytes.
+const RECORD: usize = 64;
+
 impl Payload for Batch {
     fn len(&self) -> usize {
         match self {
             Batch::Records(records) => records.len,
             Batch::Arrow(columns) => columns.num_rows(),
+        }
+    }
+
+    fn encode(&self, _out: &mut Encoder) -> UserResult<()> {
+        Err("batches of Python programs do not cross to other processes yet".into())
+    }
+
+    fn decode(_bytes: Bytes) -> UserResult<Self> {
+        Err("batches of Python programs do not cross to other processes yet".into())
+    }
+
+    fn footprint(&self) -> usize {
+        match self {
+            Batch::Records(records) => RECORD * records.len,
+            Batch::Arrow(columns) => columns.get_array_memory_size(),
         }
     }
 }
