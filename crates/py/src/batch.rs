@@ -119,9 +119,6 @@ pub(crate) fn copy<'py>(list: &Bound<'py, PyList>) -> Bound<'py, PyList> {
     list.get_slice(0, list.len())
 }
 
-/// What a Python record is reckoned to take, in bytes.
-const RECORD: usize = 64;
-
 impl Payload for Batch {
     fn len(&self) -> usize {
         match self {
@@ -130,24 +127,6 @@ impl Payload for Batch {
         }
     }
 
-    fn encode(&self, _out: &mut Encoder) -> UserResult<()> {
-        Err("batches of Python programs do not cross to other processes yet".into())
-    }
-
-    fn decode(_bytes: Bytes) -> UserResult<Self> {
-        Err("batches of Python programs do not cross to other processes yet".into())
-    }
-
-    fn footprint(&self) -> usize {
-        match self {
-            Batch::Records(records) => RECORD * records.len,
-            Batch::Arrow(columns) => columns.get_array_memory_size(),
-        }
-    }
-}
-
-#[expect(dead_code, reason = "until the engine reaches other processes")]
-impl Batch {
     fn encode(&self, out: &mut Encoder) -> UserResult<()> {
         wire::encode(self, out)
     }
