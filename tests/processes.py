@@ -1,8 +1,9 @@
 """Running a program on several processes, in two ways.
 
 `execute` makes every process a thread of this interpreter, with connections of its own over the loopback
-interface: closures and lists can be looked at by the test, and it starts quickly, so that properties can be tested.
-`Pool` has real processes, which run one program after another; `Program` starts real processes for one script.
+interface: closures and lists can be looked at by the test, and it starts quickly, so that properties can be
+tested. `Pool` has real processes, which run one program after another; `Program` starts real processes for
+one script.
 """
 
 from __future__ import annotations
@@ -96,7 +97,8 @@ class Pool:
             listener, address = bind()
             listener.close()
             self.addresses.append(address)
-        self._errors = [tempfile.TemporaryFile("w+") for _ in range(processes)]
+        # Closed by `pool`.
+        self._errors = [tempfile.TemporaryFile("w+") for _ in range(processes)]  # noqa: SIM115
         self._processes: list[subprocess.Popen[bytes]] = []
         self._pipes: list[Connection] = []
         for number in range(processes):
@@ -220,7 +222,11 @@ import pointstamp as ps
 number, descriptor, workers, *addresses = sys.argv[1:]
 listener = socket.socket(fileno=int(descriptor))
 config = ps.Config(
-    workers=int(workers), processes=len(addresses), process=int(number), addresses=addresses, secret="of the tests"
+    workers=int(workers),
+    processes=len(addresses),
+    process=int(number),
+    addresses=addresses,
+    secret="of the tests",
 )
 """
 
