@@ -40,7 +40,7 @@ def word_count(worker: ps.Worker) -> list[Any]:
 
 
 def reach(worker: ps.Worker) -> list[Any]:
-    """Which nodes can be reached from node 0, and in how many steps, by a loop."""
+    """Which nodes can be reached from node 0, by a loop that forgets nothing."""
     edges = [(i, (7 * i + 3) % 101) for i in range(101)] + [(i, (i * i) % 101) for i in range(101)]
     neighbours: dict[int, list[int]] = {}
     for source, target in edges:
@@ -59,9 +59,9 @@ def reach(worker: ps.Worker) -> list[Any]:
 
             found = roots.enter(loop).concat(again).exchange(lambda node: node).filter(new)
             found.flat_map(lambda node: neighbours.get(node, [])).connect_loop(handle)
-            distances = found.capture()
+            reached = found.leave().capture()
     worker.run()
-    return distances.extract()
+    return reached.extract()
 
 
 def sequence(worker: ps.Worker) -> list[Any]:

@@ -132,7 +132,9 @@ pub(crate) fn add_note(py: Python<'_>, error: &PyErr, worker: usize, operator: O
 pub(crate) fn in_words(py: Python<'_>, error: &PyErr) -> String {
     let described = || -> PyResult<String> {
         let describe = py.import("pointstamp._errors")?.getattr("in_words")?;
-        describe.call1((error.value(py), error.traceback(py)))?.extract()
+        describe
+            .call1((error.value(py), error.traceback(py)))?
+            .extract()
     };
     // An exception may have a `__str__` that raises.
     described().unwrap_or_else(|_| error.get_type(py).to_string())
