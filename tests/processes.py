@@ -135,8 +135,15 @@ class Pool:
 
         Returns, for each process, the list of its workers' results, or a `Failure`.
         """
+        return self._ask((function.__module__, function.__qualname__, arguments, workers, options))
+
+    def call(self, function: Callable[[], Any]) -> list[Any]:
+        """What a function of a module returns in each process, without a cluster."""
+        return self._ask((function.__module__, function.__qualname__, (), 0, {}))
+
+    def _ask(self, question: tuple[Any, ...]) -> list[Any]:
         for pipe in self._pipes:
-            pipe.send((function.__module__, function.__qualname__, arguments, workers, options))
+            pipe.send(question)
         deadline = time.monotonic() + PATIENCE
         results = []
         for number, pipe in enumerate(self._pipes):
@@ -189,6 +196,9 @@ def serve() -> None:
         except EOFError:
             return
         function = getattr(importlib.import_module(module), name)
+        if workers == 0:
+            pipe.send(function())
+            continue
         config = ps.Config(
             workers=workers,
             processes=len(addresses),

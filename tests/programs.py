@@ -180,9 +180,5 @@ def resources() -> tuple[int, int]:
     return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
 
 
-def held(_worker: ps.Worker) -> tuple[int, int]:
-    return resources()
-
-
 def place(worker: ps.Worker) -> tuple[int, int]:
     return worker.index, worker.peers

@@ -55,9 +55,9 @@ def _connected(config: Config, listener: socket | None) -> _core.Connections:
 def _facts(config: Config) -> list[tuple[str, str]]:
     """What must be equal in all processes, beside the wire format's own version.
 
-    The version of Python is not: pickles of protocol 5 are read by every Python that runs this package, and keys
-    have the same hash in all of them. How long silence means that a process is lost is, because
-    each shows signs of life as often as it expects them itself.
+    The version of Python is not: pickles of protocol 5 are read by every Python that runs this package, and
+    keys have the same hash in all of them. The stall timeout is, because each process shows signs of life as
+    often as it expects them itself.
     """
     return [
         ("the version of pointstamp", _core.__version__),
