@@ -17,6 +17,7 @@ mod capability;
 mod capture;
 mod chain;
 mod columns;
+mod connections;
 mod errors;
 mod gil;
 mod hash;
@@ -60,6 +61,7 @@ mod _core {
         activator::Activator,
         capability::{Capability, CapabilityRef},
         capture::EventQueue,
+        connections::Connections,
         input::{InputHandle, UnorderedInput},
         operator::Builder,
         port::{FrontieredInput, InputPort, OutputPort, Session},
