@@ -223,7 +223,7 @@ fn processes(count: usize) -> Result<()> {
             scope.spawn(move || {
                 lines
                     .map_while(std::result::Result::ok)
-                    .for_each(|line| println!("{line}"))
+                    .for_each(|line| println!("{line}"));
             });
         }
     });
