@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from support.nodes import Array, Edges, Nodes, Waiting, column
+from support.nodes import Array, Edges, Nodes, Waiting, column, once
 
 import pointstamp as ps
 
@@ -96,7 +96,7 @@ class Labels:
         smaller = labels < self.label[at]
         at = at[smaller]
         np.minimum.at(self.label, at, labels[smaller])
-        return np.unique(at)
+        return once(at, len(self.nodes))
 
     def told_by(self, nodes: Array) -> pa.RecordBatch:
         """What these nodes tell their neighbours that is news to them."""
@@ -104,5 +104,5 @@ class Labels:
         news = label < self.told[to]
         to = to[news]
         np.minimum.at(self.told, to, label[news])
-        to = np.unique(to)
+        to = once(to, len(self.neighbours))
         return pa.record_batch([self.neighbours.ids[to], self.told[to]], schema=COMPONENTS)
