@@ -1,0 +1,96 @@
+"""Exceptions on their way from a task to the driver.
+
+Spark tells the driver of a failed task as text. The exception itself goes with it, pickled, at the end of
+that text; the driver finds it there and raises it in place of Spark's, with what Spark said as its context.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import traceback
+import zlib
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from pointstamp._errors import PointstampError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["found", "listen", "told"]
+
+_MARK = re.compile(r"<pointstamp:([A-Za-z0-9+/=]+)>")
+
+_LONGEST = 64 << 10
+"""Bytes of a pickled exception that are sent; a longer one is told as text."""
+
+
+class TaskError(PointstampError):
+    """Carries an exception of a task through Spark."""
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Raises what the block raises so that the driver finds it again."""
+    try:
+        yield
+    except Exception as error:
+        trace = "".join(traceback.format_exception(error))
+        raise TaskError(f"{trace.rstrip()}\n{_marked(error, trace)}") from None
+
+
+def _marked(error: Exception, trace: str) -> str:
+    from pyspark import cloudpickle
+
+    notes = list(getattr(error, "__notes__", ()))
+    for candidate in (error, PointstampError(f"{type(error).__name__}: {error}")):
+        try:
+            pickled = cloudpickle.dumps((candidate, notes, trace))
+            cloudpickle.loads(pickled)
+        except Exception:
+            continue  # it is told as text
+        coded = base64.b64encode(zlib.compress(pickled))
+        if len(coded) <= _LONGEST:
+            return f"<pointstamp:{coded.decode()}>"
+    return ""
+
+
+def found(text: str) -> BaseException | None:
+    """The exception that a text of Spark's carries, with the task's traceback in a note; None if it carries none."""
+    from pyspark import cloudpickle
+
+    mark = _MARK.search(text)
+    if mark is None:
+        return None
+    try:
+        error, notes, trace = cloudpickle.loads(zlib.decompress(base64.b64decode(mark[1])))
+    except Exception:
+        return None  # a class that only the executors have: Spark's own exception says what it was
+    error.__notes__ = [*notes, f"In a task of Spark:\n{trace.rstrip()}"]
+    raised: BaseException = error
+    return raised
+
+
+def listen() -> None:
+    """Has PySpark raise a task's exception itself, from now on."""
+    from pyspark.errors.exceptions import captured
+
+    convert: Any = captured.convert_exception
+    if getattr(convert, "_pointstamp", False):
+        return
+
+    def converted(error: Any) -> Any:
+        return found(_text(error)) or convert(error)
+
+    converted._pointstamp = True  # type: ignore[attr-defined]
+    captured.convert_exception = converted
+
+
+def _text(error: Any) -> str:
+    """What a Java exception says, and what those say that caused it."""
+    texts = []
+    while error is not None and len(texts) < 20:
+        texts.append(str(error.toString()))
+        error = error.getCause()
+    return "\n".join(texts)

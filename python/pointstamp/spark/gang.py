@@ -1,0 +1,64 @@
+"""The tasks of one attempt at a barrier stage: how they find each other, and nobody else.
+
+Each binds a port first and then tells the others, in the one exchange of messages that Spark offers; it costs
+about a second. Spark's number for an attempt is always 0, so the least of its tasks' own numbers stands for
+it: the secret is made of that, too, and a task of an earlier attempt that is still alive proves nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import socket
+from typing import TYPE_CHECKING
+
+from pointstamp.config import Config
+
+if TYPE_CHECKING:
+    from pyspark import BarrierTaskContext
+
+__all__ = ["gather"]
+
+
+def gather(context: BarrierTaskContext, secret: bytes) -> tuple[Config, socket.socket | None]:
+    """The configuration of this task's process, and the socket on which it is to listen."""
+    workers = max(1, context.cpus())
+    tasks = [_host(task.address) for task in context.getTaskInfos()]
+    if len(tasks) == 1:
+        return Config(workers=workers), None
+    process = context.partitionId()
+    listener, address = _bind("127.0.0.1" if len(set(tasks)) == 1 else tasks[process])
+    told = [message.split() for message in context.allGather(f"{context.taskAttemptId()} {address}")]
+    attempt = min(int(number) for number, _ in told)
+    config = Config(
+        workers=workers,
+        processes=len(told),
+        process=process,
+        addresses=[address for _, address in told],
+        secret=hmac.digest(secret, str(attempt).encode(), hashlib.sha256),
+    )
+    return config, listener
+
+
+def _host(address: str) -> str:
+    """A task's host; Spark adds a port where it has one."""
+    host, colon, port = address.rpartition(":")
+    return host.strip("[]") if colon and port.isdigit() else address
+
+
+def _bind(host: str) -> tuple[socket.socket, str]:
+    """A socket that listens on a free port of this host, and how others reach it."""
+    family, kind, protocol, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
+    listener = socket.socket(family, kind, protocol)
+    try:
+        try:
+            listener.bind(address)
+        except OSError:
+            # The name is one that others know this host by, as in a container: listen on all of its own.
+            listener.bind(("", 0))
+        listener.listen()
+    except BaseException:
+        listener.close()
+        raise
+    port = listener.getsockname()[1]
+    return listener, f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
