@@ -208,7 +208,6 @@ def pipeline(spark: SparkSession, files: pa.Table, out: Path, steps: Steps, task
         right_words = check_words(counts, words)
     with steps.step("Check the graph with NetworkX"):
         links = imports.toArrow()
-        import pyarrow.parquet as pq; pq.write_table(links, "/tmp/demo-out/links.parquet")
         rows = sorted(table.toArrow().to_pylist(), key=lambda row: -row["rank"])
         right_graph = check_graph(links, rows)
     with steps.step("Draw the most central modules"):

@@ -16,14 +16,13 @@ def show_packages(console: Console, counts: DataFrame, top: int = 8, words: int 
         sf.sum("uses").alias("words"), sf.count("*").alias("different"), sf.first("time").alias("time")
     )
     largest = packages.orderBy(sf.desc("words")).limit(top).persist()
-    # A word is a package's own as far as other packages do without it.
-    everywhere = counts.groupBy("word").agg(sf.sum("uses").alias("all"))
-    own = (
-        counts.join(largest.select("package"), "package")
-        .join(everywhere, "word")
-        .groupBy("package")
-        .agg(sf.expr(f"slice(array_sort(collect_list((-uses * pow(uses / all, 0.5), word))), 1, {words})").alias("own"))
-    )
+    everywhere = counts.groupBy("word").agg(sf.sum("uses").alias("everywhere"))
+    total = counts.agg(sf.sum("uses")).first()[0]
+    # A word is a package's own as far as it is more frequent there than everywhere.
+    weight = sf.expr(f"uses * ln(uses / words / (everywhere / {total}))")
+    weighed = counts.join(largest.select("package", "words"), "package").join(everywhere, "word")
+    ordered = sf.array_sort(sf.collect_list(sf.struct((-weight).alias("weight"), "word")))
+    own = weighed.groupBy("package").agg(sf.slice(ordered, 1, words).alias("own"))
     table = Table(title="Most words", title_justify="left", title_style="bold")
     for name in ("package", "at time", "words", "different", "its own"):
         table.add_column(name, justify="right" if name in ("at time", "words", "different") else "left")
