@@ -6,6 +6,7 @@
 //! own exception never comes through here; it stays the object that was raised.
 
 use pointstamp_channels::ChannelError;
+use pointstamp_channels::net::FormError;
 use pointstamp_columnar::Error as ColumnError;
 use pointstamp_engine::error::Error;
 use pointstamp_progress as progress;
@@ -69,6 +70,20 @@ impl IntoException for ChannelError {
     }
 }
 
+impl IntoException for FormError {
+    fn into_exception(self) -> PyErr {
+        let message = self.to_string();
+        match self {
+            Self::Timeout { .. }
+            | Self::Bind { .. }
+            | Self::Refused { .. }
+            | Self::Abandoned { .. }
+            | Self::Cancelled => ClusterError::new_err(message),
+            Self::Invalid(_) => ConfigError::new_err(message),
+        }
+    }
+}
+
 /// An exception that a user's function raised is not this function's business: `raised` takes it
 /// out of [`Error::Operator`], unchanged, before it comes here.
 impl IntoException for Error {
@@ -81,6 +96,8 @@ impl IntoException for Error {
             Self::TimeGoesBack { .. } | Self::TimeDims { .. } => TimeError::new_err(message),
             // A closed input has dropped its capability.
             Self::Capability(_) | Self::Closed => CapabilityError::new_err(message),
+            Self::Peer { .. } => ClusterError::new_err(message),
+            Self::Encode { .. } | Self::Decode { .. } => CodecError::new_err(message),
             Self::Operator { .. } | Self::Stopped | Self::Reentrant => {
                 PointstampError::new_err(message)
             }

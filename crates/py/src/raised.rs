@@ -51,6 +51,8 @@ pub(crate) fn exception(error: Error) -> (PyErr, Option<String>) {
             let (error, inner) = cause_of(cause);
             (error, Some(inner.unwrap_or(operator)))
         }
+        Error::Encode { operator, cause } => (cause_of(cause).0, Some(operator)),
+        Error::Decode { cause } => cause_of(cause),
         other => (other.into_exception(), None),
     }
 }
@@ -124,6 +126,18 @@ pub(crate) fn add_note(py: Python<'_>, error: &PyErr, worker: usize, operator: O
     if !has_note {
         let _a_list_takes_anything = notes.append(note);
     }
+}
+
+/// An exception for those who cannot have the object: a sentence, and under it the traceback.
+pub(crate) fn in_words(py: Python<'_>, error: &PyErr) -> String {
+    let described = || -> PyResult<String> {
+        let describe = py.import("pointstamp._errors")?.getattr("in_words")?;
+        describe
+            .call1((error.value(py), error.traceback(py)))?
+            .extract()
+    };
+    // An exception may have a `__str__` that raises.
+    described().unwrap_or_else(|_| error.get_type(py).to_string())
 }
 
 /// A record in a message: shortened, and present even when its `repr` raises.
