@@ -196,11 +196,11 @@ def pipeline(spark: SparkSession, files: pa.Table, out: Path, steps: Steps, task
             count_words,
             "batch bigint, package string, word string, uses bigint",
             time="batch",
-            time_column="time", num_workers=1,
+            time_column="time",
         )
         counts.write.mode("overwrite").parquet(str(out / "words"))
     with steps.step("Dataflow: three loops over the import graph"):
-        found = pointstamp.spark.run({"imports": imports}, study_graph(nodes), GRAPH_SCHEMAS, num_workers=1)
+        found = pointstamp.spark.run({"imports": imports}, study_graph(nodes), GRAPH_SCHEMAS)
         module_table(modules, imports, found).write.mode("overwrite").parquet(str(out / "modules"))
 
     counts, table = spark.read.parquet(str(out / "words")), spark.read.parquet(str(out / "modules"))

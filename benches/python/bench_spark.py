@@ -78,7 +78,7 @@ def bench_components(spark: SparkSession, nodes: int, count: int, turns: int) ->
 
     def ours() -> Any:
         schema = "node bigint, component bigint"
-        return numbers(pointstamp.spark.run(edges, lambda scope, edges: components(edges), schema, num_workers=1))
+        return numbers(pointstamp.spark.run(edges, lambda scope, edges: components(edges), schema))
 
     sides: list[Side] = [
         ("pointstamp.spark.run", ours),
@@ -102,7 +102,7 @@ def bench_pagerank(spark: SparkSession, nodes: int, count: int, turns: int) -> N
         def build(scope: Any, edges: Any) -> Any:
             return pagerank(edges, tolerance=0, rounds=ROUNDS)
 
-        return numbers(pointstamp.spark.run(edges, build, "node bigint, rank double", num_workers=1))
+        return numbers(pointstamp.spark.run(edges, build, "node bigint, rank double"))
 
     sides: list[Side] = [
         ("pointstamp.spark.run", ours),
@@ -123,7 +123,7 @@ def bench_identity(spark: SparkSession, rows: int, turns: int) -> None:
     sides: list[Side] = [
         (
             "pointstamp.spark.run, identity",
-            lambda: into_nothing(pointstamp.spark.run(numbers, lambda scope, rows: rows, schema, num_workers=1)),
+            lambda: into_nothing(pointstamp.spark.run(numbers, lambda scope, rows: rows, schema)),
         ),
         ("mapInArrow, identity", lambda: into_nothing(numbers.mapInArrow(lambda batches: batches, schema))),
     ]
