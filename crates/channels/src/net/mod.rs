@@ -12,6 +12,8 @@
 //! nothing for the stall timeout is lost, and so is one whose connection ends without a farewell.
 
 pub(crate) mod dial;
+#[doc(hidden)]
+pub mod entry;
 pub mod error;
 mod form;
 pub(crate) mod frame;
