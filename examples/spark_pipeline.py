@@ -3,12 +3,12 @@
     python examples/spark_pipeline.py                          the whole library of the Python that runs it
     python examples/spark_pipeline.py --packages json,email    some packages of it
 
-Spark reads every .py file and makes two tables of them: the words of each package, and the import graph. Two
-dataflows run inside Spark, as steps of its jobs. The first counts words, with a timestamp for each batch of
-packages: the counts of a batch come out when the batch is over, and not later. The second is three loops over the
-import graph, side by side: its connected components, PageRank, and what each module needs, directly or
-through others. What they give are DataFrames again: joined by Spark, written as Parquet, compared with what Spark
-SQL and NetworkX say, and shown as tables and as a picture.
+Spark reads every .py file and makes two tables of them: the words of each package, and the import graph.
+Two dataflows run inside Spark, as steps of its jobs. The first counts words, with a timestamp for each
+batch of packages: the counts of a batch come out when the batch is over, and not later. The second is
+three loops over the import graph, side by side: its connected components, PageRank, and what each module
+needs, directly or through others. What they give are DataFrames again: joined by Spark, written as
+Parquet, compared with what Spark SQL and NetworkX say, and shown as tables and as a picture.
 
 Exit codes: 0 when all agrees, 1 when something does not, 2 when there is nothing to read.
 """
@@ -26,6 +26,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from rich.console import Console
+
+import pointstamp as ps
+import pointstamp.spark
 from support import python_library as library
 from support.checks import check_graph, check_words
 from support.components import components
@@ -35,9 +38,6 @@ from support.reachability import reachability
 from support.session import start
 from support.steps import Steps
 from support.tables import show_modules, show_packages
-
-import pointstamp as ps
-import pointstamp.spark
 
 COUNTED = pa.schema(
     [("batch", pa.int64()), ("package", pa.string()), ("word", pa.string()), ("uses", pa.int64())]
@@ -145,7 +145,9 @@ def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--packages", metavar="A,B,...", help="only these packages (default: all)")
-    parser.add_argument("--tasks", type=int, default=min(max(os.cpu_count() or 2, 2), 8), help="Spark's slots")
+    parser.add_argument(
+        "--tasks", type=int, default=min(max(os.cpu_count() or 2, 2), 8), help="Spark's slots"
+    )
     parser.add_argument("--out", type=Path, help="where to write the results (default: a new directory)")
     options = parser.parse_args()
     if options.tasks < 1:
@@ -182,7 +184,7 @@ def pipeline(spark: SparkSession, files: pa.Table, out: Path, steps: Steps, task
             .mapInArrow(library.parse, library.PARSED)
             .persist()
         )
-        lines, size = parsed.agg(sf.sum("lines"), sf.sum("bytes")).first()
+        [(lines, size)] = parsed.agg(sf.sum("lines"), sf.sum("bytes")).collect()
     with steps.step("Make the import graph"):
         names = import_names(spark, parsed).persist()
         modules = number_modules(names).persist()
@@ -216,13 +218,18 @@ def pipeline(spark: SparkSession, files: pa.Table, out: Path, steps: Steps, task
 
     show_packages(console, counts)
     show_modules(console, rows)
+    parts = {row["component"] for row in rows}
     console.print(
-        f"{lines:,} lines in {size / 1e6:.0f} MB of {packages:,} packages, in {batches} batches, a timestamp "
-        f"for each; {nodes:,} modules with {edges:,} imports. Each dataflow ran in a barrier stage of {tasks} tasks."
+        f"Read {lines:,} lines ({size / 1e6:.0f} MB) of {packages:,} packages, counted in {batches} batches, "
+        f"a timestamp for each; and {nodes:,} modules with {edges:,} imports of each other, in {len(parts):,} "
+        f"component{'s' if len(parts) > 1 else ''}. Both dataflows ran inside Spark, in a barrier stage of "
+        f"{tasks} tasks each."
     )
     for right, what in ((right_words, "words: Spark SQL"), (right_graph, "graph: NetworkX")):
         subject, _, judge = what.partition(": ")
-        console.print(f"Checked the {subject}: {judge} {'says the same' if not right else f'DIFFERS: {right}'}.")
+        console.print(
+            f"Checked the {subject}: {judge} {'says the same' if not right else f'DIFFERS: {right}'}."
+        )
     console.print(f"Tables (Parquet) and picture are in {out}: words, modules, {picture.name}.")
     return 1 if right_words or right_graph else 0
 

@@ -1,12 +1,14 @@
-"""Dataflows inside Spark beside the same in DataFrames, in one session: `python benches/python/bench_spark.py`.
+"""Dataflows inside Spark beside the same in DataFrames, in one session.
 
-    components   connected components of 100,000 nodes and 500,000 edges, beside min-label and large/small-star
+python benches/python/bench_spark.py [NAME...]
+
+    components   components of 100,000 nodes and 500,000 edges, by min-label and by large/small-star
     pagerank     ten rounds of PageRank on as many, beside joins
     identity     rows through a dataflow that does nothing, beside a mapInArrow that does nothing
 
-Every row is a ratio to the dataflow's time, from this run; above 1, the dataflow is faster. Each side starts
-with the graph in Spark's memory, and ends with numbers of its result that must be equal. `--large` takes 1,000,000
-nodes and 10,000,000 edges, once; `--scale` a part of the size, for a quick look.
+Every row is a ratio to the dataflow's time, from this run; above 1, the dataflow is faster. Each side
+starts with the graph in Spark's memory, and ends with numbers of its result that must be equal. `--large`
+takes 1,000,000 nodes and 10,000,000 edges, once; `--scale` a part of the size, for a quick look.
 """
 
 from __future__ import annotations
@@ -28,11 +30,10 @@ from pyspark.sql import functions as sf
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 
+import pointstamp.spark
 from support.components import EDGES, components
 from support.pagerank import pagerank
 from support.session import start
-
-import pointstamp.spark
 
 ROUNDS = 10
 ROWS = 20_000_000
@@ -41,7 +42,7 @@ Side = tuple[str, Callable[[], Any]]
 
 
 def compare(title: str, sides: list[Side], turns: int) -> list[float]:
-    """Runs the sides by turns, the first of them unmeasured; prints and returns the medians of their seconds."""
+    """Runs the sides by turns, the first unmeasured; prints and returns the medians of their seconds."""
     print(f"\n{title}", flush=True)
     seconds: list[list[float]] = [[] for _ in sides]
     expected: Any = None
@@ -95,7 +96,9 @@ def bench_pagerank(spark: SparkSession, nodes: int, count: int, turns: int) -> N
     edges = graph(spark, source, np.random.default_rng(2).integers(0, nodes, len(source)))
 
     def numbers(found: DataFrame) -> Any:
-        row = found.agg(sf.count("*"), sf.sum("rank"), sf.sum(sf.col("rank") * (sf.col("node") % 101))).first()
+        row = found.agg(
+            sf.count("*"), sf.sum("rank"), sf.sum(sf.col("rank") * (sf.col("node") % 101))
+        ).first()
         return tuple(round(number, 8) for number in row)
 
     def ours() -> Any:
@@ -135,7 +138,9 @@ def bench_identity(spark: SparkSession, rows: int, turns: int) -> None:
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help="components, pagerank, identity; default: all")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="components, pagerank, identity; default: all"
+    )
     parser.add_argument("--large", action="store_true", help="ten times the nodes and twenty times the edges")
     parser.add_argument("--scale", type=float, default=1.0, help="a part of the size, for a quick look")
     parser.add_argument("--turns", type=int, default=3, help="of each side, for the median (default: 3)")
@@ -147,7 +152,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as made:
         memory = "6g" if options.large else "3g"
         spark = start(options.tasks, Path(made) / "spark.log", spark__driver__memory=memory)
-        print(f"Spark {spark.version}, local[{options.tasks}], spark.sql.shuffle.partitions=4, medians of {turns}")
+        setup = f"local[{options.tasks}], spark.sql.shuffle.partitions=4"
+        print(f"Spark {spark.version}, {setup}, medians of {turns}")
         for name, bench in (
             ("components", lambda: bench_components(spark, nodes, edges, turns)),
             ("pagerank", lambda: bench_pagerank(spark, nodes, edges, turns)),

@@ -16,9 +16,11 @@ def both_ways(edges: DataFrame) -> DataFrame:
 
 
 def min_label(edges: DataFrame) -> DataFrame:
-    """Components, where each round tells every node the smallest label of its neighbours: (node, component)."""
+    """Components: each round tells every node its neighbours' smallest label: (node, component)."""
     neighbours = both_ways(edges).localCheckpoint()
-    labels = neighbours.select(sf.col("source").alias("node")).distinct().withColumn("component", sf.col("node"))
+    labels = (
+        neighbours.select(sf.col("source").alias("node")).distinct().withColumn("component", sf.col("node"))
+    )
     while True:
         told = (
             neighbours.join(labels, neighbours["source"] == labels["node"])
@@ -48,7 +50,9 @@ def stars(edges: DataFrame) -> DataFrame:
             break
         before = now
     roots = edges.select(sf.col("source").alias("node"), sf.col("target").alias("component"))
-    return nodes.join(roots, "node", "left").select("node", sf.coalesce("component", "node").alias("component"))
+    return nodes.join(roots, "node", "left").select(
+        "node", sf.coalesce("component", "node").alias("component")
+    )
 
 
 def large_star(edges: DataFrame) -> DataFrame:

@@ -1,4 +1,4 @@
-"""The same, computed by others: the words by Spark SQL, the graph by NetworkX. Each says what differs, or nothing."""
+"""The same, computed by others: words by Spark SQL, the graph by NetworkX; each says what differs."""
 
 from __future__ import annotations
 

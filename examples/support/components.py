@@ -2,10 +2,10 @@
 
     components(edges)    edges: an ArrowStream of (source, target); gives (node, component)
 
-A node's label is the smallest id that it has heard of, first its own. In each round of the loop the nodes whose
-label got smaller tell their neighbours, on whatever worker those are. A worker tells a node only what is smaller
-than all that it told it before, and only the smallest of a round. When nobody has anything to tell, the loop's
-frontier is empty: the labels are final, and come out.
+A node's label is the smallest id that it has heard of, first its own. In each round of the loop the nodes
+whose label got smaller tell their neighbours, on whatever worker those are. A worker tells a node only
+what is smaller than all that it told it before, and only the smallest of a round. When nobody has anything
+to tell, the loop's frontier is empty: the labels are final, and come out.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from support.nodes import Array, Edges, Nodes, Waiting, column, once
 
 import pointstamp as ps
+from support.nodes import Array, Edges, Nodes, Waiting, column, once
 
 EDGES = pa.schema([("source", pa.int64()), ("target", pa.int64())])
 COMPONENTS = pa.schema([("node", pa.int64()), ("component", pa.int64())])

@@ -1,8 +1,9 @@
-"""What the graph dataflows have in common: a worker's nodes, their edges, and messages that wait for their round.
+"""What the graph dataflows have in common: nodes, their edges, and messages that wait for their round.
 
-Node ids are any int64. A worker owns the nodes that are exchanged to it, and numbers them from 0: its positions.
-All that happens to a node then happens to a row of an array. Edges are kept in the order of where they start,
-so that the edges of some nodes are found without looking at the others: what a round costs follows what changed.
+Node ids are any int64. A worker owns the nodes that are exchanged to it, and numbers them from 0: its
+positions. All that happens to a node then happens to a row of an array. Edges are kept in the order of
+where they start, so that the edges of some nodes are found without looking at the others: what a round
+costs follows what changed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 import pointstamp as ps
+from pointstamp.order import Antichain
 
 Array = np.ndarray[Any, np.dtype[Any]]
 T = TypeVar("T")
@@ -42,7 +44,8 @@ class Nodes:
     def at(self, ids: Array) -> Array:
         """The positions of ids that are among these."""
         if self.table is not None:
-            return self.table[ids - self.first]
+            found: Array = self.table[ids - self.first]
+            return found
         return np.searchsorted(self.ids, ids).astype(np.int32)
 
 
@@ -59,7 +62,8 @@ class Edges:
 
     def degrees(self, rows: Array) -> Array:
         """How many edges each of these rows has."""
-        return self.first[rows + 1] - self.first[rows]
+        degrees: Array = self.first[rows + 1] - self.first[rows]
+        return degrees
 
     def of(self, rows: Array) -> Array:
         """Where the edges of these rows end, row by row."""
@@ -67,7 +71,8 @@ class Edges:
             return self.end  # all of them, in order
         degrees = self.degrees(rows)
         skipped = np.cumsum(degrees) - degrees
-        return self.end[np.arange(degrees.sum()) + np.repeat(self.first[rows] - skipped, degrees)]
+        ends: Array = self.end[np.arange(degrees.sum()) + np.repeat(self.first[rows] - skipped, degrees)]
+        return ends
 
 
 def once(rows: Array, of: int) -> Array:
@@ -91,7 +96,7 @@ class Waiting(Generic[T]):
             self.rounds[message.time] = message.retain(output), []
         self.rounds[message.time][1].append(part)
 
-    def over(self, frontier: ps.Antichain) -> list[tuple[ps.Capability, list[T]]]:
+    def over(self, frontier: Antichain) -> list[tuple[ps.Capability, list[T]]]:
         """The rounds of which no more can arrive, in order; they are no longer kept."""
         over = sorted(time for time in self.rounds if not frontier.less_equal(time))
         return [self.rounds.pop(time) for time in over]

@@ -2,10 +2,10 @@
 
     pagerank(edges)      edges: an ArrowStream of (source, target); gives (node, rank)
 
-The ranks are NetworkX's: what nodes without links have is shared among all, the ranks add up to 1, and the loop
-ends when a round changes them by less than `tolerance` for each node. How much a round has changed is not known to
-one worker: each broadcasts its part, and in the next round all of them add up the same parts in the same
-order, and come to the same decision.
+The ranks are NetworkX's: what nodes without links have is shared among all, the ranks add up to 1, and the
+loop ends when a round changes them by less than `tolerance` for each node. How much a round has changed is
+not known to one worker: each broadcasts its part, and in the next round all of them add up the same parts
+in the same order, and come to the same decision.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from support.components import EDGES
-from support.nodes import NONE, Array, Nodes, column
 
 import pointstamp as ps
+from support.nodes import NONE, Array, Nodes, column
 
 SHARES = pa.schema([("node", pa.int64()), ("share", pa.float64())])
 PARTS = pa.schema(
@@ -149,7 +148,9 @@ class Ranks:
 
     def part(self) -> pa.RecordBatch:
         """What the other workers have to know of this one's ranks."""
-        return pa.record_batch([[self.index], [len(self.nodes)], [self.own_loose], [self.own_change]], schema=PARTS)
+        return pa.record_batch(
+            [[self.index], [len(self.nodes)], [self.own_loose], [self.own_change]], schema=PARTS
+        )
 
     def final(self) -> pa.RecordBatch:
         """The ranks after the round whose change was small enough."""

@@ -1,4 +1,4 @@
-"""The picture of the Spark example: the most central modules, what they import of each other, and their ranks."""
+"""The picture of the Spark example: the most central modules, what they import, and their ranks."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import matplotlib as mpl
 import numpy as np
 import pyarrow as pa
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path as Shape
 
@@ -35,12 +36,13 @@ def draw(rows: list[dict[str, Any]], imports: pa.Table, path: Path) -> None:
     links = [(source, target) for source, target in pairs if source in top and target in top]
 
     with mpl.rc_context({"font.family": "sans-serif", "font.size": 10}):
-        figure = Figure(figsize=(16, 9.4), layout="constrained", facecolor="white")
+        figure = Figure(
+            figsize=(16, 9.4), layout=ConstrainedLayoutEngine(w_pad=0.2, h_pad=0.2), facecolor="white"
+        )
         left, right = figure.subplots(1, 2, width_ratios=[2, 1])
         figure.suptitle(
             f"The most central of {len(rows):,} modules of Python's library", fontsize=18, fontweight="bold"
         )
-        figure.get_layout_engine().set(w_pad=0.2, h_pad=0.2)
         network(left, links, top, colours)
         bars(right, rows[:BARS], colours)
         figure.savefig(path, dpi=110)
@@ -54,7 +56,9 @@ def colours_of(rows: list[dict[str, Any]]) -> Colours:
     return {**{package: LIBRARY for package in packages if package not in own}, **own}
 
 
-def network(axes: Any, links: list[tuple[int, int]], top: dict[int, dict[str, Any]], colours: Colours) -> None:
+def network(
+    axes: Any, links: list[tuple[int, int]], top: dict[int, dict[str, Any]], colours: Colours
+) -> None:
     """The modules around a circle, those of a package side by side, and their imports of each other."""
     order = list(dict.fromkeys(colours.values()))
     nodes = sorted(top, key=lambda node: (order.index(colours[top[node]["package"]]), top[node]["module"]))
@@ -98,7 +102,12 @@ def bars(axes: Any, rows: list[dict[str, Any]], colours: Colours) -> None:
     axes.barh(names, ranks, color=[colours[row["package"]] for row in rows], height=0.7)
     for place, row in enumerate(rows):
         axes.text(
-            row["rank"], place, f"  needed by {row['needed_by']:,}", va="center", fontsize=8.5, color="#555555"
+            row["rank"],
+            place,
+            f"  needed by {row['needed_by']:,}",
+            va="center",
+            fontsize=8.5,
+            color="#555555",
         )
     axes.invert_yaxis()
     axes.set_xlim(0, 1.35 * max(ranks))

@@ -141,9 +141,10 @@ KEYWORDS = {*keyword.kwlist, "self"}
 # Everything that an import could be mistaken in is read past: strings and comments.
 STATEMENT = re.compile(
     r'''[bfrtuBFRTU]{0,2}(?:"""(?:[^\\]|\\.)*?"""|\'\'\'(?:[^\\]|\\.)*?\'\'\')'''
-    r'''|[bfrtuBFRTU]{0,2}(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')'''
+    r"""|[bfrtuBFRTU]{0,2}(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')"""
     r"""|\#[^\n]*"""
-    r"""|(?:^|[;:])[ \t]*((?:import|from(?:[ \t]|\\\n)*[.\w](?:[.\w \t]|\\\n)*(?<=[ \t.\n])import)\b(?:\([^)]*\)|\\\n|[^\n;\#(])*"""
+    r"""|(?:^|[;:])[ \t]*((?:import|from(?:[ \t]|\\\n)*[.\w](?:[.\w \t]|\\\n)*(?<=[ \t.\n])import)\b"""
+    r"""(?:\([^)]*\)|\\\n|[^\n;\#(])*"""
     r"""(?:\([^)]*\))?)""",
     re.MULTILINE | re.DOTALL,
 )

@@ -3,13 +3,13 @@
     reachability(edges, count)    edges: an ArrowStream of (source, target) with ids below `count`;
                                   gives (node, needs, needed_by, knot)
 
-`needs` is how many other nodes a node reaches, `needed_by` how many reach it, and `knot` the smallest id of its
-strongly connected component: of those that it reaches and that reach it.
+`needs` is how many other nodes a node reaches, `needed_by` how many reach it, and `knot` the smallest id
+of its strongly connected component: of those that it reaches and that reach it.
 
-A node's set of nodes is a row of bits. In each round of the loop the nodes whose sets have grown pass on what is
-new, along their edges: forwards who reaches them, and backwards whom they reach. Both meet on the worker that owns
-the node, whose knot is then the first bit that both have. It takes 2 * count * count bits, in all: a tool for
-graphs of up to a hundred thousand nodes or so.
+A node's set of nodes is a row of bits. In each round of the loop the nodes whose sets have grown pass on
+what is new, along their edges: forwards who reaches them, and backwards whom they reach. Both meet on the
+worker that owns the node, whose knot is then the first bit that both have. It takes 2 * count * count
+bits, in all: a tool for graphs of up to a hundred thousand nodes or so.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from support.components import EDGES
-from support.nodes import Array, Edges, Nodes, Waiting, column
 
 import pointstamp as ps
+from support.components import EDGES
+from support.nodes import Array, Edges, Nodes, Waiting, column
 
 REACH = pa.schema(
     [("node", pa.int64()), ("needs", pa.int64()), ("needed_by", pa.int64()), ("knot", pa.int64())]

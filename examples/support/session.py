@@ -1,7 +1,7 @@
 """The Spark session of the examples and benches: on this machine, with this package on its tasks.
 
-What Java and the tasks write to the standard error goes to a file: Spark is not quiet, and a progress bar is
-not to be written into.
+What Java and the tasks write to the standard error goes to a file: Spark is not quiet, and a progress bar
+is not to be written into.
 """
 
 from __future__ import annotations

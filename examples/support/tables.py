@@ -1,4 +1,4 @@
-"""What the Spark example prints of its results: the packages with the most words, and the most central modules."""
+"""What the Spark example prints: the packages with the most words, and the most central modules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def show_packages(console: Console, counts: DataFrame, top: int = 8, words: int 
     )
     largest = packages.orderBy(sf.desc("words")).limit(top).persist()
     everywhere = counts.groupBy("word").agg(sf.sum("uses").alias("everywhere"))
-    total = counts.agg(sf.sum("uses")).first()[0]
+    total = counts.agg(sf.sum("uses")).collect()[0][0]
     # A word is a package's own as far as it is more frequent there than everywhere.
     weight = sf.expr(f"uses * ln(uses / words / (everywhere / {total}))")
     weighed = counts.join(largest.select("package", "words"), "package").join(everywhere, "word")
