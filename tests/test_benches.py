@@ -23,7 +23,7 @@ def test_the_benches_of_columns_run() -> None:
     command = [sys.executable, "-W", "error", str(RUN.parent / "bench_arrow.py"), "--scale", "0.01"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
-    for name in ("memory:", "words:", "exchange:", "components:", "speedup:"):
+    for name in ("memory:", "words:", "exchange:", "components:", "speedup,"):
         assert name in result.stdout
 
 

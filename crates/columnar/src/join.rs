@@ -152,13 +152,21 @@ impl Join {
             Side::Left => self.right.advance(frontier),
             Side::Right => self.left.advance(frontier),
         }
+        if frontier.is_empty() {
+            // What still comes on the other side is not kept, and meets only keys that are known.
+            self.groups.freeze();
+        }
     }
 
-    /// How many rows are kept, and how many times of theirs, on both sides.
-    pub fn size(&self) -> (usize, usize) {
+    /// How many rows are kept, how many times of theirs, and how many keys, of both sides.
+    pub fn size(&self) -> (usize, usize, usize) {
         let sides = [&self.left, &self.right];
         let sum = |of: fn(&Rows) -> usize| sides.into_iter().map(of).sum();
-        (sum(Rows::len), sum(|rows| rows.times().len()))
+        (
+            sum(Rows::len),
+            sum(|rows| rows.times().len()),
+            self.groups.len(),
+        )
     }
 
     /// Takes a batch of one side at a time, and hands on the pairs that it makes, by their times.

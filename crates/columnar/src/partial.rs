@@ -2,8 +2,9 @@
 //!
 //! Many rows of few keys need not move: their sums do. So a sender keeps a table of each timestamp that has many
 //! rows, and sends what the table knows when the time closes, or when the table is full. Rows of many keys would be
-//! looked at twice for little, and move as they are. Which of the two it is, the rows show: a table that is full
-//! after few rows for each key was in vain, and then rows pass for a while, longer each time.
+//! looked at twice for little, and move as they are. Which of the two it is, the rows show: a table whose first rows
+//! have mostly keys of their own, or that is full after few rows for each key, was in vain, and then rows pass for a
+//! while, longer each time.
 //!
 //! The first rows of each time pass, too: a small time has no need of a table, and need not wait until it
 //! closes.
@@ -18,6 +19,8 @@ use crate::error::Error;
 pub struct Limits {
     /// This many rows of a time pass as they are.
     pub small: usize,
+    /// Of a table's first rows, this many, an eighth have a key that came before, or more.
+    pub sample: usize,
     /// A table holds about this many keys.
     pub max_keys: usize,
     /// And keys of about this many bytes, where they have no fixed size.
@@ -37,10 +40,11 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             small: 32 << 10,
+            sample: 16 << 10,
             max_keys: 64 << 10,
             max_key_bytes: 32 << 20,
             rows_per_key: 4,
-            pause: 1 << 20,
+            pause: 4 << 20,
             max_pause: 64 << 20,
         }
     }
@@ -91,8 +95,8 @@ pub enum Fate {
     Passes(RecordBatch),
     /// It is in the table.
     Held,
-    /// It is in the table, and what the table knows is to be sent.
-    Full(Box<Table>),
+    /// What the table knows is to be sent; the batch is in it, but for the rest of its rows, which pass.
+    Full(Box<Table>, Option<RecordBatch>),
 }
 
 impl Partial {
@@ -117,15 +121,31 @@ impl Partial {
             Some(held) => held,
             None => (Box::new(Table::new(plan)?), 0),
         };
-        table.update(&batch)?;
-        let (rows, limits) = (before + rows, &experience.limits);
+        let limits = &experience.limits;
+        let mut rest = Some(batch);
+        if before < limits.sample
+            && before + rows >= limits.sample
+            && let Some(batch) = rest.take()
+        {
+            let first = limits.sample - before;
+            table.update(&batch.slice(0, first))?;
+            rest = (first < rows).then(|| batch.slice(first, rows - first));
+            if 8 * table.len() > 7 * limits.sample {
+                experience.learn(false);
+                return Ok(Fate::Full(table, rest));
+            }
+        }
+        if let Some(rest) = rest {
+            table.update(&rest)?;
+        }
+        let rows = before + rows;
         if table.len() < limits.max_keys && table.key_bytes() < limits.max_key_bytes {
             self.table = Some((table, rows));
             return Ok(Fate::Held);
         }
         let paid = rows >= limits.rows_per_key * table.len();
         experience.learn(paid);
-        Ok(Fate::Full(table))
+        Ok(Fate::Full(table, None))
     }
 
     /// Whether there is a table.
