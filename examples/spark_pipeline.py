@@ -207,11 +207,11 @@ def pipeline(spark: SparkSession, files: pa.Table, out: Path, steps: Steps, task
 
     counts, table = spark.read.parquet(str(out / "words")), spark.read.parquet(str(out / "modules"))
     with steps.step("Check the words with Spark SQL"):
-        right_words = check_words(counts, words)
+        wrong_words = check_words(counts, words)
     with steps.step("Check the graph with NetworkX"):
         links = imports.toArrow()
         rows = sorted(table.toArrow().to_pylist(), key=lambda row: -row["rank"])
-        right_graph = check_graph(links, rows)
+        wrong_graph = check_graph(links, rows)
     with steps.step("Draw the most central modules"):
         picture = out / "modules.png"
         draw(rows, links, picture)
@@ -219,19 +219,16 @@ def pipeline(spark: SparkSession, files: pa.Table, out: Path, steps: Steps, task
     show_packages(console, counts)
     show_modules(console, rows)
     parts = {row["component"] for row in rows}
-    console.print(
-        f"Read {lines:,} lines ({size / 1e6:.0f} MB) of {packages:,} packages, counted in {batches} batches, "
-        f"a timestamp for each; and {nodes:,} modules with {edges:,} imports of each other, in {len(parts):,} "
-        f"component{'s' if len(parts) > 1 else ''}. Both dataflows ran inside Spark, in a barrier stage of "
-        f"{tasks} tasks each."
-    )
-    for right, what in ((right_words, "words: Spark SQL"), (right_graph, "graph: NetworkX")):
-        subject, _, judge = what.partition(": ")
-        console.print(
-            f"Checked the {subject}: {judge} {'says the same' if not right else f'DIFFERS: {right}'}."
-        )
-    console.print(f"Tables (Parquet) and picture are in {out}: words, modules, {picture.name}.")
-    return 1 if right_words or right_graph else 0
+    for line in (
+        f"Words: {lines:,} lines ({size / 1e6:,.1f} MB) of {packages:,} packages; {batches} batches, each a time.",
+        f"Graph: {nodes:,} modules with {edges:,} imports, in {len(parts):,} connected component(s).",
+        f"Both dataflows ran inside Spark, each in a barrier stage of {tasks} tasks.",
+        f"Checked: Spark SQL counts {wrong_words or 'the same words'}.",
+        f"Checked: NetworkX finds {wrong_graph or 'the same components, cycles, ranks and needs'}.",
+    ):
+        console.print(line)
+    console.print(f"Written to {out}: words and modules, as Parquet, and {picture.name}.")
+    return 1 if wrong_words or wrong_graph else 0
 
 
 if __name__ == "__main__":

@@ -15,11 +15,13 @@ Row = dict[str, Any]
 def check_words(counts: DataFrame, words: DataFrame) -> str:
     """Compares counts with Spark's `groupBy`, and their timestamps with their batches."""
     if (early := counts.where("time <> batch").first()) is not None:
-        return f"a count of batch {early.batch} came out at time {early.time}"
+        return f"otherwise: a count of batch {early.batch} came out at time {early.time}"
     expected = words.groupBy("package", "word").agg(sf.sum("uses").alias("expected"))
     differing = counts.join(expected, ["package", "word"], "full").where("not (uses <=> expected)")
     row = differing.first()
-    return "" if row is None else f"{row.word!r} of {row.package}: {row.uses}, and not {row.expected}"
+    return (
+        "" if row is None else f"otherwise: {row.word!r} of {row.package}: {row.uses}, and not {row.expected}"
+    )
 
 
 def check_graph(imports: pa.Table, rows: list[Row]) -> str:
@@ -28,7 +30,7 @@ def check_graph(imports: pa.Table, rows: list[Row]) -> str:
     graph.add_edges_from(zip(imports["source"].to_pylist(), imports["target"].to_pylist(), strict=True))
     by_node = {row["node"]: row for row in rows}
     if by_node.keys() != set(graph):
-        return f"{len(by_node)} modules, and not {len(graph)}"
+        return f"otherwise: {len(by_node)} modules, and not {len(graph)}"
     expected: dict[str, dict[int, Any]] = {
         "component": smallest_of(networkx.weakly_connected_components(graph)),
         "knot": smallest_of(networkx.strongly_connected_components(graph)),
@@ -38,10 +40,12 @@ def check_graph(imports: pa.Table, rows: list[Row]) -> str:
     for name, values in expected.items():
         for node, value in values.items():
             if by_node[node][name] != value:
-                return f"{name} of {by_node[node]['module']}: {by_node[node][name]}, and not {value}"
+                return (
+                    f"otherwise: {name} of {by_node[node]['module']}: {by_node[node][name]}, and not {value}"
+                )
     for node, rank in networkx.pagerank(graph).items():
         if abs(by_node[node]["rank"] - rank) > 1e-5 * max(rank, 1 / len(graph)):
-            return f"rank of {by_node[node]['module']}: {by_node[node]['rank']}, and not {rank}"
+            return f"otherwise: rank of {by_node[node]['module']}: {by_node[node]['rank']}, and not {rank}"
     return ""
 
 
