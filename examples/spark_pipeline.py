@@ -220,7 +220,7 @@ def pipeline(spark: SparkSession, files: pa.Table, out: Path, steps: Steps, task
     show_modules(console, rows)
     parts = {row["component"] for row in rows}
     for line in (
-        f"Words: {lines:,} lines ({size / 1e6:,.1f} MB) of {packages:,} packages; {batches} batches, each a time.",
+        f"Words: {lines:,} lines ({size / 1e6:,.1f} MB) of {packages:,} packages, at {batches} times.",
         f"Graph: {nodes:,} modules with {edges:,} imports, in {len(parts):,} connected component(s).",
         f"Both dataflows ran inside Spark, each in a barrier stage of {tasks} tasks.",
         f"Checked: Spark SQL counts {wrong_words or 'the same words'}.",

@@ -38,7 +38,7 @@ class Steps:
             SpinnerColumn(finished_text="[green]✓"),
             TextColumn("{task.description:<44}"),
             BarColumn(bar_width=20),
-            TextColumn("{task.fields[tasks]:>11}"),
+            TextColumn("{task.fields[tasks]:>13}"),
             TimeElapsedColumn(),
         ]
         if not self.console.is_terminal:
@@ -55,8 +55,10 @@ class Steps:
             finally:
                 over.set()
                 watcher.join()
-            done = progress.tasks[0].total or 1
-            progress.update(bar, total=done, completed=done)
+            # A bar that is over is full, also where a stage ended after the last look at it.
+            total = progress.tasks[0].total
+            said = f"{total:.0f} tasks" if total else ""
+            progress.update(bar, total=total or 1, completed=total or 1, tasks=said)
 
     def _watch(self, group: str, progress: Progress, bar: TaskID, over: threading.Event) -> None:
         """Follows the stages of a step's jobs."""
@@ -65,7 +67,8 @@ class Steps:
             tracker = self.context.statusTracker()
             for job in map(tracker.getJobInfo, tracker.getJobIdsForGroup(group)):
                 for stage in map(tracker.getStageInfo, job.stageIds if job else ()):
-                    if stage is not None and stage.numTasks:
+                    # One whose results are there already is left out by Spark, and has none of either.
+                    if stage is not None and stage.numActiveTasks + stage.numCompletedTasks > 0:
                         stages[stage.stageId] = stage.numCompletedTasks, stage.numTasks
             if stages:
                 done, total = (sum(counts) for counts in zip(*stages.values(), strict=True))
