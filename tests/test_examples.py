@@ -31,6 +31,7 @@ ARGUMENTS: dict[str, list[str]] = {
     "pagerank_arrow.py": ["--nodes", "2000", "--edges", "5000", "--rounds", "100"],
     "ping_pong.py": ["--trips", "1000"],
     "sequence.py": ["--commands", "100", "--workers", "3"],
+    "several_processes.py": ["-w", "2", "{text}", ".txt"],
     "spark_pipeline.py": ["--packages", "json,email", "--tasks", "2", "--out", "{text}/out"],
     "union_find.py": GRAPH,
     "unordered_input.py": [],
@@ -81,6 +82,27 @@ def test_spark_pipeline(text: Path) -> None:
     made = {path.relative_to(text / "out").parts[0] for path in (text / "out").rglob("*") if path.is_file()}
     assert made == {"words", "modules", "modules.png", "spark.log"}
     assert (text / "out" / "modules.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_words_are_counted_on_two_processes(text: Path) -> None:
+    program = f"{EXAMPLES / 'several_processes.py'}:main"
+    command = [
+        sys.executable,
+        "-W",
+        "error",
+        "-m",
+        "pointstamp",
+        "run",
+        "-n",
+        "2",
+        program,
+        str(text),
+        ".txt",
+    ]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert [line.split() for line in result.stdout.splitlines()[:2]] == [["100", "be"], ["100", "to"]]
+    assert "300 words in 1 files, by 2 workers." in result.stdout
 
 
 def wordcount(*arguments: object) -> subprocess.CompletedProcess[str]:
