@@ -21,3 +21,13 @@ def test_the_benches_of_columns_run() -> None:
     assert result.returncode == 0, result.stdout + result.stderr
     for name in ("memory:", "words:", "exchange:", "components:", "speedup,"):
         assert name in result.stdout
+
+
+def test_the_benches_of_processes_run() -> None:
+    command = [sys.executable, "-W", "error", str(RUN.parent / "bench_processes.py"), "--scale", "0.01"]
+    result = subprocess.run(
+        [*command, "--turns", "1"], capture_output=True, text=True, timeout=55, check=False
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    for name in ("words:", "exchange:", "rounds:", "progress:", "4 x 4"):
+        assert name in result.stdout

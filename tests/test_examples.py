@@ -29,6 +29,7 @@ ARGUMENTS: dict[str, list[str]] = {
     "pagerank_arrow.py": ["--nodes", "2000", "--edges", "5000", "--rounds", "100"],
     "ping_pong.py": ["--trips", "1000"],
     "sequence.py": ["--commands", "100", "--workers", "3"],
+    "several_processes.py": ["-w", "2", "{text}", ".txt"],
     "union_find.py": GRAPH,
     "unordered_input.py": [],
     "wordcount.py": ["{text}", "--workers", "2", "--top", "5"],
@@ -59,6 +60,27 @@ def test_example(name: str, text: Path) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
     assert "Traceback" not in result.stderr
     assert result.stdout.strip()
+
+
+def test_words_are_counted_on_two_processes(text: Path) -> None:
+    program = f"{EXAMPLES / 'several_processes.py'}:main"
+    command = [
+        sys.executable,
+        "-W",
+        "error",
+        "-m",
+        "pointstamp",
+        "run",
+        "-n",
+        "2",
+        program,
+        str(text),
+        ".txt",
+    ]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert [line.split() for line in result.stdout.splitlines()[:2]] == [["100", "be"], ["100", "to"]]
+    assert "300 words in 1 files, by 2 workers." in result.stdout
 
 
 def wordcount(*arguments: object) -> subprocess.CompletedProcess[str]:

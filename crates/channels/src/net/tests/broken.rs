@@ -118,6 +118,10 @@ fn a_failure_jumps_the_queue() {
     let queued: usize = (0..100)
         .map(|_| transport.send(1, Route::Control, vec![message.clone()]))
         .sum();
+    // Once some have come, the others are in the hands of the thread that writes.
+    for _ in 0..10 {
+        assert_eq!(hand.read().unwrap().body, message);
+    }
     let failed = Farewell::Failed {
         origin: 0,
         reason: "it broke".to_owned(),
@@ -137,7 +141,7 @@ fn a_failure_jumps_the_queue() {
         (last.kind, &last.body[..]),
         (Kind::Failed { origin: 0 }, &b"it broke"[..])
     );
-    assert!(messages < 100, "nothing was dropped");
+    assert!(messages < 90, "nothing was dropped");
     assert!(matches!(
         hand.read(),
         Err(ReadError::Ended {

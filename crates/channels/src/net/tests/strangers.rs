@@ -1,6 +1,6 @@
 //! Who does not belong to the cluster gets nothing out of it, and disturbs nothing.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
@@ -70,10 +70,20 @@ fn a_crowd_of_silent_strangers_lets_members_through() {
     let crowd: Vec<_> = (0..150)
         .map(|_| TcpStream::connect(&addresses[0]).unwrap())
         .collect();
+    for mut early in &crowd[..70] {
+        assert_eq!(early.read(&mut [0]).unwrap_or(0), 0, "it is sent away");
+    }
+    let last = crowd.last().unwrap();
+    last.set_nonblocking(true).unwrap();
+    let waits = last.peek(&mut [0]).unwrap_err();
+    assert_eq!(
+        waits.kind(),
+        ErrorKind::WouldBlock,
+        "for the sake of this one"
+    );
     let second = spawn(member(1, &addresses), Some(second));
     joined(first).unwrap();
     joined(second).unwrap();
-    drop(crowd);
 }
 
 #[test]
