@@ -10,13 +10,14 @@ three loops over the import graph, side by side: its connected components, PageR
 needs, directly or through others. What they give are DataFrames again: joined by Spark, written as
 Parquet, compared with what Spark SQL and NetworkX say, and shown as tables and as a picture.
 
-Exit codes: 0 when all agrees, 1 when something does not, 2 when there is nothing to read.
+Exit codes: 0 when all agrees, 1 when something does not, 2 when there is nothing to read or no Java.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -152,6 +153,8 @@ def main() -> int:
     options = parser.parse_args()
     if options.tasks < 1:
         parser.error(f"--tasks {options.tasks}: it takes at least 1")
+    if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
+        parser.error("Spark needs Java 17 or newer: there is none on the PATH, and JAVA_HOME is not set")
     files = library.files(set(options.packages.split(",")) if options.packages else None)
     if not files.num_rows:
         parser.error(f"there is no .py file of {options.packages} in {', '.join(map(str, library.roots()))}")

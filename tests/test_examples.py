@@ -84,6 +84,28 @@ def test_spark_pipeline(text: Path) -> None:
     assert (text / "out" / "modules.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "java", "message"),
+    [
+        (["--tasks", "0"], "here", "--tasks 0: it takes at least 1"),
+        (["--packages", "no_such,package_"], "here", "there is no .py file of no_such,package_ in"),
+        ([], "", "Spark needs Java 17 or newer"),
+    ],
+)
+def test_spark_pipeline_says_what_it_cannot_do(arguments: list[str], java: str, message: str) -> None:
+    result = subprocess.run(
+        [sys.executable, EXAMPLES / "spark_pipeline.py", *arguments],
+        env={**os.environ, "JAVA_HOME": java, "PATH": ""},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
 def test_words_are_counted_on_two_processes(text: Path) -> None:
     program = f"{EXAMPLES / 'several_processes.py'}:main"
     command = [
