@@ -46,7 +46,9 @@ def _marked(error: Exception, trace: str) -> str:
     notes = list(getattr(error, "__notes__", ()))
     for candidate in (error, PointstampError(f"{type(error).__name__}: {error}")):
         try:
-            pickled = cloudpickle.dumps((candidate, notes, trace))
+            pickled: bytes = cloudpickle.dumps(  # type: ignore[no-untyped-call]
+                (candidate, notes, trace)
+            )
             cloudpickle.loads(pickled)
         except Exception:
             continue  # it is told as text
@@ -57,7 +59,7 @@ def _marked(error: Exception, trace: str) -> str:
 
 
 def found(text: str) -> BaseException | None:
-    """The exception that a text of Spark's carries, with the task's traceback in a note; None if it carries none."""
+    """The exception that a text of Spark's carries, with the task's traceback in a note, or None."""
     from pyspark import cloudpickle
 
     mark = _MARK.search(text)
@@ -84,12 +86,12 @@ def listen() -> None:
         return found(_text(error)) or convert(error)
 
     converted._pointstamp = True  # type: ignore[attr-defined]
-    captured.convert_exception = converted
+    captured.convert_exception = converted  # type: ignore[assignment]
 
 
 def _text(error: Any) -> str:
     """What a Java exception says, and what those say that caused it."""
-    texts = []
+    texts: list[str] = []
     while error is not None and len(texts) < 20:
         texts.append(str(error.toString()))
         error = error.getCause()

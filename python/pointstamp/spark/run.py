@@ -2,8 +2,8 @@
 
 Owns the plan. Three stages of Python: each input is packed where it is (sorted by time first, if it has one);
 the packed batches of all inputs are dealt to the tasks of one barrier stage, which runs the dataflow; its
-packed outputs are dealt out again and unpacked. The second shuffle is what lets Spark retry a barrier stage, and
-`limit`, `take` and `coalesce` follow it.
+packed outputs are dealt out again and unpacked. The second shuffle is what lets Spark retry a barrier stage,
+and `limit`, `take` and `coalesce` follow it.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ ONE = "output"
 class Outputs(dict[str, Any]):
     """The outputs of one dataflow, by name: DataFrames that share one run of it.
 
-    The first action on any of them runs the dataflow and stores what it sent, in memory or on disk, as Spark's
-    `persist` does; the others read that. `unpersist` frees it.
+    The first action on any of them runs the dataflow and stores what it sent, in memory or on disk, as
+    Spark's `persist` does; the others read that. `unpersist` frees it.
     """
 
     def __init__(self, outputs: dict[str, DataFrame], stored: DataFrame) -> None:
@@ -57,8 +57,9 @@ def run(
 ) -> Any:
     """Runs a dataflow inside Spark, on DataFrames, and returns its outputs as DataFrames.
 
-    Nothing runs before an action asks for the result, and each action on it runs the dataflow again; `cache` it
-    where that is too often. Every task of the stage is one process of a cluster, with `spark.task.cpus` workers.
+    Nothing runs before an action asks for the result, and another action may run the dataflow again; `cache`
+    the result where it is used more than once. Every task of the stage is one process of a cluster, with
+    `spark.task.cpus` workers.
 
     Args:
         inputs: A DataFrame, or several by name.
@@ -79,8 +80,8 @@ def run(
         ConfigError: If Spark cannot run the stage: too few slots, or dynamic allocation.
         GraphError: If an input, a schema or a column is not what it should be.
 
-    An exception of a task is raised by the action, as it was raised in the task, with the task's traceback in a
-    note. An input's time that is null or negative is a `TimeError` that shows the row.
+    An exception of a task is raised by the action, as it was raised in the task, with the task's traceback in
+    a note. An input's time that is null or negative is a `TimeError` that shows the row.
     """
     if not callable(build):
         raise GraphError(f"build is a function that is given a scope and streams, not {build!r}")
@@ -92,13 +93,12 @@ def run(
     if not is_connect(session):
         listen()
     settings = _settings(session)
-    columns = {
-        name: _arrow(df.schema, _what(name, isinstance(inputs, dict)), settings) for name, df in named.items()
-    }
+    several = isinstance(inputs, dict)
+    columns = {name: _arrow(df.schema, _what(name, several), settings) for name, df in named.items()}
     job = Job(
         build=build,
         inputs=columns,
-        keyword=isinstance(inputs, dict),
+        keyword=several,
         times=times,
         outputs={name: _arrow(one, f"output '{name}'", settings) for name, one in declared.items()},
         single=not isinstance(schema, dict),
