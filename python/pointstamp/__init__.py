@@ -33,16 +33,19 @@ from pointstamp.builder import OperatorBuilder
 from pointstamp.capability_set import CapabilitySet
 from pointstamp.capture import Capture
 from pointstamp.config import Config
+from pointstamp.encoders import register_encoder
 from pointstamp.execution import example, execute, execute_from_args
 from pointstamp.info import OperatorInfo
 from pointstamp.notify import FrontierNotificator, Notificator
 from pointstamp.pacts import Broadcast, Exchange, Pact, Pipeline
 from pointstamp.scope import Scope
 from pointstamp.stream import Stream
+from pointstamp.tls import TLS
 from pointstamp.vertex import Vertex
 from pointstamp.worker import Sequencer, Worker
 
 __all__ = [
+    "TLS",
     "Activator",
     "ArrowInput",
     "ArrowStream",
@@ -85,5 +88,6 @@ __all__ = [
     "example",
     "execute",
     "execute_from_args",
+    "register_encoder",
     "stable_hash",
 ]

@@ -40,10 +40,12 @@ __all__ = [
     "branch_columns_when",
     "count",
     "counts",
+    "decode_batch",
     "delay",
     "delay_batch",
     "distinct",
     "distinct_columns",
+    "encode_batch",
     "enter_at",
     "exchange_columns",
     "followed_by",
@@ -313,6 +315,11 @@ class Cluster:
     def stop(self) -> None: ...
     def interrupt(self) -> None: ...
     def raise_failure(self) -> None: ...
+
+# Batches as they are sent to other processes: a list of records, or a record batch.
+
+def encode_batch(batch: Any) -> bytes: ...
+def decode_batch(bytes: bytes) -> Any: ...
 
 # The library: operators whose work per record is done in Rust.
 

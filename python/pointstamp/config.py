@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 import os
 from operator import index as _as_int
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import ConfigError
+from pointstamp.tls import TLS
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -40,11 +41,15 @@ class Config:
         addresses: ``"host:port"`` of every process, in order. Left out: ports of the loopback
             interface, from 2101 on.
         secret: What every process of the cluster knows and nobody else; text is taken as UTF-8.
-            Required when an address is not on the loopback interface.
+            Required when an address is not on the loopback interface; left out where all are, a file
+            holds one, which is made when it is first needed and which only the user can read.
         connect_timeout: Seconds to form the cluster.
         progress_mode: ``"demand"`` holds back progress that can move nobody's frontier;
             ``"eager"`` sends everything at once.
         high_water: Bytes in flight above which sources pause.
+        tls: Certificates, for a network that is not trusted; every process has its own. Left out: the
+            connections are authenticated, and not encrypted.
+        stall_timeout: Seconds without a sign of life after which a process counts as lost.
 
     Raises:
         ConfigError: If a value cannot work, alone or with the others.
@@ -67,6 +72,8 @@ class Config:
         "_processes",
         "_progress_mode",
         "_secret",
+        "_stall_timeout",
+        "_tls",
         "_workers",
     )
 
@@ -81,6 +88,8 @@ class Config:
         connect_timeout: float = 30.0,
         progress_mode: str = "demand",
         high_water: int = 256 << 20,
+        tls: TLS | None = None,
+        stall_timeout: float = 10.0,
     ) -> None:
         self._workers = _at_least("workers", workers, 1)
         self._processes = _at_least("processes", processes, 1)
@@ -98,7 +107,11 @@ class Config:
                 f"{exposed[0]} is not on the loopback interface, so the processes must share a "
                 f"secret: pass secret=, or set {SECRET_VARIABLE} where from_args is used"
             )
-        self._connect_timeout = _checked_timeout(connect_timeout)
+        self._connect_timeout = _checked_timeout("connect_timeout", connect_timeout)
+        self._stall_timeout = _checked_timeout("stall_timeout", stall_timeout)
+        if tls is not None and not isinstance(tls, TLS):
+            raise ConfigError(f"tls must be a pointstamp.TLS, and is a {type(tls).__name__}")
+        self._tls = tls
         if progress_mode not in PROGRESS_MODES:
             raise ConfigError(f'progress_mode must be "demand" or "eager", and is {progress_mode!r}')
         self._progress_mode = progress_mode
@@ -126,27 +139,8 @@ class Config:
             >>> config.workers, rest
             (4, ['--top', '20', 'books/'])
         """
-        arguments = list(argv)
-        literal: list[str] = []
-        if "--" in arguments:
-            end = arguments.index("--")
-            arguments, literal = arguments[:end], arguments[end + 1 :]
-        options, rest = _parser().parse_known_args(arguments)
-        addresses: list[str] | None = None
-        if options.hostfile is not None:
-            addresses = _read_hostfile(options.hostfile)
-        processes: int | None = options.processes
-        if processes is None:
-            processes = 1 if addresses is None else len(addresses)
-        config = cls(
-            workers=options.workers,
-            processes=processes,
-            process=options.process,
-            addresses=addresses,
-            secret=os.environ.get(SECRET_VARIABLE),
-            progress_mode=options.progress_mode,
-        )
-        return config, rest + literal
+        values, rest = from_command_line(argv)
+        return cls(**values), rest
 
     @property
     def workers(self) -> int:
@@ -193,6 +187,16 @@ class Config:
         """Bytes in flight above which sources pause."""
         return self._high_water
 
+    @property
+    def tls(self) -> TLS | None:
+        """The certificates of connections; None where they are not encrypted."""
+        return self._tls
+
+    @property
+    def stall_timeout(self) -> float:
+        """Seconds without a sign of life after which a process counts as lost."""
+        return self._stall_timeout
+
     def _key(self) -> tuple[object, ...]:
         return tuple(getattr(self, name) for name in self.__slots__)
 
@@ -204,11 +208,13 @@ class Config:
 
     def __repr__(self) -> str:
         secret = "" if self._secret is None else ", secret=<not shown>"
+        tls = "" if self._tls is None else f", tls={self._tls!r}"
         addresses = f", addresses={list(self._addresses)!r}" if self._addresses else ""
         return (
             f"Config(workers={self._workers}, processes={self._processes}, process={self._process}"
             f"{addresses}{secret}, connect_timeout={self._connect_timeout:g}, "
-            f"progress_mode={self._progress_mode!r}, high_water={self._high_water})"
+            f"progress_mode={self._progress_mode!r}, high_water={self._high_water}"
+            f"{tls}, stall_timeout={self._stall_timeout:g})"
         )
 
 
@@ -224,13 +230,13 @@ def _at_least(name: str, value: int, least: int) -> int:
     return number
 
 
-def _checked_timeout(value: float) -> float:
+def _checked_timeout(name: str, value: float) -> float:
     try:
         seconds = float(value)
     except (TypeError, ValueError):
-        raise ConfigError(f"connect_timeout must be a number of seconds, and is {value!r}") from None
+        raise ConfigError(f"{name} must be a number of seconds, and is {value!r}") from None
     if not seconds > 0 or math.isinf(seconds):
-        raise ConfigError(f"connect_timeout must be a positive number of seconds, and is {value!r}")
+        raise ConfigError(f"{name} must be a positive number of seconds, and is {value!r}")
     return seconds
 
 
@@ -308,17 +314,52 @@ def _read_hostfile(path: str) -> list[str]:
     return addresses
 
 
+OPTIONS: dict[tuple[str, ...], dict[str, Any]] = {
+    ("-w", "--workers"): {
+        "type": int,
+        "default": 1,
+        "metavar": "N",
+        "help": "worker threads in each process",
+    },
+    ("-n", "--processes"): {"type": int, "metavar": "N", "help": "processes in the cluster"},
+    ("-p", "--process"): {"type": int, "metavar": "I", "help": "which of them this is, from 0"},
+    ("--hostfile",): {"metavar": "FILE", "help": "the processes, in order: one host:port per line"},
+    ("--progress-mode",): {"default": "demand", "metavar": "MODE", "help": "demand (the default) or eager"},
+}
+"""What the command line may say; each option takes a value."""
+
+
+def from_command_line(argv: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    """What a command line says, as `Config` takes it, and the arguments left over."""
+    arguments = list(argv)
+    literal: list[str] = []
+    if "--" in arguments:
+        end = arguments.index("--")
+        arguments, literal = arguments[:end], arguments[end + 1 :]
+    options, rest = _parser().parse_known_args(arguments)
+    addresses = None if options.hostfile is None else _read_hostfile(options.hostfile)
+    processes = options.processes
+    if processes is None:
+        processes = 1 if addresses is None else len(addresses)
+    values = {
+        "workers": options.workers,
+        "processes": processes,
+        "process": options.process or 0,
+        "addresses": addresses,
+        "secret": os.environ.get(SECRET_VARIABLE),
+        "progress_mode": options.progress_mode,
+    }
+    return values, rest + literal
+
+
 def _parser() -> ArgumentParser:
     from argparse import ArgumentParser
 
     # No -h and no abbreviations: both belong to the program whose arguments these are.
     parser = ArgumentParser(add_help=False, allow_abbrev=False)
     parser.error = _refuse  # type: ignore[method-assign]
-    parser.add_argument("-w", "--workers", type=int, default=1)
-    parser.add_argument("-n", "--processes", type=int)
-    parser.add_argument("-p", "--process", type=int, default=0)
-    parser.add_argument("--hostfile")
-    parser.add_argument("--progress-mode", default="demand")
+    for names, details in OPTIONS.items():
+        parser.add_argument(*names, **details)
     return parser
 
 

@@ -19,6 +19,7 @@ from pointstamp.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from socket import socket
 
     from pointstamp.scope import Scope
 
@@ -31,7 +32,13 @@ _PATIENCE = 0.1
 may strike anywhere, also in a destructor. A worker that catches it is interrupted again after as many."""
 
 
-def execute(main: Callable[[Worker], R], *, workers: int = 1, config: Config | None = None) -> list[R]:
+def execute(
+    main: Callable[[Worker], R],
+    *,
+    workers: int = 1,
+    config: Config | None = None,
+    listener: socket | None = None,
+) -> list[R]:
     """Runs ``main(worker)`` on each local worker and returns their results, in worker order.
 
     When `main` returns, the inputs that it left open are closed, and the worker goes on stepping until its
@@ -41,6 +48,7 @@ def execute(main: Callable[[Worker], R], *, workers: int = 1, config: Config | N
         main: Builds and drives the dataflows; the same on every worker.
         workers: Worker threads; in place of a configuration.
         config: How many workers there are and how they reach each other.
+        listener: A socket that listens on this process's address already; it is taken over.
 
     Raises:
         ConfigError: If the configuration cannot work, or both `workers` and `config` are given.

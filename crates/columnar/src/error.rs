@@ -80,6 +80,20 @@ pub enum Error {
     /// More distinct keys than can be numbered.
     #[error("more than 4,294,967,295 distinct keys on one worker: use more workers")]
     TooManyKeys,
+    /// A batch that has no form as bytes.
+    #[error("this record batch cannot be sent to another process: {why}")]
+    Unsendable {
+        /// What Arrow says of it.
+        #[source]
+        why: ArrowError,
+    },
+    /// Bytes that are not a record batch.
+    #[error("these bytes are not a record batch: {why}")]
+    Unreadable {
+        /// What Arrow says of them.
+        #[source]
+        why: ArrowError,
+    },
     /// An error of a kernel.
     #[error(transparent)]
     Arrow(#[from] ArrowError),

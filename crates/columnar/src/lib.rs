@@ -13,6 +13,7 @@
 //! | [`groups`] | numbering the distinct keys of columns |
 //! | [`aggregate`] | sums, counts, extremes and means per key |
 //! | [`distinct`] | the first row of each key |
+//! | [`ipc`] | batches as bytes, for other processes |
 //! | [`join`] | pairs of rows with equal keys, as they become known |
 
 #![forbid(unsafe_code)]
@@ -23,6 +24,7 @@ pub mod distinct;
 pub mod error;
 pub mod groups;
 pub mod hash;
+pub mod ipc;
 pub mod join;
 pub mod partition;
 pub mod pieces;

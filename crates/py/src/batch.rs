@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use pointstamp_engine::error::BoxError;
+use bytes::Bytes;
+use pointstamp_channels::Encoder;
+use pointstamp_engine::error::{BoxError, UserResult};
 use pointstamp_engine::payload::Payload;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::columns::ffi::export_batch;
 use crate::gil::Held;
+use crate::wire::{self, memory_of};
 
 /// How many records the operators here put into one batch at most.
 ///
@@ -31,16 +34,29 @@ pub(crate) enum Batch {
 pub(crate) struct Records {
     list: Held<PyList>,
     len: usize,
+    /// About how many bytes they take.
+    size: usize,
+}
+
+impl Records {
+    /// The records, to be read only.
+    pub(crate) fn list<'py>(&self, py: Python<'py>) -> &Bound<'py, PyList> {
+        self.list.get().bind(py)
+    }
 }
 
 impl Batch {
     /// A batch of the records in a list that nobody else changes from now on.
     pub(crate) fn records(list: Bound<'_, PyList>) -> Self {
+        let size = memory_of(&list);
+        Batch::sized(list, size)
+    }
+
+    /// The same, of records that are known to take about `size` bytes.
+    pub(crate) fn sized(list: Bound<'_, PyList>, size: usize) -> Self {
         let len = list.len();
-        Batch::Records(Arc::new(Records {
-            list: Held::new(list.unbind()),
-            len,
-        }))
+        let list = Held::new(list.unbind());
+        Batch::Records(Arc::new(Records { list, len, size }))
     }
 
     /// What a reader in Python gets: the records as a list of its own, or a `pyarrow.RecordBatch`, which shares the
@@ -85,7 +101,7 @@ impl Batch {
     /// The records, to be read only.
     pub(crate) fn as_list<'py>(&self, py: Python<'py>) -> Bound<'py, PyList> {
         match self {
-            Batch::Records(records) => records.list.get().bind(py).clone(),
+            Batch::Records(records) => records.list(py).clone(),
             Batch::Arrow(_) => {
                 unreachable!("operators over records are on streams of records only")
             }
@@ -108,6 +124,24 @@ impl Payload for Batch {
         match self {
             Batch::Records(records) => records.len,
             Batch::Arrow(columns) => columns.num_rows(),
+        }
+    }
+}
+
+#[expect(dead_code, reason = "until the engine reaches other processes")]
+impl Batch {
+    fn encode(&self, out: &mut Encoder) -> UserResult<()> {
+        wire::encode(self, out)
+    }
+
+    fn decode(bytes: Bytes) -> UserResult<Self> {
+        wire::decode(bytes)
+    }
+
+    fn footprint(&self) -> usize {
+        match self {
+            Batch::Records(records) => records.size,
+            Batch::Arrow(columns) => pointstamp_columnar::ipc::footprint(columns),
         }
     }
 }

@@ -53,6 +53,7 @@ impl IntoException for ColumnError {
             | Self::JoinTypes { .. }
             | Self::Collision { .. } => GraphError::new_err(message),
             Self::Schema(_) => PyTypeError::new_err(message),
+            Self::Unsendable { .. } | Self::Unreadable { .. } => CodecError::new_err(message),
             Self::TooManyKeys | Self::Arrow(_) => PointstampError::new_err(message),
         }
     }

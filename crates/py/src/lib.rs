@@ -33,6 +33,7 @@ mod scope;
 mod stream;
 mod time;
 mod tools;
+mod wire;
 mod worker;
 
 /// The compiled half of the package; its names are re-exported by `pointstamp` and its modules.
@@ -77,6 +78,10 @@ mod _core {
         movement::{exchange_columns, partition_columns},
         schema::Schema,
     };
+
+    // Batches as bytes.
+    #[pymodule_export]
+    use crate::wire::{decode_batch, encode_batch};
 
     // The library: operators whose work per record is done in Rust.
     #[pymodule_export]

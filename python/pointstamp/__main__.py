@@ -1,0 +1,107 @@
+"""The command line: ``python -m pointstamp run -w 2 -n 2 module:main [arguments]``.
+
+Our own options stop at the function that is to be run; what follows is the program's. Without ``-p`` and
+``--hostfile``, `n` processes are started here, by this same command, each of which finds its place in its
+environment. One process, and one of a cluster that is started by hand, run right here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from pointstamp import __version__
+from pointstamp._errors import ConfigError
+from pointstamp.config import OPTIONS, Config, from_command_line
+from pointstamp.execution import execute
+from pointstamp.launcher import processes, started, target
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+TAKES_A_VALUE = {name for names in OPTIONS for name in names}
+
+DETAILS = """\
+The function is called with a worker, on every worker of every process, as pointstamp.execute does.
+ARGUMENTS are its sys.argv[1:]. Without -p and --hostfile all N processes are started here; with them,
+only this one, and the others by you, in any order.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns the exit code."""
+    own, text, arguments = split(list(sys.argv[1:] if argv is None else argv))
+    parser, run = parsers()
+    options = parser.parse_args(own)
+    if options.command is None:
+        parser.error("say what to do: run")
+    if text is None:
+        run.error("say what to run: module:main, or path/to/file.py:main")
+    place = started.taken()
+    try:
+        wanted = target.parse(text)
+        values, _ = from_command_line(own)
+        config = Config(**values)
+        if place is None:
+            target.check(wanted)
+        by_hand = options.process is not None or options.hostfile is not None
+        if by_hand and options.label:
+            raise ConfigError("--label marks the lines of processes that are started here: leave it out")
+        if by_hand and config.processes > 1 and options.process is None:
+            raise ConfigError(f"say with -p which of the {config.processes} processes this is")
+    except ConfigError as error:
+        run.error(str(error))
+    sys.argv = ["", *arguments]
+    if place is not None:
+        return started.run(place, wanted, values)
+    if by_hand or (config.processes == 1 and not options.label):
+        try:
+            function = target.load(wanted)
+        except target.TargetError as error:
+            run.error(str(error))
+        execute(function, config=config)
+        return 0
+    return processes.run([sys.executable, *sys.orig_argv[1:]], config.processes, label=options.label)
+
+
+def split(argv: list[str]) -> tuple[list[str], str | None, list[str]]:
+    """Our own arguments, what is to be run, and the program's arguments.
+
+    >>> split(["run", "-w", "2", "job:main", "-w", "3"])
+    (['run', '-w', '2'], 'job:main', ['-w', '3'])
+    """
+    at = 0
+    command = False
+    while at < len(argv):
+        if argv[at] in TAKES_A_VALUE:
+            at += 1
+        elif not argv[at].startswith("-"):
+            if command:
+                return argv[:at], argv[at], argv[at + 1 :]
+            command = True
+        at += 1
+    return argv, None, []
+
+
+def parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
+    """The parser of everything, and that of `run`."""
+    parser = argparse.ArgumentParser(prog="python -m pointstamp", allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"pointstamp {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    run = commands.add_parser(
+        "run",
+        help="run a program on several workers and processes",
+        description="Runs a function on several workers and processes.",
+        usage="%(prog)s [-w N] [-n N] [--label] MODULE:FUNCTION [ARGUMENTS...]",
+        epilog=DETAILS,
+        allow_abbrev=False,
+    )
+    for names, details in OPTIONS.items():
+        run.add_argument(*names, **details)
+    run.add_argument("--label", action="store_true", help="mark each line of output with its process")
+    return parser, run
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+"""Joining what several processes write: whole lines, each marked with its process where asked."""
+
+from __future__ import annotations
+
+import os
+
+LONGEST = 1 << 20
+"""Bytes that are kept while a line has not ended; one that is longer is passed on in pieces."""
+
+
+class Lines:
+    """What one process writes to one stream, passed on line by line.
+
+    Args:
+        out: The file descriptor that the lines go to.
+        label: What stands before each.
+    """
+
+    def __init__(self, out: int, label: bytes) -> None:
+        self._out = out
+        self._label = label
+        self._open = bytearray()
+
+    def feed(self, data: bytes) -> None:
+        """Takes what was read, and passes on the lines that have ended."""
+        self._open += data
+        end = self._open.rfind(b"\n") + 1
+        if end == 0 and len(self._open) < LONGEST:
+            return
+        whole = bytes(self._open[:end] if end else self._open)
+        del self._open[: len(whole)]
+        self._write(whole)
+
+    def end(self) -> None:
+        """Nothing more comes: passes on a line that was not ended, and ends it."""
+        if self._open:
+            self._write(bytes(self._open) + b"\n")
+            self._open.clear()
+
+    def _write(self, whole: bytes) -> None:
+        if self._label:
+            whole = b"".join(self._label + line for line in whole.splitlines(keepends=True))
+        rest = memoryview(whole)
+        while rest:
+            rest = rest[os.write(self._out, rest) :]

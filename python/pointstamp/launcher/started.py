@@ -1,0 +1,99 @@
+"""What a process that was started by the launcher does first.
+
+It has been handed its place in the cluster in an environment variable, and two sockets: one that listens
+on its address, bound before anybody was told that address, and its leash. The launcher sends nothing on the
+leash: it comes to its end when the launcher does, however that came about, also by `kill -9`, and then the
+process ends itself. (On Linux a signal could do that, `PR_SET_PDEATHSIG`; other systems have nothing such.)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pointstamp._errors import ClusterError
+from pointstamp.config import Config
+from pointstamp.execution import execute
+from pointstamp.launcher import target as targets
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+VARIABLE = "POINTSTAMP_LAUNCHED"
+
+ECHO = b"e"
+"""What a process says on its leash when it ends because another one failed."""
+
+PATIENCE = 3.0
+"""Seconds between asking a process to end, when the launcher is gone, and making it."""
+
+
+class Place(NamedTuple):
+    """A process's place in the cluster, as the launcher hands it down."""
+
+    process: int
+    addresses: list[str]
+    secret: str
+    listener: int
+    leash: int
+
+    def to_environment(self) -> dict[str, str]:
+        """The variable that `taken` reads."""
+        return {VARIABLE: json.dumps(self)}
+
+
+def taken() -> Place | None:
+    """The place that was handed down; None in a process that the launcher did not start.
+
+    The variable is taken out of the environment: it is not for what this process starts itself.
+    """
+    text = os.environ.pop(VARIABLE, None)
+    return None if text is None else Place(*json.loads(text))
+
+
+def run(place: Place, target: targets.Target, options: Mapping[str, Any]) -> int:
+    """Runs the program in its place; returns the exit code."""
+    leash, listener = (_own(descriptor) for descriptor in (place.leash, place.listener))
+    threading.Thread(target=_end_with, args=(leash,), name="pointstamp-leash", daemon=True).start()
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # as on a terminal
+    config = Config(
+        **{**options, "process": place.process, "addresses": place.addresses, "secret": place.secret}
+    )
+    try:
+        with listener:
+            main = targets.load(target)
+            execute(main, config=config, listener=listener if config.processes > 1 else None)
+    except targets.TargetError as error:
+        print(f"pointstamp: {error}", file=sys.stderr)
+        return 2
+    except ClusterError as error:
+        # The traceback of what failed is shown by the process that it failed in; here, a sentence will do.
+        with suppress(OSError):
+            leash.send(ECHO)
+        print(f"pointstamp: process {place.process} stops: {str(error).splitlines()[0]}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _own(descriptor: int) -> socket.socket:
+    os.set_inheritable(descriptor, False)
+    return socket.socket(fileno=descriptor)
+
+
+def _end_with(leash: socket.socket) -> None:
+    """Ends this process, and what it has started, once the launcher has ended."""
+    with suppress(OSError):
+        while leash.recv(1):
+            pass
+    for last in (signal.SIGTERM, signal.SIGKILL):
+        # The launcher made it the leader of a group of its own.
+        os.killpg(0, last)
+        time.sleep(PATIENCE)

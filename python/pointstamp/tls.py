@@ -1,0 +1,98 @@
+"""Certificates for connections between the processes of a cluster.
+
+Owns `TLS`. Files are read when it is made, so that what is missing or is something else is found there.
+"""
+
+from __future__ import annotations
+
+import os
+
+from pointstamp._errors import ConfigError
+
+__all__ = ["TLS"]
+
+
+class TLS:
+    """Mutual TLS between the processes of a cluster, for a network that is not trusted. Read-only once made.
+
+    Each process shows its certificate to the others, and takes only those that the authority has signed for
+    the host in the process's address. The secret is proved inside of it, as it is without.
+
+    Args:
+        certificate: This process's certificate, with any between it and the authority: the path of a PEM
+            file, or its contents as ``bytes``.
+        key: The private key of the certificate, in the same way.
+        authority: The certificates that others' certificates must be signed by.
+
+    Raises:
+        ConfigError: If a file cannot be read, or is not PEM with what it should hold.
+
+    Examples:
+        >>> from pointstamp import TLS
+        >>> TLS(certificate="absent", key="key.pem", authority="ca.pem")
+        Traceback (most recent call last):
+        ...
+        pointstamp.ConfigError: the certificate cannot be read: [Errno 2] No such file or directory: 'absent'
+    """
+
+    __slots__ = ("_authority", "_certificate", "_key")
+
+    def __init__(
+        self,
+        *,
+        certificate: str | os.PathLike[str] | bytes,
+        key: str | os.PathLike[str] | bytes,
+        authority: str | os.PathLike[str] | bytes,
+    ) -> None:
+        self._certificate = _pem("certificate", certificate, b"CERTIFICATE-----")
+        self._key = _pem("key", key, b"PRIVATE KEY-----")
+        self._authority = _pem("authority", authority, b"CERTIFICATE-----")
+
+    @property
+    def certificate(self) -> bytes:
+        """This process's certificate, as PEM."""
+        return self._certificate
+
+    @property
+    def key(self) -> bytes:
+        """The certificate's private key, as PEM; never part of ``repr()``."""
+        return self._key
+
+    @property
+    def authority(self) -> bytes:
+        """The certificates that others' must be signed by, as PEM."""
+        return self._authority
+
+    def _all(self) -> tuple[bytes, bytes, bytes]:
+        return self._certificate, self._key, self._authority
+
+    def __eq__(self, other: object) -> bool:
+        return self._all() == other._all() if isinstance(other, TLS) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._all())
+
+    def __repr__(self) -> str:
+        return "TLS(certificate=..., key=<not shown>, authority=...)"
+
+
+def _pem(name: str, given: str | os.PathLike[str] | bytes, holds: bytes) -> bytes:
+    if isinstance(given, bytes):
+        contents = given
+    elif isinstance(given, (str, os.PathLike)):
+        try:
+            with open(given, "rb") as file:
+                contents = file.read()
+        except OSError as error:
+            raise ConfigError(f"the {name} cannot be read: {error}") from error
+    else:
+        # The value is not shown: it may be a key all the same.
+        raise ConfigError(
+            f"{name} must be a path, or the PEM itself as bytes, and is a {type(given).__name__}"
+        )
+    if b"-----BEGIN " not in contents or holds not in contents:
+        label = holds.rstrip(b"-").decode()
+        raise ConfigError(
+            f"the {name} is not PEM with a {label}: it has no line '-----BEGIN ... {label}-----'"
+        )
+    return contents
