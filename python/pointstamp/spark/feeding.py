@@ -57,11 +57,11 @@ class Feed:
         self._stopped = False
         self._failure: BaseException | None = None
 
-    def stream(self, scope: Scope, stream: int) -> ArrowStream:
+    def stream(self, scope: Scope, stream: int, name: str) -> ArrowStream:
         """Adds the operator of an input to the dataflow of a worker."""
         columns = _core.Schema(self._schemas[stream])
         made: ArrowStream = single_output(
-            scope, f"input {stream}", (), self._source(stream), notify=False, start=True, schema=columns
+            scope, f"input {name}", (), self._source(stream), notify=False, start=True, schema=columns
         )
         return made
 
