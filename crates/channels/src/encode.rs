@@ -91,3 +91,48 @@ impl Encoder {
         }
     }
 }
+
+impl Encode for u64 {
+    fn encode(&self, out: &mut Encoder) -> Result<(), CodecError> {
+        out.put_slice(&self.to_le_bytes());
+        Ok(())
+    }
+
+    fn decode(bytes: Bytes) -> Result<Self, CodecError> {
+        Ok(u64::from_le_bytes(bytes.as_ref().try_into()?))
+    }
+
+    fn footprint(&self) -> usize {
+        size_of::<u64>()
+    }
+}
+
+impl Encode for Bytes {
+    fn encode(&self, out: &mut Encoder) -> Result<(), CodecError> {
+        out.put_bytes(self.clone());
+        Ok(())
+    }
+
+    fn decode(bytes: Bytes) -> Result<Self, CodecError> {
+        Ok(bytes)
+    }
+
+    fn footprint(&self) -> usize {
+        self.len()
+    }
+}
+
+impl Encode for String {
+    fn encode(&self, out: &mut Encoder) -> Result<(), CodecError> {
+        out.put_slice(self.as_bytes());
+        Ok(())
+    }
+
+    fn decode(bytes: Bytes) -> Result<Self, CodecError> {
+        Ok(std::str::from_utf8(&bytes)?.to_owned())
+    }
+
+    fn footprint(&self) -> usize {
+        self.len()
+    }
+}

@@ -1,10 +1,12 @@
-//! Typed queues between the workers of one process, and the doorbells that wake them.
-//!
-//! The crate owns three things, one per module:
+//! Typed queues between workers, of one process or of several, and the doorbells that wake them.
 //!
 //! * [`mailbox`]: what a worker sleeps on. Anyone with a [`Doorbell`] may wake it.
 //! * [`queue`]: a typed queue into one worker. A burst of messages rings the doorbell once.
+//! * [`sender`]: the other end, also of the way to another process.
 //! * [`fabric`]: how workers that build the same dataflow find each other's queues, by [`ChannelId`].
+//! * [`combiner`]: broadcasts that are added up before they leave the process.
+//! * [`transport`] and [`encode`]: what connections and messages have to offer for that; [`memory`]: connections between
+//!   parts of one program.
 //!
 //! It knows nothing of timestamps, progress or operators. Pushing costs one lock-free enqueue and
 //! one atomic swap; a doorbell rung while the worker is awake makes no system call.
@@ -12,32 +14,41 @@
 //! ```
 //! use pointstamp_channels::{ChannelId, Event, Fabric};
 //!
-//! let (fabric, mut mailboxes) = Fabric::in_process(2);
+//! let (fabric, mut mailboxes) = Fabric::in_process(2, 1 << 20);
 //! let id = ChannelId { dataflow: 0, channel: 0 };
 //! let (to_each, _from_all) = fabric.open::<String>(0, id).unwrap();
 //! let (_, inbox) = fabric.open::<String>(1, id).unwrap();
 //!
-//! to_each[1].push("one".to_owned());
-//! to_each[1].push("two".to_owned());
+//! to_each[1].push("one".to_owned())?;
+//! to_each[1].push("two".to_owned())?;
 //! assert_eq!(mailboxes[1].next(), Some(Event::Channel(id)));   // one ring for the burst
 //! assert_eq!(mailboxes[1].next(), None);
 //! inbox.acknowledge();
-//! assert_eq!(inbox.pop().as_deref(), Some("one"));
-//! assert_eq!(inbox.pop().as_deref(), Some("two"));
+//! assert_eq!(inbox.pop()?.as_deref(), Some("one"));
+//! assert_eq!(inbox.pop()?.as_deref(), Some("two"));
+//! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 //! ```
 
 #![forbid(unsafe_code)]
 
+pub mod combiner;
 pub mod encode;
 pub mod error;
 pub mod fabric;
+mod gauge;
 pub mod mailbox;
+pub mod memory;
 pub mod queue;
+mod routes;
+pub mod sender;
+mod tombstones;
 pub mod transport;
 
+pub use combiner::{Combine, Combined};
 pub use encode::{Encode, Encoder};
 pub use error::ChannelError;
-pub use fabric::{ChannelId, Fabric};
+pub use fabric::{ChannelId, Fabric, Overseer};
 pub use mailbox::{Doorbell, Event, Mailbox};
-pub use queue::{Receiver, Sender};
+pub use queue::Receiver;
+pub use sender::{Sender, Traffic};
 pub use transport::{Farewell, Receive, Route, Transport};

@@ -94,6 +94,11 @@ impl Doorbell {
         self.shared.unparker.unpark();
     }
 
+    /// Whether the worker has an event to look at.
+    pub fn has_rung(&self) -> bool {
+        !self.shared.events.is_empty()
+    }
+
     /// Wakes the worker without saying why: it will look at what it always looks at.
     pub fn wake(&self) {
         self.shared.unparker.unpark();

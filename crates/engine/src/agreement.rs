@@ -4,14 +4,21 @@
 //! wrong, or stand still for ever. Each worker posts a [`Blueprint`] of what it builds before it installs it;
 //! the first is kept until all have posted, and the first line that differs names the difference. A worker
 //! that ends while others built more is found out in the same way. Nobody waits here.
+//!
+//! Each process keeps the same book about all workers: what one's own do is told to the other processes, where it is entered
+//! in the same way. The text of a blueprint goes along with the first worker of a process; its others have been compared
+//! with it.
 
 use std::collections::{BTreeMap, btree_map};
+use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
 
 use crate::scope::EdgeShape;
 
 /// A dataflow in words, line by line: equal on all workers that built the same.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Blueprint {
     name: String,
     lines: Vec<String>,
@@ -56,6 +63,11 @@ impl Blueprint {
         ));
     }
 
+    /// The dataflow's name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The first difference, in words.
     fn difference(&self, mine: usize, other: &Blueprint, theirs: usize) -> Option<String> {
         if self.name != other.name {
@@ -85,7 +97,7 @@ impl Blueprint {
     }
 }
 
-/// What the workers of one process have built so far.
+/// What the workers have built so far, as far as this process knows.
 pub(crate) struct Agreement {
     peers: usize,
     book: Mutex<Book>,
@@ -100,13 +112,14 @@ struct Book {
 
 struct Entry {
     name: String,
+    /// Whose the blueprint is, and the blueprint, until every worker has posted.
+    blueprint: Option<(usize, Blueprint)>,
+    /// Who built it first, as far as is known here.
     first: usize,
-    /// Until every worker has posted.
-    blueprint: Option<Blueprint>,
     posted: Vec<bool>,
     dropped: Vec<bool>,
-    /// Workers where it is complete; when all are, the entry goes.
-    complete: usize,
+    /// Workers that are done with it; when all are, the entry goes.
+    ended: Vec<bool>,
 }
 
 impl Agreement {
@@ -125,28 +138,31 @@ impl Agreement {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Compares what `worker` built as its dataflow number `index` with what others built.
+    /// Compares what `worker` built as its dataflow number `index` with what others built. Where another process says that
+    /// the worker built what one before it did, there is no blueprint to compare.
     pub(crate) fn post(
         &self,
         worker: usize,
         index: usize,
-        blueprint: Blueprint,
+        name: &str,
+        blueprint: Option<Blueprint>,
     ) -> Result<(), String> {
         let mut book = self.book();
         let book = &mut *book;
         let entry = match book.dataflows.entry(index) {
             btree_map::Entry::Occupied(entry) => entry.into_mut(),
             btree_map::Entry::Vacant(vacant) => vacant.insert(Entry {
-                name: blueprint.name.clone(),
-                first: worker,
+                name: name.to_owned(),
                 blueprint: None,
+                first: worker,
                 posted: vec![false; self.peers],
                 dropped: vec![false; self.peers],
-                complete: 0,
+                ended: vec![false; self.peers],
             }),
         };
-        if let Some(first) = &entry.blueprint
-            && let Some(difference) = blueprint.difference(worker, first, entry.first)
+        if let Some((theirs, other)) = &entry.blueprint
+            && let Some(blueprint) = &blueprint
+            && let Some(difference) = blueprint.difference(worker, other, *theirs)
         {
             return Err(format!(
                 "the workers built different dataflows: of dataflow {index}, {difference}; build the \
@@ -154,15 +170,23 @@ impl Agreement {
             ));
         }
         entry.posted[worker] = true;
-        entry.blueprint = entry
-            .posted
-            .contains(&false)
-            .then(|| entry.blueprint.take().unwrap_or(blueprint));
+        let mine = blueprint.map(|blueprint| (worker, blueprint));
+        entry.blueprint = entry.blueprint.take().or(mine);
+        if !entry.posted.contains(&false) {
+            entry.blueprint = None;
+        }
         let gone = |&other: &usize| book.finished[other] && !entry.posted[other];
         match (0..self.peers).find(gone) {
             Some(other) => Err(not_built(index, &entry.name, worker, other)),
             None => Ok(()),
         }
+    }
+
+    /// Whether a worker of these has posted the dataflow.
+    pub(crate) fn has_posted(&self, workers: Range<usize>, index: usize) -> bool {
+        let book = self.book();
+        let entry = book.dataflows.get(&index);
+        entry.is_some_and(|entry| entry.posted[workers].contains(&true))
     }
 
     /// Notes that `worker` will build no more.
@@ -183,12 +207,12 @@ impl Agreement {
         }
     }
 
-    /// Notes that a dataflow has come to its end on one more worker.
-    pub(crate) fn completed(&self, index: usize) {
+    /// Notes that workers are done with a dataflow, because it is complete or they dropped it.
+    pub(crate) fn ended(&self, workers: Range<usize>, index: usize) {
         let mut book = self.book();
         if let Some(entry) = book.dataflows.get_mut(&index) {
-            entry.complete += 1;
-            if entry.complete == self.peers {
+            entry.ended[workers].fill(true);
+            if !entry.ended.contains(&false) {
                 book.dataflows.remove(&index);
             }
         }
@@ -207,6 +231,11 @@ impl Agreement {
             )
         })
     }
+
+    #[cfg(test)]
+    fn entries(&self) -> usize {
+        self.book().dataflows.len()
+    }
 }
 
 fn not_built(index: usize, name: &str, builder: usize, other: usize) -> String {
@@ -214,4 +243,33 @@ fn not_built(index: usize, name: &str, builder: usize, other: usize) -> String {
         "the workers built different dataflows: worker {builder} built dataflow {index} '{name}', and worker {other} ended \
          without building it; build the same dataflows on every worker"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_every_worker_is_done_with_is_forgotten() {
+        let agreement = Agreement::new(4);
+        let blueprint = Blueprint::new("flow");
+        for worker in [2, 0, 1] {
+            let blueprint = (worker != 1).then(|| blueprint.clone());
+            agreement.post(worker, 5, "flow", blueprint).unwrap();
+        }
+        assert!(agreement.has_posted(0..2, 5) && !agreement.has_posted(3..4, 5));
+        agreement.ended(0..2, 5);
+        agreement.dropped(2, 5);
+        agreement.ended(2..3, 5);
+        assert!(agreement.abandoned(3, 5).is_some());
+        let other = Blueprint::new("float");
+        let error = agreement.post(3, 5, "float", Some(other)).unwrap_err();
+        assert!(
+            error.contains("'float' on worker 3 and 'flow' on worker 2"),
+            "{error}"
+        );
+        agreement.post(3, 5, "flow", Some(blueprint)).unwrap();
+        agreement.ended(3..4, 5);
+        assert_eq!(agreement.entries(), 0);
+    }
 }

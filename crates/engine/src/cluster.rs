@@ -1,15 +1,21 @@
-//! The workers of one computation, and how they end together.
+//! The workers of one computation, in one process or in several, and how they end together.
 //!
 //! The first failure is kept, and stops everybody: workers look at the flag between operators, and parked ones are
-//! woken. [`Seed`]s are sent to the threads that become workers.
+//! woken; other processes hear of it by the farewell of this one. [`Seed`]s are sent to the threads that become workers.
+//!
+//! A process leaves when all its workers have come to their end, and is done when all others have left too: a failure that comes
+//! late, elsewhere, is a failure of the whole computation.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Instant;
 
-use pointstamp_channels::{Fabric, Mailbox};
+use pointstamp_channels::{Fabric, Farewell, Mailbox, Overseer, Traffic, Transport};
 use pointstamp_progress::Mode;
 
-use crate::agreement::Agreement;
+use crate::agreement::{Agreement, Blueprint};
+use crate::control::Control;
+use crate::departures::Departures;
 use crate::error::Error;
 use crate::payload::Payload;
 use crate::worker::Worker;
@@ -17,22 +23,25 @@ use crate::worker::Worker;
 /// A failure, and whose it was.
 #[derive(Debug)]
 pub struct Failure {
-    /// The worker that failed.
-    pub worker: usize,
+    /// The worker of this process that failed, if it was one.
+    pub worker: Option<usize>,
     /// Why.
     pub error: Error,
 }
 
-/// What the workers of one computation share.
+/// What the workers of one process share.
 pub struct Cluster {
     fabric: Arc<Fabric>,
     mode: Mode,
     stopped: AtomicBool,
     failure: Mutex<Option<Failure>>,
+    /// Whether there was a failure, also when it has been taken.
+    failed: AtomicBool,
     disagreement: OnceLock<String>,
     agreement: Agreement,
     /// Whether some worker dropped a dataflow: then those that wait for its end look again.
     dropped: AtomicBool,
+    departures: Departures,
 }
 
 /// A worker that has not been started: send it to its thread, then [`start`](Seed::start) it.
@@ -48,26 +57,63 @@ impl Seed {
         self.index
     }
 
+    /// The cluster that the worker is one of.
+    pub fn cluster(&self) -> &Arc<Cluster> {
+        &self.cluster
+    }
+
     /// Makes this thread the worker.
     pub fn start<P: Payload>(self) -> Worker<P> {
         Worker::new(self.index, self.cluster, self.mailbox)
     }
 }
 
+/// How many bytes may be on their way in one process before its sources pause, where nothing else is asked for.
+pub const HIGH_WATER: usize = 64 << 20;
+
 impl Cluster {
-    /// A computation of `workers` threads of this process.
-    pub fn in_process(workers: usize, mode: Mode) -> (Arc<Cluster>, Vec<Seed>) {
-        let (fabric, mailboxes) = Fabric::in_process(workers);
+    /// A computation of `workers` threads of this process. While more than `high_water` bytes are on their way between them,
+    /// sources pause.
+    pub fn in_process(workers: usize, mode: Mode, high_water: usize) -> (Arc<Cluster>, Vec<Seed>) {
+        let (fabric, mailboxes) = Fabric::in_process(workers, high_water);
+        Self::new(fabric, mailboxes, mode)
+    }
+
+    /// This process's part of a computation of `workers` threads in each of the processes that the transport connects. Each
+    /// process pauses the sources of all while more than `high_water` bytes are on their way in it.
+    ///
+    /// When the workers have ended, call [`leave`](Self::leave), [`wait_for_others`](Self::wait_for_others) and
+    /// [`close`](Self::close).
+    pub fn in_cluster(
+        workers: usize,
+        mode: Mode,
+        high_water: usize,
+        transport: Arc<dyn Transport>,
+    ) -> (Arc<Cluster>, Vec<Seed>) {
+        let (fabric, mailboxes) = Fabric::in_cluster(workers, high_water, transport);
+        let (cluster, seeds) = Self::new(fabric, mailboxes, mode);
+        let overseer: Weak<Cluster> = Arc::downgrade(&cluster);
+        cluster.fabric.start(overseer);
+        (cluster, seeds)
+    }
+
+    fn new(fabric: Arc<Fabric>, mailboxes: Vec<Mailbox>, mode: Mode) -> (Arc<Cluster>, Vec<Seed>) {
+        let (process, processes) = match fabric.transport() {
+            Some(transport) => (transport.process(), transport.processes()),
+            None => (0, 1),
+        };
         let cluster = Arc::new(Cluster {
-            fabric,
             mode,
             stopped: AtomicBool::new(false),
             failure: Mutex::new(None),
+            failed: AtomicBool::new(false),
             disagreement: OnceLock::new(),
-            agreement: Agreement::new(workers),
+            agreement: Agreement::new(fabric.peers()),
             dropped: AtomicBool::new(false),
+            departures: Departures::new(process, processes),
+            fabric,
         });
-        let seeds = mailboxes.into_iter().enumerate();
+        let seeds = cluster.fabric.here().zip(mailboxes);
         let seeds = seeds.map(|(index, mailbox)| Seed {
             cluster: Arc::clone(&cluster),
             index,
@@ -85,21 +131,43 @@ impl Cluster {
         self.mode
     }
 
-    pub(crate) fn agreement(&self) -> &Agreement {
-        &self.agreement
+    /// How many workers there are, in all processes.
+    pub fn peers(&self) -> usize {
+        self.fabric.peers()
     }
 
-    /// Stops every worker, and wakes those that sleep.
+    /// The number of this process.
+    pub fn process(&self) -> usize {
+        self.fabric.transport().map_or(0, |all| all.process())
+    }
+
+    /// How many processes there are.
+    pub fn processes(&self) -> usize {
+        self.fabric.transport().map_or(1, |all| all.processes())
+    }
+
+    /// What was sent to other processes so far.
+    pub fn traffic(&self) -> Traffic {
+        self.fabric.traffic()
+    }
+
+    /// Bytes that are on their way in this process, about.
+    pub fn in_flight(&self) -> usize {
+        self.fabric.in_flight()
+    }
+
+    /// Stops every worker of this process, and wakes those that sleep. Other processes are not told: see
+    /// [`abandon`](Self::abandon).
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
-        self.wake();
-    }
-
-    fn wake(&self) {
-        (0..self.fabric.peers()).for_each(|worker| self.wake_worker(worker));
+        self.fabric.wake_all();
     }
 
     /// Wakes a worker of this process, if it sleeps: there is something to do that the engine does not know of.
+    ///
+    /// # Panics
+    ///
+    /// When the worker is another process's.
     pub fn wake_worker(&self, worker: usize) {
         self.fabric.doorbell(worker).wake();
     }
@@ -120,11 +188,67 @@ impl Cluster {
             .map_or(Error::Stopped, |why| Error::Disagreement(why.clone())))
     }
 
-    /// Notes that a worker dropped a dataflow.
+    fn tell(&self, control: &Control) {
+        if self.processes() > 1 {
+            self.fabric.send_control(&[control.to_bytes()]);
+        }
+    }
+
+    /// Compares what a worker of this process built with what others did. A difference ends the computation.
+    pub(crate) fn post(
+        &self,
+        worker: usize,
+        dataflow: usize,
+        blueprint: Blueprint,
+    ) -> Result<(), Error> {
+        let name = blueprint.name().to_owned();
+        let first = !self.agreement.has_posted(self.fabric.here(), dataflow);
+        let told = (first && self.processes() > 1).then(|| blueprint.clone());
+        let posted = self
+            .agreement
+            .post(worker, dataflow, &name, Some(blueprint));
+        posted.map_err(|why| self.disagreement(&why))?;
+        self.tell(&Control::Posted {
+            worker,
+            dataflow,
+            name,
+            blueprint: told,
+        });
+        Ok(())
+    }
+
+    /// Notes that a worker of this process builds no more.
+    pub(crate) fn finish(&self, worker: usize) -> Result<(), Error> {
+        self.tell(&Control::Finished { worker });
+        let finished = self.agreement.finish(worker);
+        finished.map_err(|why| self.disagreement(&why))
+    }
+
+    /// Notes that a worker of this process dropped a dataflow.
     pub(crate) fn dropped(&self, worker: usize, dataflow: usize) {
+        self.tell(&Control::Dropped { worker, dataflow });
+        self.note_dropped(worker, dataflow);
+    }
+
+    fn note_dropped(&self, worker: usize, dataflow: usize) {
         self.agreement.dropped(worker, dataflow);
+        self.agreement.ended(worker..worker + 1, dataflow);
         self.dropped.store(true, Ordering::Release);
-        self.wake();
+        self.fabric.wake_all();
+    }
+
+    /// Notes that a dataflow has come to its end on a worker of this process.
+    pub(crate) fn completed(&self, worker: usize, dataflow: usize) {
+        self.tell(&Control::Ended { worker, dataflow });
+        self.agreement.ended(worker..worker + 1, dataflow);
+    }
+
+    /// Says why a dataflow that a worker of this process still has cannot end.
+    pub(crate) fn check_abandoned(&self, worker: usize, dataflow: usize) -> Result<(), Error> {
+        match self.agreement.abandoned(worker, dataflow) {
+            Some(why) => Err(self.disagreement(&why)),
+            None => Ok(()),
+        }
     }
 
     /// Whether a dataflow was dropped anywhere.
@@ -132,29 +256,168 @@ impl Cluster {
         self.dropped.load(Ordering::Acquire)
     }
 
-    /// Ends the computation because the workers built different graphs: each of them learns what differs.
-    pub(crate) fn disagree(&self, why: &str) {
-        let _first_wins = self.disagreement.set(why.to_owned());
+    /// Ends the computation because the workers built different graphs: each of them, in every process, learns what differs.
+    fn disagreement(&self, why: &str) -> Error {
+        if self.disagreement.set(why.to_owned()).is_ok() {
+            self.tell(&Control::Disagreed {
+                why: why.to_owned(),
+            });
+        }
+        self.stop();
+        Error::Disagreement(why.to_owned())
+    }
+
+    /// Keeps the first failure of this process, stops every worker of it, and tells the other processes.
+    pub fn fail(&self, worker: usize, error: Error) {
+        let reason = error.to_string();
+        self.fail_because(worker, error, reason);
+    }
+
+    /// As [`fail`](Self::fail), with what the other processes are told: a sentence, and under it a traceback where there is one.
+    pub fn fail_because(&self, worker: usize, error: Error, reason: String) {
+        // A worker that was stopped has not failed; who stopped it has, or will say so in a moment.
+        if !matches!(error, Error::Stopped) {
+            let disagreed = match &error {
+                Error::Disagreement(why) => {
+                    let _told = self.disagreement(why);
+                    true
+                }
+                _ => false,
+            };
+            let worker = Some(worker);
+            if self.keep(Failure { worker, error }) && !disagreed {
+                self.say_failed(self.process(), reason);
+            }
+        }
         self.stop();
     }
 
-    /// Keeps the first failure, and stops every worker.
-    pub fn fail(&self, worker: usize, error: Error) {
-        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        // A worker that was stopped has not failed; who stopped it has, or will say so in a moment.
-        if failure.is_none() && !matches!(error, Error::Stopped) {
-            *failure = Some(Failure { worker, error });
-        }
-        drop(failure);
+    /// Stops every worker of every process, for a reason that is no worker's failure: an interruption.
+    pub fn abandon(&self, reason: String) {
         self.stop();
+        self.say_failed(self.process(), reason);
+    }
+
+    /// Keeps a failure, if it is the first.
+    fn keep(&self, failure: Failure) -> bool {
+        let mut kept = self.failure();
+        let first = !self.failed.swap(true, Ordering::AcqRel);
+        if first {
+            *kept = Some(failure);
+            self.departures.failed();
+        }
+        first
+    }
+
+    fn failure(&self) -> MutexGuard<'_, Option<Failure>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the failure that ended the computation, if one did.
     pub fn take_failure(&self) -> Option<Failure> {
-        self.failure
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
+        self.failure().take()
+    }
+
+    #[allow(clippy::cast_possible_truncation, reason = "processes are few")]
+    fn say_failed(&self, origin: usize, reason: String) {
+        if let Some(transport) = self.fabric.transport() {
+            let origin = origin as u32;
+            transport.farewell(Farewell::Failed { origin, reason });
+        }
+    }
+
+    /// Another process failed, and says so, or is lost.
+    fn peer_failed(&self, from: usize, origin: usize, reason: String) {
+        let Some(transport) = self.fabric.transport() else {
+            return;
+        };
+        let (process, reason) = if origin == self.process() || origin >= self.processes() {
+            (from, format!("it lost this process: {reason}"))
+        } else {
+            (origin, reason)
+        };
+        let address = transport.address(process);
+        let error = Error::Peer {
+            process,
+            address,
+            reason: reason.clone(),
+        };
+        let worker = None;
+        if self.keep(Failure { worker, error }) {
+            self.say_failed(process, reason);
+        }
+        self.stop();
+    }
+
+    /// Says that all workers of this process have come to their end: well, unless there was a failure.
+    pub fn leave(&self) {
+        if let Some(transport) = self.fabric.transport() {
+            // After a failure the transport has said so already, and this does nothing. After a disagreement, others learn of it by
+            // what was sent before.
+            transport.farewell(Farewell::Done);
+        }
+    }
+
+    /// Waits until all other processes have left, or for a moment after a failure, but not longer than until `deadline`. Whether
+    /// that is over: then call [`close`](Self::close), and look for a failure.
+    pub fn wait_for_others(&self, deadline: Option<Instant>) -> bool {
+        self.departures.wait(deadline)
+    }
+
+    /// Ends the connections to the other processes. Call it last, on a thread of one's own.
+    pub fn close(&self) {
+        if let Some(transport) = self.fabric.transport() {
+            transport.close();
+        }
+    }
+}
+
+impl Overseer for Cluster {
+    fn control(&self, from: usize, body: bytes::Bytes) {
+        let workers = self.fabric.here().len();
+        let theirs = from * workers..(from + 1) * workers;
+        let control = Control::from_bytes(&body).ok();
+        let Some(control) = control.filter(|control| control.is_from(&theirs)) else {
+            return self.lost(from, "it sent a message that makes no sense".to_owned());
+        };
+        let outcome = match control {
+            Control::Posted {
+                worker,
+                dataflow,
+                name,
+                blueprint,
+            } => self.agreement.post(worker, dataflow, &name, blueprint),
+            Control::Finished { worker } => self.agreement.finish(worker),
+            Control::Dropped { worker, dataflow } => {
+                self.note_dropped(worker, dataflow);
+                Ok(())
+            }
+            Control::Ended { worker, dataflow } => {
+                self.agreement.ended(worker..worker + 1, dataflow);
+                Ok(())
+            }
+            Control::Disagreed { why } => {
+                let _first = self.disagreement.set(why.clone());
+                Err(why)
+            }
+        };
+        if let Err(why) = outcome {
+            let error = self.disagreement(&why);
+            let worker = None;
+            self.keep(Failure { worker, error });
+        }
+    }
+
+    fn left(&self, from: usize, how: Farewell) {
+        if let Farewell::Failed { origin, reason } = how {
+            self.peer_failed(from, origin as usize, reason);
+        }
+        self.departures.left(from);
+    }
+
+    fn lost(&self, from: usize, why: String) {
+        self.peer_failed(from, from, why);
+        self.departures.left(from);
     }
 }
 
@@ -193,7 +456,7 @@ struct StopOnPanic<'a>(&'a Cluster);
 
 impl Drop for StopOnPanic<'_> {
     fn drop(&mut self) {
-        self.0.stop();
+        self.0.abandon("a worker panicked".to_owned());
     }
 }
 
@@ -212,8 +475,26 @@ pub fn execute<P: Payload, R: Send>(
     mode: Mode,
     main: impl Fn(&Worker<P>) -> Result<R, Error> + Sync,
 ) -> Result<Vec<R>, Failure> {
-    let (cluster, mut seeds) = Cluster::in_process(workers, mode);
-    let results: Vec<Option<R>> = if workers == 1 {
+    let (cluster, seeds) = Cluster::in_process(workers, mode, HIGH_WATER);
+    run_workers(&cluster, seeds, main)
+}
+
+/// Runs `main` on each of a cluster's workers in this process, takes leave of the other processes, and returns what the workers
+/// here return, in order. One worker runs on the calling thread.
+///
+/// # Errors
+///
+/// The first failure of any worker, or of another process.
+///
+/// # Panics
+///
+/// When a worker panicked.
+pub fn run_workers<P: Payload, R: Send>(
+    cluster: &Cluster,
+    mut seeds: Vec<Seed>,
+    main: impl Fn(&Worker<P>) -> Result<R, Error> + Sync,
+) -> Result<Vec<R>, Failure> {
+    let results: Vec<Option<R>> = if seeds.len() == 1 {
         vec![run_worker(seeds.remove(0), &main)]
     } else {
         let main = &main;
@@ -228,6 +509,9 @@ pub fn execute<P: Payload, R: Send>(
                 .collect()
         })
     };
+    cluster.leave();
+    while !cluster.wait_for_others(None) {}
+    cluster.close();
     match cluster.take_failure() {
         Some(failure) => Err(failure),
         None => Ok(results

@@ -11,9 +11,10 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use pointstamp_channels::Sender;
+use pointstamp_channels::encode::CodecError;
 
 use crate::activation::Activation;
-use crate::error::UserResult;
+use crate::error::{BoxError, Error, UserResult};
 use crate::pact::Route;
 use crate::payload::{Message, Payload};
 use crate::progress::PortChanges;
@@ -103,6 +104,7 @@ pub(crate) enum Edge<P> {
     Broadcast {
         local: Rc<LocalQueue<P>>,
         remote: Vec<Sender<Message<P>>>,
+        reader: Rc<str>,
     },
     /// Into a scope.
     Enter {
@@ -122,6 +124,14 @@ pub(crate) struct Exchange<P> {
     pub(crate) local: Rc<LocalQueue<P>>,
     pub(crate) remote: Vec<Option<Sender<Message<P>>>>,
     pub(crate) parts: Vec<Vec<P>>, // reused between batches
+    /// The operator that reads, for messages.
+    pub(crate) reader: Rc<str>,
+}
+
+/// Why a batch cannot be sent to another process, as the error of the operator that would read it.
+fn unsendable(reader: &str, cause: CodecError) -> BoxError {
+    let operator = reader.to_owned();
+    Error::Encode { operator, cause }.into()
 }
 
 impl<P: Payload> Exchange<P> {
@@ -132,19 +142,23 @@ impl<P: Payload> Exchange<P> {
             self.parts.iter_mut().for_each(Vec::clear);
             return routed;
         }
+        let mut outcome = Ok(());
         for (part, remote) in self.parts.iter_mut().zip(&self.remote) {
             for data in part.drain(..).filter(|data| !data.is_empty()) {
+                if outcome.is_err() {
+                    continue; // what is left of the batch is let go
+                }
                 let message = Message {
                     time: time.clone(),
                     data,
                 };
                 match remote {
-                    Some(sender) => sender.push(message),
+                    Some(sender) => outcome = sender.push(message),
                     None => self.local.push(message),
                 }
             }
         }
-        Ok(())
+        outcome.map_err(|cause| unsendable(&self.reader, cause))
     }
 }
 
@@ -153,9 +167,14 @@ impl<P: Payload> Edge<P> {
         match self {
             Edge::Local(queue) => queue.push(message),
             Edge::Exchange(exchange) => exchange.push(message)?,
-            Edge::Broadcast { local, remote } => {
+            Edge::Broadcast {
+                local,
+                remote,
+                reader,
+            } => {
                 for sender in remote.iter() {
-                    sender.push(message.clone());
+                    let sent = sender.push(message.clone());
+                    sent.map_err(|cause| unsendable(reader, cause))?;
                 }
                 local.push(message);
             }

@@ -22,6 +22,32 @@ pub enum Error {
         #[source]
         cause: BoxError,
     },
+    /// A batch could not be made into bytes for another process.
+    #[error("a batch for operator '{operator}' cannot be sent to another process: {cause}")]
+    Encode {
+        /// The operator that would read it.
+        operator: String,
+        /// What the payload's encoding returned.
+        #[source]
+        cause: BoxError,
+    },
+    /// A batch of another process could not be read.
+    #[error("a batch that came from another process cannot be read: {cause}")]
+    Decode {
+        /// What the payload's decoding returned.
+        #[source]
+        cause: BoxError,
+    },
+    /// Another process of the cluster failed, or was lost.
+    #[error("process {process} ({address}) failed: {reason}")]
+    Peer {
+        /// The process where it began.
+        process: usize,
+        /// Its address.
+        address: String,
+        /// What it said, or why it is thought to be lost.
+        reason: String,
+    },
     /// The dataflow graph is not one that can run.
     #[error(transparent)]
     Graph(#[from] GraphError),

@@ -55,7 +55,10 @@
 pub mod activation;
 mod agreement;
 pub mod capability;
+mod changes;
 pub mod cluster;
+mod control;
+mod departures;
 mod edge;
 pub mod error;
 mod operate;

@@ -18,7 +18,7 @@ use crate::edge::{Edge, Exchange, LocalQueue, Pulse};
 use crate::error::{Error, UserResult};
 use crate::operate::{Description, Schedule};
 use crate::pact::Pact;
-use crate::payload::{Message, Payload};
+use crate::payload::Payload;
 use crate::port::{InputCore, InputPort, OutputPort, Ticket};
 use crate::progress::SharedProgress;
 use crate::scope::{Inbox, Scope};
@@ -150,12 +150,13 @@ impl<P: Payload> OperatorBuilder<P> {
             _ => (1, pact.name()),
         };
         let mut inbox = None;
+        let reader = Rc::<str>::from(draft.name.as_str());
         let edge = match pact {
             Pact::Pipeline => Edge::Local(Rc::clone(&queue)),
             Pact::Exchange(router) => {
                 let mut remote = vec![None];
                 if worker.peers() > 1 {
-                    let (senders, opened) = self.scope.open_channel::<Message<P>>()?;
+                    let (senders, opened) = self.scope.open_channel()?;
                     remote = senders.into_iter().map(Some).collect();
                     remote[worker.index()] = None;
                     inbox = Some(opened);
@@ -166,19 +167,20 @@ impl<P: Payload> OperatorBuilder<P> {
                     local: Rc::clone(&queue),
                     remote,
                     parts,
+                    reader,
                 })
             }
             Pact::Broadcast => {
                 let mut remote = Vec::new();
                 if worker.peers() > 1 {
-                    let (mut senders, opened) = self.scope.open_channel::<Message<P>>()?;
-                    senders.swap_remove(worker.index());
+                    let (senders, opened) = self.scope.open_broadcast_channel()?;
                     remote = senders;
                     inbox = Some(opened);
                 }
                 Edge::Broadcast {
                     local: Rc::clone(&queue),
                     remote,
+                    reader,
                 }
             }
         };

@@ -43,6 +43,15 @@ pub(crate) struct InputCore<P> {
     pub(crate) ticket: Rc<Ticket>,
 }
 
+impl<P: Payload> InputCore<P> {
+    fn take_remote(&self) -> Result<Option<Message<P>>, Error> {
+        match &*self.remote.borrow() {
+            Some(remote) => remote.pop().map_err(|cause| Error::Decode { cause }),
+            None => Ok(None),
+        }
+    }
+}
+
 impl<P> InputCore<P> {
     /// Whether messages from other workers wait.
     pub(crate) fn has_remote(&self) -> bool {
@@ -78,7 +87,7 @@ impl<P: Payload> InputPort<P> {
     /// # Errors
     ///
     /// [`Error::Capability`] when the operator is not running: what it would consume could not be counted together
-    /// with what it does about it.
+    /// with what it does about it. [`Error::Decode`] for what another process sent and cannot be read.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&self) -> Result<Option<(MessageCapability, P)>, Error> {
         let core = &*self.core;
@@ -90,7 +99,7 @@ impl<P: Payload> InputPort<P> {
         core.queue.pulse.expire();
         let message = match core.queue.pop() {
             Some(message) => message,
-            None => match core.remote.borrow().as_ref().and_then(Receiver::pop) {
+            None => match core.take_remote()? {
                 Some(message) => message,
                 None => return Ok(None),
             },

@@ -9,16 +9,17 @@ mod downstream;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use pointstamp_channels::{ChannelId, Receiver};
+use pointstamp_channels::{ChannelId, Combined, Receiver, Sender};
 use pointstamp_progress::{Source, Target};
 use rustc_hash::FxHashSet;
 
 use crate::activation::Activation;
 use crate::agreement::Blueprint;
+use crate::changes::Changes;
 use crate::edge::{Edge, MAX_APPENDED, Tees};
 use crate::error::Error;
 use crate::operator::{Draft, OperatorBuilder};
-use crate::payload::Payload;
+use crate::payload::{Message, Payload};
 use crate::progress::PortChanges;
 use crate::stream::Stream;
 use crate::subgraph::{Child, Parts, Subgraph};
@@ -363,29 +364,38 @@ impl<P: Payload> Scope<P> {
         });
     }
 
-    pub(crate) fn open_channel<T: Send + 'static>(&self) -> Result<Opened<T>, Error> {
-        self.open(0)
+    /// Opens a channel to each worker.
+    pub(crate) fn open_channel(&self) -> Result<Opened<P>, Error> {
+        let id = self.next_channel(0);
+        let worker = &self.0.worker;
+        let (senders, receiver) = worker.fabric().open(worker.index(), id)?;
+        Ok((senders, Inbox { id, receiver }))
+    }
+
+    /// Opens a channel to all other workers.
+    pub(crate) fn open_broadcast_channel(&self) -> Result<Opened<P>, Error> {
+        let id = self.next_channel(0);
+        let worker = &self.0.worker;
+        let (senders, receiver) = worker.fabric().open_broadcast(worker.index(), id)?;
+        Ok((senders, Inbox { id, receiver }))
     }
 
     /// Opens the channel for the progress of a scope. It has numbers of its own: so a worker that builds another
     /// graph is found out by the comparison of the graphs, which says what differs, and not here.
-    fn open_progress_channel<T: Send + 'static>(&self) -> Result<Opened<T>, Error> {
-        self.open(1 << 31)
+    fn open_progress_channel(&self) -> Result<(Combined<Changes>, Inbox<Changes>), Error> {
+        let id = self.next_channel(1 << 31);
+        let worker = &self.0.worker;
+        let (links, receiver) = worker.fabric().open_combined(worker.index(), id)?;
+        Ok((links, Inbox { id, receiver }))
     }
 
-    fn open<T: Send + 'static>(&self, kind: u32) -> Result<Opened<T>, Error> {
+    fn next_channel(&self, kind: u32) -> ChannelId {
         let number = self.0.next_channel.get();
         self.0.next_channel.set(number + 1);
-        let id = ChannelId {
+        ChannelId {
             dataflow: self.0.dataflow,
             channel: kind | number,
-        };
-        let (senders, receiver) = self
-            .0
-            .worker
-            .fabric()
-            .open::<T>(self.0.worker.index(), id)?;
-        Ok((senders, Inbox { id, receiver }))
+        }
     }
 
     pub(crate) fn expect_arrivals(&self, id: ChannelId, reader: &Rc<dyn Arrival>) {
@@ -477,13 +487,10 @@ impl<P: Payload> Scope<P> {
             }
         };
         drop(drafts);
-        let (links, inbox) = if self.0.worker.peers() > 1 {
-            let (mut links, inbox) = self.open_progress_channel()?;
-            links.swap_remove(self.0.worker.index());
-            (links, Some(inbox))
-        } else {
-            (Vec::new(), None)
-        };
+        let mut links = None;
+        if self.0.worker.peers() > 1 {
+            links = Some(self.open_progress_channel()?);
+        }
         let worker = &self.0.worker;
         let (subgraph, reader) = Subgraph::new(Parts {
             name: self.0.name.clone(),
@@ -498,7 +505,6 @@ impl<P: Payload> Scope<P> {
             mode: worker.progress_mode(),
             peers: worker.peers(),
             links,
-            inbox: inbox.map(|inbox| (inbox.id, inbox.receiver)),
         })?;
         if let Some((id, reader)) = reader {
             self.expect_arrivals(id, &reader);
@@ -523,8 +529,8 @@ impl<P: Payload> Scope<P> {
     }
 }
 
-/// A channel: the way to each worker, and what arrives here.
-pub(crate) type Opened<T> = (Vec<pointstamp_channels::Sender<T>>, Inbox<T>);
+/// A channel of batches: the way to other workers, and what arrives here.
+pub(crate) type Opened<P> = (Vec<Sender<Message<P>>>, Inbox<Message<P>>);
 
 /// The receiving end of a channel, with its name.
 pub(crate) struct Inbox<T> {

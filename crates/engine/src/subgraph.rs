@@ -12,18 +12,17 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use pointstamp_channels::{ChannelId, Receiver, Sender};
+use pointstamp_channels::{ChannelId, Combined, Receiver};
 use pointstamp_order::{MutableAntichain, Point, Summary};
-use pointstamp_progress::{
-    Connectivity, Graph, Location, Mode, Port, ProgressBatch, Protocol, Source, Target,
-};
+use pointstamp_progress::{Connectivity, Graph, Location, Mode, Port, Protocol, Source, Target};
 
 use crate::activation::Activation;
+use crate::changes::Changes;
 use crate::edge::MAX_APPENDED;
 use crate::error::Error;
 use crate::operate::{Description, Schedule};
 use crate::progress::{PortChanges, SharedProgress};
-use crate::scope::EdgeShape;
+use crate::scope::{EdgeShape, Inbox};
 use crate::worker::Arrival;
 
 const ZEROS: [u64; MAX_APPENDED] = [0; MAX_APPENDED];
@@ -41,8 +40,7 @@ pub(crate) struct Parts {
     pub(crate) activation: Activation,
     pub(crate) mode: Mode,
     pub(crate) peers: usize,
-    pub(crate) links: Vec<Sender<ProgressBatch<Point>>>,
-    pub(crate) inbox: Option<(ChannelId, Receiver<ProgressBatch<Point>>)>,
+    pub(crate) links: Option<(Combined<Changes>, Inbox<Changes>)>,
 }
 
 /// An operator of a subgraph, and what the subgraph knows of it.
@@ -101,8 +99,8 @@ pub(crate) struct Subgraph {
     input_counts: Rc<RefCell<PortChanges>>,
     activation: Activation,
     protocol: Protocol<Point>,
-    links: Vec<Sender<ProgressBatch<Point>>>,
-    inbox: Option<Rc<ProgressInbox>>,
+    /// To the other workers and from them, where there are any.
+    links: Option<(Combined<Changes>, Rc<ProgressInbox>)>,
     /// What has been told to the parent of each output.
     output_frontiers: Vec<MutableAntichain<Point>>,
     progress: Rc<SharedProgress>,
@@ -115,7 +113,7 @@ pub(crate) struct Subgraph {
 
 /// Progress batches from the other workers.
 struct ProgressInbox {
-    receiver: Receiver<ProgressBatch<Point>>,
+    receiver: Receiver<Changes>,
     activation: Activation,
     /// Cleared while nothing has arrived, so that an idle scope does not look.
     arrived: Cell<bool>,
@@ -186,21 +184,16 @@ impl Subgraph {
                 children[i].activation.run();
             }
         }
-        let (inbox, reader) = match parts.inbox {
-            Some((id, receiver)) => {
-                let activation = parts.activation.clone();
-                let inbox = Rc::new(ProgressInbox {
-                    receiver,
-                    activation,
-                    arrived: Cell::new(true),
-                });
-                (
-                    Some(Rc::clone(&inbox)),
-                    Some((id, inbox as Rc<dyn Arrival>)),
-                )
-            }
-            None => (None, None),
-        };
+        let mut reader = None;
+        let links = parts.links.map(|(links, Inbox { id, receiver })| {
+            let inbox = Rc::new(ProgressInbox {
+                receiver,
+                activation: parts.activation.clone(),
+                arrived: Cell::new(true),
+            });
+            reader = Some((id, Rc::clone(&inbox) as Rc<dyn Arrival>));
+            (links, inbox)
+        });
         parts.activation.run();
         let mut subgraph = Subgraph {
             name,
@@ -213,8 +206,7 @@ impl Subgraph {
             input_counts: parts.input_counts,
             activation: parts.activation,
             protocol,
-            links: parts.links,
-            inbox,
+            links,
             output_frontiers: (0..outputs).map(|_| MutableAntichain::new()).collect(),
             progress: SharedProgress::new(),
             summary,
@@ -275,13 +267,40 @@ impl Subgraph {
     }
 
     /// Takes in what the other workers did.
-    fn receive_progress(&mut self) {
-        let Some(inbox) = &self.inbox else { return };
-        if inbox.arrived.replace(false) {
-            while let Some(batch) = inbox.receiver.pop() {
-                self.protocol.receive(batch);
-            }
+    fn receive_progress(&mut self) -> Result<(), Error> {
+        let Some((links, inbox)) = &self.links else {
+            return Ok(());
+        };
+        if !inbox.arrived.replace(false) {
+            return Ok(());
         }
+        let received = || {
+            inbox
+                .receiver
+                .pop()
+                .map_err(|cause| Error::Decode { cause })
+        };
+        while let Some(Changes(batch)) = received()? {
+            if links.is_remote()
+                && !batch
+                    .iter()
+                    .all(|((place, time), _)| self.has(*place, time))
+            {
+                return Err(Error::Disagreement(format!(
+                    "the workers built different dataflows: of scope '{}', another process reports progress at a place \
+                     that is not in it here; build the same graph on every worker",
+                    self.name
+                )));
+            }
+            self.protocol.receive(batch);
+        }
+        Ok(())
+    }
+
+    /// Whether there may be progress at a place: what comes from other processes may be about another graph, in the moment
+    /// before this is found out.
+    fn has(&self, place: Location, time: &Point) -> bool {
+        self.protocol.tracker().contains(place) && time.dims() == self.outer_dims + self.appended
     }
 
     /// Works out what follows, tells the operators of their frontiers and the parent of its outputs.
@@ -430,17 +449,14 @@ impl Subgraph {
 
     /// Tells the other workers what this one did, unless it can wait.
     fn send_progress(&mut self) {
-        let outgoing = match &self.inbox {
+        let outgoing = match &self.links {
             Some(_) => self.protocol.take_outgoing(),
             None => self.protocol.flush_outgoing(), // alone: nobody to hold anything back from
         };
         if let Some(batch) = outgoing
-            && let Some((last, others)) = self.links.split_last()
+            && let Some((links, _)) = &self.links
         {
-            for link in others {
-                link.push(batch.clone());
-            }
-            last.push(batch);
+            links.push(Changes(batch));
         }
     }
 }
@@ -449,7 +465,7 @@ impl Schedule for Subgraph {
     fn schedule(&mut self) -> Result<bool, Error> {
         self.accept_frontier();
         self.harvest_inputs();
-        self.receive_progress();
+        self.receive_progress()?;
         self.propagate();
         self.run_children()?;
         self.send_progress();

@@ -175,18 +175,13 @@ impl<P: Payload> Worker<P> {
         if self.peers() > 1 {
             let mut blueprint = Blueprint::new(scope.name());
             scope.blueprint(&mut blueprint);
-            if let Err(difference) = self
-                .0
-                .cluster
-                .agreement()
-                .post(self.0.index, index, blueprint)
-            {
-                self.discard(scope);
-                self.0.cluster.disagree(&difference);
-                return Err(Error::Disagreement(difference));
-            }
+            let posted = self.0.cluster.post(self.0.index, index, blueprint);
+            posted.inspect_err(|_| self.discard(scope))?;
         }
-        let subgraph = scope.install().inspect_err(|_| self.discard(scope))?;
+        let subgraph = scope.install().inspect_err(|_| {
+            self.0.cluster.dropped(self.0.index, index); // the others have heard that it is there
+            self.discard(scope);
+        })?;
         let activation = scope.activation().clone();
         let dataflow = Dataflow {
             subgraph: Some(subgraph),
@@ -203,7 +198,7 @@ impl<P: Payload> Worker<P> {
         let index = scope.address()[0];
         scope.discard();
         self.0.root.forget(index);
-        self.forget_channels(index);
+        self.forget_dataflow(index);
     }
 
     /// Builds and installs a dataflow.
@@ -258,7 +253,7 @@ impl<P: Payload> Worker<P> {
             drop(dataflows); // before what the dataflow holds: dropping it may run user code
             drop(removed);
             self.0.root.forget(index);
-            self.forget_channels(index);
+            self.forget_dataflow(index);
         } // else it is running: `step` removes it
     }
 
@@ -281,7 +276,9 @@ impl<P: Payload> Worker<P> {
         if self.0.stepping.replace(true) {
             return Err(Error::Reentrant);
         }
+        self.fabric().step_begins(self.0.index);
         let outcome = self.step_inner();
+        self.fabric().step_ended(self.0.index);
         self.0.stepping.set(false);
         outcome
     }
@@ -355,20 +352,26 @@ impl<P: Payload> Worker<P> {
                 drop(subgraph);
                 drop(removed);
                 self.0.root.forget(index);
-                self.forget_channels(index);
+                self.forget_dataflow(index);
                 if !dropped && matches!(other, Ok(false)) {
-                    self.0.cluster.agreement().completed(index);
+                    self.0.cluster.completed(self.0.index, index);
                 }
                 other.map(drop)
             }
         }
     }
 
-    fn forget_channels(&self, dataflow: usize) {
+    /// Forgets the channels of a dataflow that has gone.
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "dataflows are counted in u32"
+    )]
+    fn forget_dataflow(&self, dataflow: usize) {
         self.0
             .channels
             .borrow_mut()
             .retain(|id, _| id.dataflow as usize != dataflow);
+        self.fabric().end_dataflow(self.0.index, dataflow as u32);
     }
 
     /// Whether a step is running: this was called from inside an operator, and another step is refused.
@@ -394,7 +397,13 @@ impl<P: Payload> Worker<P> {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
+        let fabric = self.fabric();
+        let deadline = match (deadline, fabric.parks(self.0.index)) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
         self.0.mailbox.borrow().park(deadline);
+        fabric.woke(self.0.index);
     }
 
     /// Steps, after sleeping for at most `timeout` where there is nothing to do.
@@ -440,14 +449,7 @@ impl<P: Payload> Worker<P> {
                 input.close();
             }
         }
-        self.0
-            .cluster
-            .agreement()
-            .finish(self.0.index)
-            .map_err(|difference| {
-                self.0.cluster.disagree(&difference);
-                Error::Disagreement(difference)
-            })
+        self.0.cluster.finish(self.0.index)
     }
 
     /// Checks that the dataflows that are left can still end.
@@ -460,9 +462,7 @@ impl<P: Payload> Worker<P> {
             return Ok(());
         }
         for index in self.installed_dataflows() {
-            if let Some(why) = self.0.cluster.agreement().abandoned(self.0.index, index) {
-                return Err(Error::Disagreement(why));
-            }
+            self.0.cluster.check_abandoned(self.0.index, index)?;
         }
         Ok(())
     }
@@ -480,7 +480,9 @@ impl<P: Payload> Worker<P> {
     /// Ends the worker: what its dataflows hold is freed, and nothing runs on it any more. This breaks the
     /// references from operators' closures back to the worker.
     pub fn end(&self) {
-        self.0.ended.set(true);
+        if self.0.ended.replace(true) {
+            return;
+        }
         for input in self.0.open_inputs.take() {
             if let Some(input) = input.upgrade() {
                 input.close();
@@ -489,5 +491,7 @@ impl<P: Payload> Worker<P> {
         let dataflows = self.0.dataflows.take();
         self.0.channels.take();
         drop(dataflows);
+        self.fabric().flush();
+        self.fabric().end_worker();
     }
 }

@@ -1,11 +1,12 @@
-//! Whole programs on 1, 2 and 4 workers.
+//! Whole programs on threads and processes.
+
+mod common;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pointstamp_engine::cluster::execute;
 use pointstamp_engine::error::{Error, UserResult};
 use pointstamp_engine::operators::{Event, Input, Probe, capture, concatenate};
 use pointstamp_engine::pact::Pact;
@@ -14,8 +15,9 @@ use pointstamp_engine::stream::Stream;
 use pointstamp_order::{PartialOrder, Point, Summary};
 use pointstamp_progress::Mode;
 
+use common::{SHAPES, threads};
+
 type Batch = Vec<u64>;
-const WORKERS: [usize; 3] = [1, 2, 4];
 
 #[allow(
     clippy::unnecessary_wraps,
@@ -101,31 +103,33 @@ fn count_per_time(
 
 #[test]
 fn rounds_are_counted_when_they_close_and_not_before() {
-    for workers in WORKERS {
+    for shape in SHAPES {
+        let workers = shape.peers();
         for mode in [Mode::Eager, Mode::Demand] {
-            let totals = execute::<Batch, _>(workers, mode, |worker| {
-                let (input, probe) = (Input::new(), Probe::new());
-                let out = Rc::new(RefCell::new(Vec::new()));
-                worker.dataflow("rounds", 1, |scope| {
-                    let numbers = input.attach(scope)?;
-                    probe.attach(&count_per_time(
-                        &numbers,
-                        Pact::exchange(by_value),
-                        out.clone(),
-                    )?)?;
-                    Ok(())
-                })?;
-                for round in 0..20 {
-                    input.send((0..100).collect()).unwrap();
-                    let next = Point::new(&[round + 1]);
-                    input.advance_to(&next)?;
-                    worker.step_while(|| probe.less_than(&next))?;
-                    assert!(out.borrow().iter().all(|(time, _)| time.less_than(&next)));
-                    assert_eq!(out.borrow().len() as u64, round + 1);
-                }
-                Ok(out.take())
-            })
-            .unwrap();
+            let totals = shape
+                .run::<Batch, _>(mode, |worker| {
+                    let (input, probe) = (Input::new(), Probe::new());
+                    let out = Rc::new(RefCell::new(Vec::new()));
+                    worker.dataflow("rounds", 1, |scope| {
+                        let numbers = input.attach(scope)?;
+                        probe.attach(&count_per_time(
+                            &numbers,
+                            Pact::exchange(by_value),
+                            out.clone(),
+                        )?)?;
+                        Ok(())
+                    })?;
+                    for round in 0..20 {
+                        input.send((0..100).collect()).unwrap();
+                        let next = Point::new(&[round + 1]);
+                        input.advance_to(&next)?;
+                        worker.step_while(|| probe.less_than(&next))?;
+                        assert!(out.borrow().iter().all(|(time, _)| time.less_than(&next)));
+                        assert_eq!(out.borrow().len() as u64, round + 1);
+                    }
+                    Ok(out.take())
+                })
+                .unwrap();
             for round in 0..20 {
                 let sum: u64 = totals.iter().map(|counts| counts[round].1).sum();
                 assert_eq!(sum, 100 * workers as u64);
@@ -160,25 +164,27 @@ fn collatz(scope: &Scope<Batch>, numbers: &Stream<Batch>) -> Result<Stream<Batch
 
 #[test]
 fn a_loop_in_a_nested_scope_ends_and_closes_its_times() {
-    for workers in WORKERS {
-        let counts = execute::<Batch, _>(workers, Mode::Demand, |worker| {
-            let input = Input::new();
-            let out = Rc::new(RefCell::new(Vec::new()));
-            worker.dataflow("collatz", 1, |scope| {
-                let ones = collatz(scope, &input.attach(scope)?)?;
-                count_per_time(&ones, Pact::exchange(by_value), out.clone())?;
-                Ok(())
-            })?;
-            for round in 0..5 {
-                input.send((1..100).collect()).unwrap();
-                input.advance_to(&Point::new(&[round + 1]))?;
-                worker.step()?;
-            }
-            input.close();
-            worker.run()?;
-            Ok(out.take())
-        })
-        .unwrap();
+    for shape in SHAPES {
+        let workers = shape.peers();
+        let counts = shape
+            .run::<Batch, _>(Mode::Demand, |worker| {
+                let input = Input::new();
+                let out = Rc::new(RefCell::new(Vec::new()));
+                worker.dataflow("collatz", 1, |scope| {
+                    let ones = collatz(scope, &input.attach(scope)?)?;
+                    count_per_time(&ones, Pact::exchange(by_value), out.clone())?;
+                    Ok(())
+                })?;
+                for round in 0..5 {
+                    input.send((1..100).collect()).unwrap();
+                    input.advance_to(&Point::new(&[round + 1]))?;
+                    worker.step()?;
+                }
+                input.close();
+                worker.run()?;
+                Ok(out.take())
+            })
+            .unwrap();
         let mut totals = BTreeMap::new();
         for (time, count) in counts.into_iter().flatten() {
             *totals.entry(time).or_insert(0) += count;
@@ -192,21 +198,23 @@ fn a_loop_in_a_nested_scope_ends_and_closes_its_times() {
 
 #[test]
 fn broadcast_reaches_every_worker_and_is_counted_so() {
-    for workers in WORKERS {
-        let counts = execute::<Batch, _>(workers, Mode::Demand, |worker| {
-            let input = Input::new();
-            let out = Rc::new(RefCell::new(Vec::new()));
-            worker.dataflow("broadcast", 1, |scope| {
-                let all = input.attach(scope)?.forward("broadcast", Pact::Broadcast)?;
-                count_per_time(&all, Pact::Pipeline, out.clone())?;
-                Ok(())
-            })?;
-            input.send(vec![worker.index() as u64; 3]).unwrap();
-            input.close();
-            worker.run()?;
-            Ok(out.take())
-        })
-        .unwrap();
+    for shape in SHAPES {
+        let workers = shape.peers();
+        let counts = shape
+            .run::<Batch, _>(Mode::Demand, |worker| {
+                let input = Input::new();
+                let out = Rc::new(RefCell::new(Vec::new()));
+                worker.dataflow("broadcast", 1, |scope| {
+                    let all = input.attach(scope)?.forward("broadcast", Pact::Broadcast)?;
+                    count_per_time(&all, Pact::Pipeline, out.clone())?;
+                    Ok(())
+                })?;
+                input.send(vec![worker.index() as u64; 3]).unwrap();
+                input.close();
+                worker.run()?;
+                Ok(out.take())
+            })
+            .unwrap();
         assert!(
             counts
                 .iter()
@@ -217,33 +225,34 @@ fn broadcast_reaches_every_worker_and_is_counted_so() {
 
 #[test]
 fn capture_tells_a_frontier_that_its_messages_keep() {
-    let events = execute::<Batch, _>(1, Mode::Demand, |worker| {
-        let input = Input::new();
-        let events = Rc::new(RefCell::new(Vec::new()));
-        let sink = events.clone();
-        worker.dataflow("capture", 1, |scope| {
-            capture(&input.attach(scope)?, move |event| {
-                sink.borrow_mut().push(event);
-                Ok(())
-            })
-        })?;
-        for round in 0..3 {
-            input.send(vec![round]).unwrap();
-            input.advance_to(&Point::new(&[round + 1]))?;
-            while worker.has_work() {
-                worker.step()?;
+    let events = threads(1)
+        .run::<Batch, _>(Mode::Demand, |worker| {
+            let input = Input::new();
+            let events = Rc::new(RefCell::new(Vec::new()));
+            let sink = events.clone();
+            worker.dataflow("capture", 1, |scope| {
+                capture(&input.attach(scope)?, move |event| {
+                    sink.borrow_mut().push(event);
+                    Ok(())
+                })
+            })?;
+            for round in 0..3 {
+                input.send(vec![round]).unwrap();
+                input.advance_to(&Point::new(&[round + 1]))?;
+                while worker.has_work() {
+                    worker.step()?;
+                }
             }
-        }
-        input.close();
-        worker.run()?;
-        Ok(events
-            .take()
-            .into_iter()
-            .map(|event| format!("{event:?}"))
-            .collect::<Vec<_>>())
-    })
-    .unwrap()
-    .remove(0);
+            input.close();
+            worker.run()?;
+            Ok(events
+                .take()
+                .into_iter()
+                .map(|event| format!("{event:?}"))
+                .collect::<Vec<_>>())
+        })
+        .unwrap()
+        .remove(0);
     let p = |t: u64| Point::new(&[t]);
     let mut expected = vec![Event::Progress(vec![(p(0), 1)])];
     for round in 0..3 {
@@ -262,27 +271,29 @@ fn capture_tells_a_frontier_that_its_messages_keep() {
 
 #[test]
 fn an_error_in_an_operator_stops_everybody_and_names_it() {
-    for workers in WORKERS {
-        let failure = execute::<Batch, _>(workers, Mode::Demand, |worker| {
-            let input = Input::new();
-            let index = worker.index();
-            worker.dataflow("failing", 1, |scope| {
-                let builder = scope.operator("the culprit")?;
-                let port = builder.new_input(&input.attach(scope)?, Pact::Pipeline)?;
-                builder.build(move || match port.next()? {
-                    Some(_) => Err("it had to happen".into()),
-                    None => Ok(false),
-                });
+    for shape in SHAPES {
+        let workers = shape.peers();
+        let failure = shape
+            .run::<Batch, _>(Mode::Demand, |worker| {
+                let input = Input::new();
+                let index = worker.index();
+                worker.dataflow("failing", 1, |scope| {
+                    let builder = scope.operator("the culprit")?;
+                    let port = builder.new_input(&input.attach(scope)?, Pact::Pipeline)?;
+                    builder.build(move || match port.next()? {
+                        Some(_) => Err("it had to happen".into()),
+                        None => Ok(false),
+                    });
+                    Ok(())
+                })?;
+                if index == workers - 1 {
+                    input.send(vec![1]).unwrap();
+                }
+                worker.step_while(|| true)?; // the input stays open: nobody would end by himself
                 Ok(())
-            })?;
-            if index == workers - 1 {
-                input.send(vec![1]).unwrap();
-            }
-            worker.step_while(|| true)?; // the input stays open: nobody would end by himself
-            Ok(())
-        })
-        .unwrap_err();
-        assert_eq!(failure.worker, workers - 1);
+            })
+            .unwrap_err();
+        assert_eq!(failure.worker, Some(workers - 1));
         assert_eq!(
             failure.error.to_string(),
             "operator 'the culprit' failed: it had to happen"
@@ -292,18 +303,19 @@ fn an_error_in_an_operator_stops_everybody_and_names_it() {
 
 #[test]
 fn different_graphs_are_found_out() {
-    let failure = execute::<Batch, _>(2, Mode::Demand, |worker| {
-        let input = Input::<Batch>::new();
-        worker.dataflow("flow", 1, |scope| {
-            let stream = input.attach(scope)?;
-            let name = if worker.index() == 0 { "left" } else { "right" };
-            stream.forward(name, Pact::Pipeline)?;
+    let failure = threads(2)
+        .run::<Batch, _>(Mode::Demand, |worker| {
+            let input = Input::<Batch>::new();
+            worker.dataflow("flow", 1, |scope| {
+                let stream = input.attach(scope)?;
+                let name = if worker.index() == 0 { "left" } else { "right" };
+                stream.forward(name, Pact::Pipeline)?;
+                Ok(())
+            })?;
+            worker.step_while(|| true)?;
             Ok(())
-        })?;
-        worker.step_while(|| true)?;
-        Ok(())
-    })
-    .unwrap_err();
+        })
+        .unwrap_err();
     let message = failure.error.to_string();
     assert!(
         message.contains("'left'") && message.contains("'right'"),
@@ -313,16 +325,17 @@ fn different_graphs_are_found_out() {
 
 #[test]
 fn a_worker_that_builds_less_is_found_out() {
-    let failure = execute::<Batch, _>(2, Mode::Demand, |worker| {
-        if worker.index() == 0 {
-            worker.dataflow("alone", 1, |scope| {
-                Input::<Batch>::new().attach(scope).map(drop)
-            })?;
-            worker.step_while(|| true)?;
-        }
-        Ok(())
-    })
-    .unwrap_err();
+    let failure = threads(2)
+        .run::<Batch, _>(Mode::Demand, |worker| {
+            if worker.index() == 0 {
+                worker.dataflow("alone", 1, |scope| {
+                    Input::<Batch>::new().attach(scope).map(drop)
+                })?;
+                worker.step_while(|| true)?;
+            }
+            Ok(())
+        })
+        .unwrap_err();
     assert!(
         failure
             .error
@@ -335,18 +348,19 @@ fn a_worker_that_builds_less_is_found_out() {
 
 #[test]
 fn a_dataflow_dropped_on_one_worker_only_is_found_out() {
-    let failure = execute::<Batch, _>(2, Mode::Demand, |worker| {
-        let input = Input::<Batch>::new();
-        let probe = Probe::new();
-        worker.dataflow("half dropped", 1, |scope| {
-            probe.attach(&input.attach(scope)?).map(drop)
-        })?;
-        if worker.index() == 0 {
-            worker.drop_dataflow(0);
-        }
-        Ok(())
-    })
-    .unwrap_err();
+    let failure = threads(2)
+        .run::<Batch, _>(Mode::Demand, |worker| {
+            let input = Input::<Batch>::new();
+            let probe = Probe::new();
+            worker.dataflow("half dropped", 1, |scope| {
+                probe.attach(&input.attach(scope)?).map(drop)
+            })?;
+            if worker.index() == 0 {
+                worker.drop_dataflow(0);
+            }
+            Ok(())
+        })
+        .unwrap_err();
     assert!(
         failure
             .error
@@ -360,7 +374,7 @@ fn a_dataflow_dropped_on_one_worker_only_is_found_out() {
 #[test]
 fn graphs_that_cannot_run_are_refused_by_name() {
     let refused = |build: &(dyn Fn(&Scope<Batch>) -> Result<(), Error> + Sync)| {
-        let result = execute::<Batch, _>(1, Mode::Demand, |worker| {
+        let result = threads(1).run::<Batch, _>(Mode::Demand, |worker| {
             Ok(worker
                 .dataflow("refused", 1, |scope| build(scope))
                 .unwrap_err()
@@ -391,85 +405,87 @@ fn graphs_that_cannot_run_are_refused_by_name() {
 
 #[test]
 fn an_operator_that_lets_go_of_a_capability_does_not_wake_itself() {
-    let runs = execute::<Batch, _>(1, Mode::Demand, |worker| {
-        let input = Input::new();
-        let runs = Rc::new(Cell::new(0));
-        let count = runs.clone();
-        worker.dataflow("quiet", 1, |scope| {
-            let builder = scope.operator("churn")?;
-            let port = builder.new_input(&input.attach(scope)?, Pact::Pipeline)?;
-            let (_output, _) = builder.new_output()?;
-            let mut held = None;
-            builder.build(move || {
-                count.set(count.get() + 1);
-                while let Some((capability, _)) = port.next()? {
-                    held = Some(capability.retain(0)?);
-                }
-                let again = held.clone();
-                drop(again); // moves counts on every run
-                Ok(false)
-            });
-            Ok(())
-        })?;
-        input.send(vec![1]).unwrap();
-        for _ in 0..100 {
-            worker.step()?;
-        }
-        worker.drop_dataflow(0);
-        Ok(runs.get())
-    })
-    .unwrap();
+    let runs = threads(1)
+        .run::<Batch, _>(Mode::Demand, |worker| {
+            let input = Input::new();
+            let runs = Rc::new(Cell::new(0));
+            let count = runs.clone();
+            worker.dataflow("quiet", 1, |scope| {
+                let builder = scope.operator("churn")?;
+                let port = builder.new_input(&input.attach(scope)?, Pact::Pipeline)?;
+                let (_output, _) = builder.new_output()?;
+                let mut held = None;
+                builder.build(move || {
+                    count.set(count.get() + 1);
+                    while let Some((capability, _)) = port.next()? {
+                        held = Some(capability.retain(0)?);
+                    }
+                    let again = held.clone();
+                    drop(again); // moves counts on every run
+                    Ok(false)
+                });
+                Ok(())
+            })?;
+            input.send(vec![1]).unwrap();
+            for _ in 0..100 {
+                worker.step()?;
+            }
+            worker.drop_dataflow(0);
+            Ok(runs.get())
+        })
+        .unwrap();
     assert!(runs[0] <= 2, "{} runs for one message", runs[0]);
 }
 
 #[test]
 fn idle_workers_park_and_activators_wake_them() {
     let woken = AtomicUsize::new(0);
-    execute::<Batch, _>(2, Mode::Demand, |worker| {
-        let input = Input::<Batch>::new();
-        let probe = Probe::new();
-        let ran = Rc::new(Cell::new(0));
-        let count = ran.clone();
-        let activator = worker.dataflow("parked", 1, |scope| {
-            let builder = scope.operator("sleeper")?;
-            let port = builder.new_input(&input.attach(scope)?, Pact::Pipeline)?;
-            let (_, stream) = builder.new_output()?;
-            builder.build(move || {
-                count.set(count.get() + 1);
-                while port.next()?.is_some() {}
-                Ok(false)
+    threads(2)
+        .run::<Batch, _>(Mode::Demand, |worker| {
+            let input = Input::<Batch>::new();
+            let probe = Probe::new();
+            let ran = Rc::new(Cell::new(0));
+            let count = ran.clone();
+            let activator = worker.dataflow("parked", 1, |scope| {
+                let builder = scope.operator("sleeper")?;
+                let port = builder.new_input(&input.attach(scope)?, Pact::Pipeline)?;
+                let (_, stream) = builder.new_output()?;
+                builder.build(move || {
+                    count.set(count.get() + 1);
+                    while port.next()?.is_some() {}
+                    Ok(false)
+                });
+                probe.attach(&stream)?;
+                Ok(builder.activator())
+            })?;
+            while worker.has_work() {
+                worker.step()?;
+            }
+            let before = ran.get();
+            let remote = activator.remote();
+            let thread = std::thread::spawn(move || {
+                std::thread::sleep(std::time::Duration::from_millis(30));
+                remote.activate();
             });
-            probe.attach(&stream)?;
-            Ok(builder.activator())
-        })?;
-        while worker.has_work() {
-            worker.step()?;
-        }
-        let before = ran.get();
-        let remote = activator.remote();
-        let thread = std::thread::spawn(move || {
-            std::thread::sleep(std::time::Duration::from_millis(30));
-            remote.activate();
-        });
-        let mut steps = 0;
-        while ran.get() == before {
-            worker.step_or_park(None)?;
-            steps += 1;
-        }
-        thread.join().unwrap();
-        assert!(
-            steps < 20,
-            "{steps} steps for one wake-up: the worker spins"
-        );
-        let before = ran.get();
-        activator.activate_after(std::time::Duration::from_millis(10));
-        while ran.get() == before {
-            worker.step_or_park(None)?;
-        }
-        woken.fetch_add(1, Ordering::Relaxed);
-        Ok(())
-    })
-    .unwrap();
+            let mut steps = 0;
+            while ran.get() == before {
+                worker.step_or_park(None)?;
+                steps += 1;
+            }
+            thread.join().unwrap();
+            assert!(
+                steps < 20,
+                "{steps} steps for one wake-up: the worker spins"
+            );
+            let before = ran.get();
+            activator.activate_after(std::time::Duration::from_millis(10));
+            while ran.get() == before {
+                worker.step_or_park(None)?;
+            }
+            woken.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        })
+        .unwrap();
     assert_eq!(woken.into_inner(), 2);
 }
 
@@ -477,21 +493,22 @@ fn idle_workers_park_and_activators_wake_them() {
 #[test]
 fn dataflows_built_one_after_another_wait_for_every_worker() {
     for mode in [Mode::Eager, Mode::Demand] {
-        execute::<Batch, _>(4, mode, |worker| {
-            for _ in 0..100 {
-                let (input, probe) = (Input::new(), Probe::new());
-                worker.dataflow("barrier", 1, |scope| {
-                    // Stepping while building forgets nothing either.
-                    let stream = input.attach(scope)?;
-                    worker.step()?;
-                    probe.attach(&stream.forward("all", Pact::Broadcast)?)
-                })?;
-                input.send(vec![1]).unwrap();
-                input.close();
-                worker.step_while(|| !probe.is_done())?;
-            }
-            worker.run()
-        })
-        .unwrap();
+        threads(4)
+            .run::<Batch, _>(mode, |worker| {
+                for _ in 0..100 {
+                    let (input, probe) = (Input::new(), Probe::new());
+                    worker.dataflow("barrier", 1, |scope| {
+                        // Stepping while building forgets nothing either.
+                        let stream = input.attach(scope)?;
+                        worker.step()?;
+                        probe.attach(&stream.forward("all", Pact::Broadcast)?)
+                    })?;
+                    input.send(vec![1]).unwrap();
+                    input.close();
+                    worker.step_while(|| !probe.is_done())?;
+                }
+                worker.run()
+            })
+            .unwrap();
     }
 }

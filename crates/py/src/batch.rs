@@ -126,10 +126,7 @@ impl Payload for Batch {
             Batch::Arrow(columns) => columns.num_rows(),
         }
     }
-}
 
-#[expect(dead_code, reason = "until the engine reaches other processes")]
-impl Batch {
     fn encode(&self, out: &mut Encoder) -> UserResult<()> {
         wire::encode(self, out)
     }

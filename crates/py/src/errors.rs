@@ -81,6 +81,8 @@ impl IntoException for Error {
             Self::TimeGoesBack { .. } | Self::TimeDims { .. } => TimeError::new_err(message),
             // A closed input has dropped its capability.
             Self::Capability(_) | Self::Closed => CapabilityError::new_err(message),
+            Self::Peer { .. } => ClusterError::new_err(message),
+            Self::Encode { .. } | Self::Decode { .. } => CodecError::new_err(message),
             Self::Operator { .. } | Self::Stopped | Self::Reentrant => {
                 PointstampError::new_err(message)
             }

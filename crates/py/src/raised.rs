@@ -51,6 +51,8 @@ pub(crate) fn exception(error: Error) -> (PyErr, Option<String>) {
             let (error, inner) = cause_of(cause);
             (error, Some(inner.unwrap_or(operator)))
         }
+        Error::Encode { operator, cause } => (cause_of(cause).0, Some(operator)),
+        Error::Decode { cause } => cause_of(cause),
         other => (other.into_exception(), None),
     }
 }

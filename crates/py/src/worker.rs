@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use pointstamp_engine::cluster::{Cluster as EngineCluster, Seed};
+use pointstamp_engine::cluster::{Cluster as EngineCluster, HIGH_WATER, Seed};
 use pointstamp_engine::error::Error;
 use pointstamp_engine::worker::Worker as EngineWorker;
 use pointstamp_progress::Mode;
@@ -261,7 +261,7 @@ impl Cluster {
                 )));
             }
         };
-        let (cluster, seeds) = EngineCluster::in_process(workers, mode);
+        let (cluster, seeds) = EngineCluster::in_process(workers, mode, HIGH_WATER);
         let seeds = Mutex::new(seeds.into_iter().map(Some).collect());
         Ok(Cluster {
             engine: cluster,

@@ -1,0 +1,171 @@
+//! The sending ends of channels, and what they share with all that goes to other processes.
+//!
+//! A [`Sender`] to a worker of this process enqueues the message itself. One to another process encodes it, on
+//! the thread that pushes, and hands it to the transport; neither ever waits.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+
+use crate::encode::{CodecError, Encode, Encoder};
+use crate::gauge::Gauge;
+use crate::queue::Queue;
+use crate::{Route, Transport};
+
+/// How much was sent to other processes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Frames with messages of operators.
+    pub data_frames: u64,
+    /// Their bytes.
+    pub data_bytes: u64,
+    /// Frames with changes to pointstamps.
+    pub progress_frames: u64,
+    /// Their bytes.
+    pub progress_bytes: u64,
+}
+
+/// Frames and bytes of one kind.
+#[derive(Debug, Default)]
+pub(crate) struct Count {
+    frames: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// The connections to the other processes, with what is counted about them.
+pub(crate) struct Uplink {
+    transport: Arc<dyn Transport>,
+    gauge: Arc<Gauge>,
+    pub(crate) data: Count,
+    pub(crate) progress: Count,
+    pub(crate) control: Count,
+}
+
+impl Uplink {
+    pub(crate) fn new(transport: Arc<dyn Transport>, gauge: Arc<Gauge>) -> Self {
+        Uplink {
+            transport,
+            gauge,
+            data: Count::default(),
+            progress: Count::default(),
+            control: Count::default(),
+        }
+    }
+
+    pub(crate) fn transport(&self) -> &Arc<dyn Transport> {
+        &self.transport
+    }
+
+    /// The other processes.
+    pub(crate) fn others(&self) -> impl Iterator<Item = usize> + use<> {
+        let here = self.transport.process();
+        (0..self.transport.processes()).filter(move |&process| process != here)
+    }
+
+    /// Queues a frame for each of some processes.
+    pub(crate) fn send(
+        &self,
+        processes: impl IntoIterator<Item = usize>,
+        route: Route,
+        body: &[Bytes],
+        count: &Count,
+    ) {
+        let len: usize = body.iter().map(Bytes::len).sum();
+        for process in processes {
+            let queued = self.transport.send(process, route, body.to_vec());
+            self.gauge.add(self.gauge.others(), queued);
+            count.frames.fetch_add(1, Ordering::Relaxed);
+            count.bytes.fetch_add(len as u64, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn traffic(&self) -> Traffic {
+        let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Traffic {
+            data_frames: get(&self.data.frames),
+            data_bytes: get(&self.data.bytes),
+            progress_frames: get(&self.progress.frames),
+            progress_bytes: get(&self.progress.bytes),
+        }
+    }
+}
+
+/// Pushes messages to one worker, or to every worker of some other processes. Clones push to the same; messages of one
+/// sender stay in order.
+pub struct Sender<T>(pub(crate) Way<T>);
+
+pub(crate) enum Way<T> {
+    /// A queue of this process, and the gauge's stripe of the worker that pushes.
+    Here(Arc<Queue<T>>, usize),
+    /// Another process, or several.
+    Away(Arc<Away>),
+}
+
+pub(crate) struct Away {
+    pub(crate) uplink: Arc<Uplink>,
+    pub(crate) processes: Vec<usize>,
+    pub(crate) route: Route,
+}
+
+impl<T> Clone for Sender<T> {
+    fn clone(&self) -> Self {
+        Sender(match &self.0 {
+            Way::Here(queue, stripe) => Way::Here(Arc::clone(queue), *stripe),
+            Way::Away(away) => Way::Away(Arc::clone(away)),
+        })
+    }
+}
+
+impl<T> fmt::Debug for Sender<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Way::Here(..) => f.write_str("Sender(here)"),
+            Way::Away(away) => write!(f, "Sender({:?}, {:?})", away.processes, away.route),
+        }
+    }
+}
+
+impl<T: Encode> Sender<T> {
+    /// Enqueues a message and wakes the receiver if this starts a burst. It never waits.
+    ///
+    /// # Errors
+    ///
+    /// When the message goes to another process and cannot be encoded; nothing is sent then.
+    #[inline]
+    pub fn push(&self, message: T) -> Result<(), CodecError> {
+        match &self.0 {
+            Way::Here(queue, stripe) => {
+                let footprint = message.footprint();
+                queue.push(message, footprint, *stripe);
+                Ok(())
+            }
+            Way::Away(away) => away.push(&message),
+        }
+    }
+
+    /// Enqueues a message for a worker of this process; it is not counted.
+    pub(crate) fn push_here(&self, message: T) {
+        match &self.0 {
+            Way::Here(queue, stripe) => queue.push(message, 0, *stripe),
+            Way::Away(_) => unreachable!("a sender to this process"),
+        }
+    }
+}
+
+impl Away {
+    fn push<T: Encode>(&self, message: &T) -> Result<(), CodecError> {
+        let mut encoder = Encoder::new();
+        message.encode(&mut encoder)?;
+        let body = encoder.finish();
+        let uplink = &self.uplink;
+        uplink.send(
+            self.processes.iter().copied(),
+            self.route,
+            &body,
+            &uplink.data,
+        );
+        Ok(())
+    }
+}
