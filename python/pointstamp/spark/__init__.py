@@ -5,6 +5,7 @@ task; its result is a DataFrame again. Install ``pointstamp[spark]`` where the d
 executor.
 """
 
+from pointstamp.spark.epochs import Epochs
 from pointstamp.spark.run import Outputs, run
 
-__all__ = ["Outputs", "run"]
+__all__ = ["Epochs", "Outputs", "run"]

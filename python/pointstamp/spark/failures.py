@@ -18,7 +18,7 @@ from pointstamp._errors import PointstampError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["found", "listen", "told"]
+__all__ = ["found", "listen", "remember", "told"]
 
 _MARK = re.compile(r"<pointstamp:([A-Za-z0-9+/=]+)>")
 
@@ -74,6 +74,29 @@ def found(text: str) -> BaseException | None:
     return raised
 
 
+def remember(error: BaseException, note: str) -> None:
+    """Has an error that is raised out of a function that Spark calls in this process come back as itself.
+
+    Args:
+        error: What is raised.
+        note: Is noted on it, and with that becomes part of what Spark is told; tells it from others.
+    """
+    notes = getattr(error, "__notes__", [])
+    if note not in notes:
+        error.__notes__ = [*notes, note]  # type: ignore[attr-defined]
+    _remembered[note] = error
+
+
+def _recalled(text: str) -> BaseException | None:
+    for note in list(_remembered):
+        if note in text:
+            return _remembered.pop(note)
+    return None
+
+
+_remembered: dict[str, BaseException] = {}
+
+
 def listen() -> None:
     """Has PySpark raise a task's exception itself, from now on."""
     from pyspark.errors.exceptions import captured
@@ -83,7 +106,8 @@ def listen() -> None:
         return
 
     def converted(error: Any) -> Any:
-        return found(_text(error)) or convert(error)
+        text = _text(error)
+        return found(text) or _recalled(text) or convert(error)
 
     converted._pointstamp = True  # type: ignore[attr-defined]
     captured.convert_exception = converted  # type: ignore[assignment]
