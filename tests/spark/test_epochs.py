@@ -49,9 +49,7 @@ class Source:
             written.rename(self.files / f"{number:04}.parquet")
 
     def stream(self) -> Any:
-        return (
-            self.spark.readStream.schema(ROWS).option("maxFilesPerTrigger", 1).parquet(str(self.files))
-        )
+        return self.spark.readStream.schema(ROWS).option("maxFilesPerTrigger", 1).parquet(str(self.files))
 
     def run(self, epochs: Epochs) -> None:
         """Runs what is there to its end, and raises what it raises."""
@@ -129,7 +127,9 @@ def test_a_sealed_batch_is_skipped(source: Source) -> None:
         epochs(batch, 0)
         source.check(epochs)
         epochs(batch.where("false"), 3)
-        with pytest.raises(ps.GraphError, match="micro-batch 1 comes after micro-batch 3 was sealed: .*another query"):
+        with pytest.raises(
+            ps.GraphError, match="micro-batch 1 comes after micro-batch 3 was sealed: .*another query"
+        ):
             epochs(batch, 1)
 
 

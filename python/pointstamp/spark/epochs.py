@@ -94,9 +94,7 @@ class Epochs:
         self._lock = threading.Lock()
         self._sealed = self._store.sealed()
         self._fed: set[int] = set()
-        checked = plan(
-            session, {"input": self._input}, build, schema, keyword=False, time_column=time_column
-        )
+        checked = plan(session, {"input": self._input}, build, schema, keyword=False, time_column=time_column)
         self._dataflow = InProcess(checked, workers or 1) if cluster is None else cluster.dataflow(checked)
         try:
             self._recompute()

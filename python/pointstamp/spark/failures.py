@@ -18,7 +18,7 @@ from pointstamp._errors import PointstampError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["found", "listen", "remember", "told"]
+__all__ = ["coded", "found", "listen", "remember", "told"]
 
 _MARK = re.compile(r"<pointstamp:([A-Za-z0-9+/=]+)>")
 
@@ -37,12 +37,14 @@ def told() -> Iterator[None]:
         yield
     except Exception as error:
         trace = "".join(traceback.format_exception(error))
-        raise TaskError(f"{trace.rstrip()}\n{_marked(error, trace)}") from None
+        raise TaskError(f"{trace.rstrip()}\n{coded(error)}") from None
 
 
-def _marked(error: Exception, trace: str) -> str:
+def coded(error: BaseException) -> str:
+    """An exception as a text that `found` finds it in; empty where it is too long."""
     from pyspark import cloudpickle
 
+    trace = "".join(traceback.format_exception(error))
     notes = list(getattr(error, "__notes__", ()))
     for candidate in (error, PointstampError(f"{type(error).__name__}: {error}")):
         try:
@@ -52,9 +54,9 @@ def _marked(error: Exception, trace: str) -> str:
             cloudpickle.loads(pickled)
         except Exception:
             continue  # it is told as text
-        coded = base64.b64encode(zlib.compress(pickled))
-        if len(coded) <= _LONGEST:
-            return f"<pointstamp:{coded.decode()}>"
+        text = base64.b64encode(zlib.compress(pickled))
+        if len(text) <= _LONGEST:
+            return f"<pointstamp:{text.decode()}>"
     return ""
 
 

@@ -78,9 +78,7 @@ class Results:
         return taken
 
     def _passed(self, epoch: int | None) -> bool:
-        return all(
-            bound is None or (epoch is not None and bound > epoch) for bound in self._bounds.values()
-        )
+        return all(bound is None or (epoch is not None and bound > epoch) for bound in self._bounds.values())
 
     def _sink(self, number: int, output: Output) -> Callable[[OperatorInfo], Callable[..., None]]:
         def build(info: OperatorInfo) -> Callable[..., None]:

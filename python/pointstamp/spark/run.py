@@ -9,6 +9,7 @@ and `limit`, `take` and `coalesce` follow it.
 from __future__ import annotations
 
 import secrets
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.spark.failures import listen
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Outputs", "run"]
+    from pointstamp.spark.plan import Plan
+
+__all__ = ["Outputs", "packed_inputs", "run"]
 
 
 class Outputs(dict[str, Any]):
@@ -111,13 +114,18 @@ def _dealt(session: SparkSession, named: dict[str, DataFrame], job: Job, workers
     from pyspark.sql import functions as sf
 
     # Rows that stand for nothing: without any row Spark would plan the barrier stage away, or without tasks.
-    dealt = session.range(0, workers, 1, 1).select(
+    guard = session.range(0, workers, 1, 1).select(
         sf.lit(GUARD).alias("stream"), sf.lit(0).cast("bigint").alias("low"), sf.lit(b"").alias("batch")
     )
-    plan = job.plan
-    for number, ((name, df), column) in enumerate(zip(named.items(), job.times, strict=True)):
+    dealt = guard.union(packed_inputs(job.plan, named, job.times)).repartition(workers)
+    return dealt if not any(job.times) else dealt.sortWithinPartitions("low")
+
+
+def packed_inputs(plan: Plan, named: dict[str, DataFrame], times: list[str | None]) -> DataFrame:
+    """All the inputs' rows as packed batches, each of which is in the order of its rows' times."""
+    packed = []
+    for number, ((name, df), column) in enumerate(zip(named.items(), times, strict=True)):
         ordered = df if column is None else df.sortWithinPartitions(column)
         packing = ship("pack", number, plan.what(name), plan.inputs[name], column)
-        dealt = dealt.union(ordered.mapInArrow(packing, PACKED))
-    dealt = dealt.repartition(workers)
-    return dealt if not any(job.times) else dealt.sortWithinPartitions("low")
+        packed.append(ordered.mapInArrow(packing, PACKED))
+    return reduce(lambda some, more: some.union(more), packed)
