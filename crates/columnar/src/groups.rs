@@ -29,6 +29,7 @@ use crate::error::Error;
 
 /// The distinct keys seen, by number.
 pub struct Groups {
+    /// Without dictionaries and runs.
     types: Vec<DataType>,
     keys: Keys,
 }
@@ -45,13 +46,13 @@ impl Groups {
     /// # Errors
     ///
     /// An error of the row format for a type that it does not know.
-    pub fn new(types: Vec<DataType>) -> Result<Self, Error> {
-        let plain: Vec<DataType> = types.iter().map(plain_type).collect();
-        let keys = match plain.as_slice() {
+    pub fn new(types: &[DataType]) -> Result<Self, Error> {
+        let types: Vec<DataType> = types.iter().map(plain_type).collect();
+        let keys = match types.as_slice() {
             [only] if is_word(only) => Keys::Words(Words::default()),
             [only] if is_bytes(only) => Keys::Bytes(Bytes::default()),
             _ => {
-                let fields = plain.into_iter().map(SortField::new).collect();
+                let fields = types.iter().cloned().map(SortField::new).collect();
                 Keys::Rows(RowConverter::new(fields)?, Bytes::default())
             }
         };
@@ -92,32 +93,29 @@ impl Groups {
         }
     }
 
-    /// The keys of these numbers, as columns of the types that they came in.
+    /// About how many bytes the keys take that have no fixed size.
+    pub fn bytes(&self) -> usize {
+        match &self.keys {
+            Keys::Words(_) => 0,
+            Keys::Bytes(bytes) | Keys::Rows(_, bytes) => bytes.arena.len(),
+        }
+    }
+
+    /// The keys of these numbers, as plain columns: without the dictionaries or runs that they came in.
     ///
     /// # Errors
     ///
     /// An error of a kernel.
     pub fn keys(&self, range: Range<usize>) -> Result<Vec<ArrayRef>, Error> {
-        let plain = match &self.keys {
-            Keys::Words(words) => vec![words.column(range, &plain_type(&self.types[0]))],
-            Keys::Bytes(bytes) => vec![bytes.column(range)],
+        match &self.keys {
+            Keys::Words(words) => Ok(vec![words.column(range, &self.types[0])]),
+            Keys::Bytes(bytes) => Ok(vec![cast(&bytes.column(range), &self.types[0])?]),
             Keys::Rows(converter, bytes) => {
                 let parser = converter.parser();
                 let rows = range.map(|number| parser.parse(bytes.get(number).unwrap_or_default()));
-                converter.convert_rows(rows)?
+                Ok(converter.convert_rows(rows)?)
             }
-        };
-        plain
-            .iter()
-            .zip(&self.types)
-            .map(|(column, data_type)| {
-                if column.data_type() == data_type {
-                    Ok(Arc::clone(column))
-                } else {
-                    Ok(cast(column, data_type)?)
-                }
-            })
-            .collect()
+        }
     }
 }
 

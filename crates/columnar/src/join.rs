@@ -141,7 +141,7 @@ impl Join {
     /// As [`Groups::new`].
     pub fn new(plan: Plan) -> Result<Self, Error> {
         Ok(Join {
-            groups: Groups::new(plan.key_types.clone())?,
+            groups: Groups::new(&plan.key_types)?,
             plan,
             left: Rows::default(),
             right: Rows::default(),
