@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pointstamp as ps
-from pointstamp.spark import Epochs
+from pointstamp.spark import Epochs, setup_cluster
 
 ROWS = "word string, n bigint"
 
@@ -128,7 +128,7 @@ def test_a_sealed_batch_is_skipped(source: Source) -> None:
         source.check(epochs)
         epochs(batch.where("false"), 3)
         with pytest.raises(
-            ps.GraphError, match="micro-batch 1 comes after micro-batch 3 was sealed: .*another query"
+            ps.GraphError, match=r"micro-batch 1 comes after micro-batch 3 was sealed: .*another query"
         ):
             epochs(batch, 1)
 
@@ -210,3 +210,21 @@ def test_rows_that_are_missing_a_column(source: Source) -> None:
         with pytest.raises(Exception, match="word"):
             epochs(source.spark.range(3), 0)
         assert epochs.sealed == []
+
+
+def test_on_the_resident_cluster(source: Source) -> None:
+    source.add(2)
+    with setup_cluster(1) as cluster:
+        with source.epochs(cluster=cluster) as epochs:
+            source.run(epochs)
+            assert epochs.sealed == [0, 1]
+        source.add(1)
+        with source.epochs(cluster=cluster) as epochs:
+            source.check(epochs)
+            source.run(epochs)
+            source.check(epochs)
+    source.add(1)
+    with source.epochs() as epochs:  # what is stored does not depend on where it runs
+        source.run(epochs)
+        assert epochs.sealed == [0, 1, 2, 3]
+        source.check(epochs)

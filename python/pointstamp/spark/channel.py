@@ -1,8 +1,8 @@
 """Messages between the driver, the resident processes, and tasks that bring rows to them or fetch some.
 
-A connection carries pickled messages, each with its length before it. Both ends first prove that they know the
-secret, by answering the other's random challenge; until then only bytes of a fixed number are read, and for a
-few seconds at most, so a stranger can have nothing unpickled and hold up nobody.
+A connection carries pickled messages, each with its length before it. Both ends first prove that they know
+the secret, by answering the other's random challenge; until then only bytes of a fixed number are read, and
+for a few seconds at most, so a stranger can have nothing unpickled and hold up nobody.
 """
 
 from __future__ import annotations

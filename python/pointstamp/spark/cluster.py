@@ -1,8 +1,9 @@
 """The resident cluster, as the driver sees it: one long barrier job, and what it is asked to do.
 
-`run` starts a cluster for each action, which takes a second or two. A resident one is there already: DataFrames
-of later jobs, and the micro-batches of a stream, are brought to it by ordinary tasks, and fetched by others.
-It holds as many of Spark's slots as it has processes until it is shut down, and needs one more for those.
+`run` starts a cluster for each action, which takes a second or two. A resident one is there already:
+DataFrames of later jobs, and the micro-batches of a stream, are brought to it by ordinary tasks, and fetched
+by others. It holds as many of Spark's slots as it has processes until it is shut down, and needs one more for
+those.
 
 It does not outlive a failure: an exception in any dataflow, or a process that is lost, ends all of it.
 """
@@ -17,7 +18,7 @@ from pointstamp._errors import ClusterError, ConfigError
 from pointstamp.spark.channel import Channel, Server
 from pointstamp.spark.failures import found, listen
 from pointstamp.spark.outputs import ONE
-from pointstamp.spark.plan import dataframes, plan, times_of
+from pointstamp.spark.plan import dataframes, plan, spark_schemas, times_of
 from pointstamp.spark.resident import Part, Residence
 from pointstamp.spark.run import packed_inputs
 from pointstamp.spark.session import is_connect, tasks
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from pointstamp.spark.plan import Plan
 
@@ -93,8 +95,8 @@ class Cluster:
             if not formed:
                 raise ClusterError(
                     f"{len(self._addresses)} of the {self.num_workers} tasks of the resident cluster started "
-                    f"within {_FORMING:.0f} seconds: other jobs may hold Spark's slots, or the executors cannot "
-                    "reach the driver"
+                    f"within {_FORMING:.0f} seconds: other jobs may hold Spark's slots, or the executors "
+                    "cannot reach the driver"
                 )
 
     def _serve(self, channel: Channel) -> None:
@@ -183,10 +185,12 @@ class Cluster:
             time_column=time_column,
         )
         times = times_of(named, time, several)
+        schemas = spark_schemas(schema, time_column)
         dataflow = self.dataflow(checked)
         dataflow.commit(packed_inputs(checked, named, times), times, None)
         outputs = {
-            name: rows.localCheckpoint() for name, rows in dataflow.outputs(None, self._session).items()
+            name: rows.localCheckpoint()
+            for name, rows in dataflow.outputs(None, self._session, schemas).items()
         }
         dataflow.close()
         return outputs if isinstance(schema, dict) else outputs[ONE]
@@ -247,7 +251,9 @@ class Dataflow:
         counted = [Part(row.partition, row.attempt) for row in brought]
         self._cluster._ask("commit", self._number, counted, times, epoch)
 
-    def outputs(self, epoch: int | None, session: SparkSession) -> dict[str, DataFrame]:
+    def outputs(
+        self, epoch: int | None, session: SparkSession, schemas: dict[str, StructType]
+    ) -> dict[str, DataFrame]:
         """What the dataflow sent at or before an epoch, once it is complete; None: all.
 
         Raises:
@@ -255,20 +261,11 @@ class Dataflow:
         """
         self._cluster._ask("wait", self._number, epoch)
         tasks = self._cluster.num_workers
-        declared = self._plan.declared
-        schemas = self._spark_schemas()
-        return {
-            name: session.range(0, tasks, 1, tasks).mapInArrow(
-                ship("fetch", self._where(), self._cluster._secret, self._number, epoch, number),
-                schemas[name],
-            )
-            for number, name in enumerate(declared.schemas)
-        }
-
-    def _spark_schemas(self) -> dict[str, Any]:
-        from pyspark.sql.pandas.types import from_arrow_schema
-
-        return {output.name: from_arrow_schema(output.rows) for output in self._plan.declared.outputs()}
+        outputs = {}
+        for number, (name, schema) in enumerate(schemas.items()):
+            get = ship("fetch", self._where(), self._cluster._secret, self._number, epoch, number)
+            outputs[name] = session.range(0, tasks, 1, tasks).mapInArrow(get, schema)
+        return outputs
 
     def _where(self) -> list[tuple[str, int]]:
         return [address for _, address in sorted(self._cluster._addresses.items())]
@@ -319,8 +316,8 @@ def setup_cluster(num_workers: int | None = None, *, session: SparkSession | Non
     slots = tasks(session, None if num_workers is None else num_workers + 1)
     if slots < 2:
         raise ConfigError(
-            "a resident cluster leaves one slot to the tasks that bring it rows, and Spark has only one: give "
-            "the session more cores"
+            "a resident cluster leaves one slot to the tasks that bring it rows, and Spark has only one: "
+            "give the session more cores"
         )
     listen()
     _current = Cluster(session, num_workers or slots - 1)

@@ -80,8 +80,8 @@ class Epochs:
     ) -> None:
         if is_connect(session):
             raise ConfigError(
-                "over Spark Connect foreachBatch runs on the server, where this dataflow is not: run the stream "
-                "in a session of its own, without Connect"
+                "over Spark Connect foreachBatch runs on the server, where this dataflow is not: run the "
+                "stream in a session of its own, without Connect"
             )
         if workers is not None and cluster is not None:
             raise ConfigError("a dataflow has workers in this process or runs on a cluster, not both")
@@ -105,7 +105,7 @@ class Epochs:
     def _recompute(self) -> None:
         for epoch in sorted(self._sealed):
             self._dataflow.feed(epoch, self._stored_input(epoch))
-            self._dataflow.outputs(epoch, self._session)
+            self._dataflow.outputs(epoch, self._session, self._schemas)
             self._dataflow.forget(epoch)
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
@@ -134,7 +134,8 @@ class Epochs:
             self._store.write(batch.select(*self._input.names), "input", batch_id)
             self._dataflow.feed(batch_id, self._stored_input(batch_id))
             self._fed.add(batch_id)
-        for name, rows in self._dataflow.outputs(batch_id, self._session).items():
+        outputs = self._dataflow.outputs(batch_id, self._session, self._schemas)
+        for name, rows in outputs.items():
             self._store.write(rows, f"output/{name}", batch_id)
         self._dataflow.forget(batch_id)
         self._store.seal(batch_id)

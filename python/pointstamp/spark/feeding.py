@@ -1,8 +1,9 @@
 """A process's input on its way into the dataflow: bounded queues, and the operators that read them.
 
-One thread puts the batches that Spark sends, in the order of times, and they are dealt to the workers. Each worker has one operator for each input, which takes what is queued for it, sends it, and gives up the
-times that the whole task has passed: so an epoch closes as soon as every task is past it. The thread waits
-while more than a fixed number of bytes is queued; operators never wait.
+One thread puts the batches that Spark sends, in the order of times, and they are dealt to the workers. Each
+worker has one operator for each input, which takes what is queued for it, sends it, and gives up the times
+that the whole task has passed: so an epoch closes as soon as every task is past it. The thread waits while
+more than a fixed number of bytes is queued; operators never wait.
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ from pointstamp.spark.schemas import like
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from pointstamp.spark.plan import Plan
     from pointstamp.worker import Worker
@@ -68,7 +69,9 @@ class InProcess:
                 self._feed.put(Packed(0, epoch, like(batch, schema)))
         self._feed.advance_to(epoch + 1)
 
-    def outputs(self, epoch: int, session: object) -> dict[str, DataFrame]:
+    def outputs(
+        self, epoch: int, session: SparkSession, schemas: dict[str, StructType]
+    ) -> dict[str, DataFrame]:
         """What the dataflow sent at or before an epoch, once it is complete.
 
         Raises:
@@ -80,7 +83,9 @@ class InProcess:
         taken = self._results.take(epoch)
         outputs = self._plan.declared.outputs()
         return {
-            output.name: session.createDataFrame(pa.Table.from_batches(batches, output.rows))  # type: ignore[attr-defined]
+            output.name: session.createDataFrame(
+                pa.Table.from_batches(batches, output.rows), schemas[output.name]
+            )
             for output, batches in zip(outputs, taken, strict=True)
         }
 

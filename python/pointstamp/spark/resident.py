@@ -1,8 +1,9 @@
 """A process of the resident cluster: the barrier task that stays, and what it is asked for.
 
 The driver's commands come in one order to every process, and each worker carries them out in that order, so
-that all build the same dataflows. Rows come from ordinary tasks of Spark, and wait until the driver says which
-attempt of which task counts; so a task that Spark runs twice counts once. Other tasks fetch the outputs.
+that all build the same dataflows. Rows come from ordinary tasks of Spark, and wait until the driver says
+which attempt of which task counts; so a task that Spark runs twice counts once. Other tasks fetch the
+outputs.
 """
 
 from __future__ import annotations

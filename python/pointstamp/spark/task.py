@@ -97,6 +97,6 @@ def _execute(plan: Plan, config: Config, listener: socket.socket | None, feed: F
         if listener is None:
             execute(main, config=config)
         else:
-            execute(main, config=config, listener=listener)  # type: ignore[call-arg]
+            execute(main, config=config, listener=listener)
     except Stopped:
         pass  # Spark wants no more of the output
