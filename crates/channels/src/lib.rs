@@ -31,6 +31,7 @@
 
 #![forbid(unsafe_code)]
 
+mod activity;
 pub mod combiner;
 pub mod encode;
 pub mod error;
@@ -38,6 +39,7 @@ pub mod fabric;
 mod gauge;
 pub mod mailbox;
 pub mod memory;
+mod pressure;
 pub mod queue;
 mod routes;
 pub mod sender;
@@ -49,6 +51,7 @@ pub use encode::{Encode, Encoder};
 pub use error::ChannelError;
 pub use fabric::{ChannelId, Fabric, Overseer};
 pub use mailbox::{Doorbell, Event, Mailbox};
+pub use pressure::ASK;
 pub use queue::Receiver;
 pub use sender::{Sender, Traffic};
 pub use transport::{Farewell, Receive, Route, Transport};
