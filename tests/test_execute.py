@@ -57,8 +57,6 @@ def test_what_contradicts_itself_is_refused() -> None:
         ps.execute(lambda worker: None, workers=2, config=Config())
     with pytest.raises(ConfigError, match="at least 1"):
         ps.execute(lambda worker: None, workers=0)
-    with pytest.raises(ConfigError, match="several processes"):
-        ps.execute(lambda worker: None, config=Config(processes=2))
 
 
 def test_execute_from_args(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,13 @@ They are declared here, in Python, because several have two bases; `crates/py/sr
 every error of the engine to one of them. A user's own exception is never wrapped in one.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
 __all__ = [
     "CapabilityError",
     "ClusterError",
@@ -55,6 +62,21 @@ class WorkerStopped(BaseException):
 
     Not an `Exception`, so that a program that catches those does not keep a stopped worker running.
     """
+
+
+_LONGEST = 60_000
+"""Characters of a traceback that other processes are told, from its end."""
+
+
+def in_words(error: BaseException, frames: TracebackType | None) -> str:
+    """An exception for other processes: a sentence, and under it the traceback."""
+    import traceback
+
+    sentence = traceback.format_exception_only(type(error), error)[0].strip().splitlines()[-1]
+    notes = [note for note in getattr(error, "__notes__", []) if isinstance(note, str)]
+    where = next((f", {note}" for note in notes if note.startswith("raised in ")), "")
+    trace = "".join(traceback.format_exception(type(error), error, frames))
+    return f"{sentence}{where}\n\n{trace[-_LONGEST:]}"
 
 
 # Users meet them, in tracebacks and pickles, under the package's own name.

@@ -1,8 +1,8 @@
-"""Running a computation on worker threads.
+"""Running a computation: this process's workers, and its part in the end of all.
 
 With one worker `main` runs in the calling thread, so that a debugger works; with several, each runs on a
 thread of its own and the caller waits. The first exception, in `main` or in an operator, stops every
-worker and is raised here as it is. No thread outlives the call.
+worker, in every process, and is raised here as it is. No thread or connection outlives the call.
 """
 
 from __future__ import annotations
@@ -10,17 +10,19 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
-from pointstamp import _core
-from pointstamp._errors import ConfigError
+from pointstamp._errors import ConfigError, in_words
+from pointstamp._forming import form
 from pointstamp.config import Config
 from pointstamp.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from socket import socket
 
+    from pointstamp import _core
     from pointstamp.scope import Scope
 
 __all__ = ["example", "execute", "execute_from_args"]
@@ -44,17 +46,23 @@ def execute(
     When `main` returns, the inputs that it left open are closed, and the worker goes on stepping until its
     dataflows are complete. With one worker, `main` runs in the calling thread. Ctrl-C stops every worker.
 
+    With several processes, each calls it with its own number in the configuration, and otherwise the same; it
+    returns in each when the workers of all have ended. It may be called again, for another cluster.
+
     Args:
         main: Builds and drives the dataflows; the same on every worker.
         workers: Worker threads; in place of a configuration.
         config: How many workers there are and how they reach each other.
-        listener: A socket that listens on this process's address already; it is taken over.
+        listener: A socket that listens on this process's address already, such as `pointstamp.cluster.bind`
+            returns; it is taken over, and closed.
 
     Raises:
         ConfigError: If the configuration cannot work, or both `workers` and `config` are given.
         GraphError: If the workers build different dataflows.
-        BaseException: The first exception of `main` or of an operator on any worker: the same object, with
-            a note that names the worker and the operator.
+        ClusterError: If the processes do not find each other in time or cannot be in one cluster, and when
+            another process fails or is lost: it names that process, its address and its reason.
+        BaseException: The first exception of `main` or of an operator on any worker of this process: the
+            same object, with a note that names the worker and the operator.
 
     Examples:
         >>> import pointstamp as ps
@@ -71,25 +79,50 @@ def execute(
         config = Config(workers=workers)
     elif workers != 1:
         raise ConfigError("give the number of workers in the config, or without one, not both")
-    if config.processes > 1:
-        raise ConfigError(
-            "a cluster of several processes cannot be formed yet: use processes=1 and more workers"
-        )
-    cluster = _core.Cluster(config.workers, config.progress_mode)
-    if config.workers == 1:
-        result = _run_here(cluster, main)
-        cluster.raise_failure()
-        return [result]  # type: ignore[list-item]  # only a failure leaves it out
-    return _run_on_threads(cluster, main, config.workers)
+    cluster = form(config, listener)
+    try:
+        results = _run(cluster, main, config)
+        if config.processes > 1:
+            cluster.leave()
+            while not cluster.wait_for_others(_PATIENCE):
+                pass  # where an interruption of this thread is raised
+    finally:
+        cluster.close()
+    cluster.raise_failure()
+    return results  # type: ignore[return-value]  # only a failure leaves one out
 
 
-def _run_here(cluster: _core.Cluster, main: Callable[[Worker], R]) -> R | None:
+def _run(cluster: _core.Cluster, main: Callable[[Worker], R], config: Config) -> list[R | None]:
+    if config.workers > 1:
+        return _run_on_threads(cluster, main, config)
     signals = threading.current_thread() is threading.main_thread()
-    return cluster.run(0, Worker, main, threading.get_ident(), signals)
+    with _watched(cluster) if config.processes > 1 else nullcontext():
+        return [cluster.run(0, Worker, main, threading.get_ident(), signals)]
 
 
-def _run_on_threads(cluster: _core.Cluster, main: Callable[[Worker], R], workers: int) -> list[R]:
-    results: list[R | None] = [None] * workers
+@contextmanager
+def _watched(cluster: _core.Cluster) -> Iterator[None]:
+    """Interrupts the worker on this thread when the computation is stopped from elsewhere."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        stopped = False
+        while not ended.wait(_PATIENCE):
+            if stopped:
+                cluster.interrupt()
+            stopped = cluster.stopped
+
+    watcher = threading.Thread(target=watch, name="pointstamp-watch", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+
+
+def _run_on_threads(cluster: _core.Cluster, main: Callable[[Worker], R], config: Config) -> list[R | None]:
+    results: list[R | None] = [None] * config.workers
     ended = threading.Semaphore(0)
 
     def run(index: int) -> None:
@@ -98,9 +131,10 @@ def _run_on_threads(cluster: _core.Cluster, main: Callable[[Worker], R], workers
         finally:
             ended.release()
 
+    first = config.process * config.workers
     threads = [
-        threading.Thread(target=run, args=(index,), name=f"pointstamp-worker-{index}")
-        for index in range(workers)
+        threading.Thread(target=run, args=(index,), name=f"pointstamp-worker-{first + index}")
+        for index in range(config.workers)
     ]
     started = []
     try:
@@ -108,21 +142,30 @@ def _run_on_threads(cluster: _core.Cluster, main: Callable[[Worker], R], workers
             thread.start()
             started.append(thread)
         for _ in threads:
-            while not ended.acquire(timeout=_PATIENCE if cluster.stopped else None):
-                cluster.interrupt()
-    except BaseException:
+            _wait(ended, cluster, alone=config.processes == 1)
+    except BaseException as error:
         # An interruption of this thread, or a thread that could not be started: nobody goes on alone.
+        cluster.abandon(in_words(error, error.__traceback__))
         _stop(cluster, started)
         raise
     for thread in threads:
         thread.join()
-    cluster.raise_failure()
-    return results  # type: ignore[return-value]  # only a failure leaves one out
+    return results
+
+
+def _wait(ended: threading.Semaphore, cluster: _core.Cluster, *, alone: bool) -> None:
+    """Waits until one more worker has ended; interrupts those that do not stop when they should."""
+    while True:
+        stopped = cluster.stopped
+        # What stops the workers of one process alone is the end of one of them.
+        if ended.acquire(timeout=None if alone and not stopped else _PATIENCE):
+            return
+        if stopped:
+            cluster.interrupt()
 
 
 def _stop(cluster: _core.Cluster, threads: list[threading.Thread]) -> None:
-    """Stops the workers and waits until their threads have ended, whatever interrupts the wait."""
-    cluster.stop()
+    """Waits until the threads of stopped workers have ended, whatever interrupts the wait."""
     deadline = time.monotonic() + _PATIENCE
     while alive := [thread for thread in threads if thread.is_alive()]:
         try:

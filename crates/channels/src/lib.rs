@@ -6,7 +6,7 @@
 //! * [`fabric`]: how workers that build the same dataflow find each other's queues, by [`ChannelId`].
 //! * [`combiner`]: broadcasts that are added up before they leave the process.
 //! * [`transport`] and [`encode`]: what connections and messages have to offer for that; [`memory`]: connections between
-//!   parts of one program.
+//!   parts of one program; [`net`]: connections between processes.
 //!
 //! It knows nothing of timestamps, progress or operators. Pushing costs one lock-free enqueue and
 //! one atomic swap; a doorbell rung while the worker is awake makes no system call.
@@ -39,6 +39,7 @@ pub mod fabric;
 mod gauge;
 pub mod mailbox;
 pub mod memory;
+pub mod net;
 mod pressure;
 pub mod queue;
 mod routes;
@@ -54,4 +55,4 @@ pub use mailbox::{Doorbell, Event, Mailbox};
 pub use pressure::ASK;
 pub use queue::Receiver;
 pub use sender::{Sender, Traffic};
-pub use transport::{Farewell, Receive, Route, Transport};
+pub use transport::{Farewell, MAX_BODY, Receive, Route, Transport};

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use crate::encode::{CodecError, Encode, Encoder};
 use crate::gauge::Gauge;
 use crate::queue::Queue;
-use crate::{Route, Transport};
+use crate::{MAX_BODY, Route, Transport};
 
 /// What a frame of control is about: its first byte.
 pub(crate) const PRESSURE: u8 = 1;
@@ -175,6 +175,13 @@ impl Away {
     fn push<T: Encode>(&self, message: &T) -> Result<(), CodecError> {
         let mut encoder = Encoder::new();
         message.encode(&mut encoder)?;
+        if encoder.len() > MAX_BODY {
+            let len = encoder.len();
+            return Err(format!(
+                "a batch of {len} bytes is too long to go to another process: the limit is {MAX_BODY} bytes, so make batches of fewer records"
+            )
+            .into());
+        }
         let body = encoder.finish();
         let uplink = &self.uplink;
         uplink.send(

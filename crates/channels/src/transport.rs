@@ -10,6 +10,9 @@ use bytes::Bytes;
 
 use crate::ChannelId;
 
+/// A frame's body is at most this long.
+pub const MAX_BODY: usize = (1 << 31) - 1;
+
 /// Whom a frame is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Route {
@@ -47,7 +50,8 @@ pub trait Receive: Send + Sync {
     /// The connection to another process ended without a farewell, or stalled: why, in a sentence that names the process and its address.
     fn lost(&self, from: usize, why: String);
 
-    /// Bytes that were queued for other processes have been handed to the operating system, or dropped.
+    /// Bytes that were queued for other processes have been handed to the operating system, or dropped. Called from any
+    /// thread, also before the [`Transport::send`] that queued them has returned: what counts them may fall below zero for a moment.
     fn written(&self, bytes: usize);
 }
 
@@ -65,8 +69,9 @@ pub trait Transport: Send + Sync {
     /// Begins to hand over what arrives. To be called once.
     fn start(&self, receiver: Arc<dyn Receive>);
 
-    /// Queues a frame for another process; never waits. Nothing happens when that process has left or was lost, or this
-    /// one has said farewell. Returns how many bytes were queued: each of them is reported to [`Receive::written`] later.
+    /// Hands over a frame for another process; never waits. Nothing happens when that process has left or was lost, or this
+    /// one has said farewell. Returns how many bytes were queued, which is none when the frame could be written at once: each of
+    /// them is reported to [`Receive::written`]. The body has at most [`MAX_BODY`] bytes; a longer one ends the connection.
     fn send(&self, process: usize, route: Route, body: Vec<Bytes>) -> usize;
 
     /// Says farewell to every process, once: after what is queued when all is well, before it when something failed. What is sent

@@ -6,6 +6,7 @@
 //! own exception never comes through here; it stays the object that was raised.
 
 use pointstamp_channels::ChannelError;
+use pointstamp_channels::net::FormError;
 use pointstamp_columnar::Error as ColumnError;
 use pointstamp_engine::error::Error;
 use pointstamp_progress as progress;
@@ -65,6 +66,20 @@ impl IntoException for ChannelError {
         match self {
             // Workers find out here that they built different graphs.
             Self::TypeMismatch { .. } | Self::OpenedTwice { .. } => GraphError::new_err(message),
+        }
+    }
+}
+
+impl IntoException for FormError {
+    fn into_exception(self) -> PyErr {
+        let message = self.to_string();
+        match self {
+            Self::Timeout { .. }
+            | Self::Bind { .. }
+            | Self::Refused { .. }
+            | Self::Abandoned { .. }
+            | Self::Cancelled => ClusterError::new_err(message),
+            Self::Invalid(_) => ConfigError::new_err(message),
         }
     }
 }

@@ -17,6 +17,7 @@ mod capability;
 mod capture;
 mod chain;
 mod columns;
+mod connections;
 mod errors;
 mod gil;
 mod hash;
@@ -60,6 +61,7 @@ mod _core {
         activator::Activator,
         capability::{Capability, CapabilityRef},
         capture::EventQueue,
+        connections::Connections,
         input::{InputHandle, UnorderedInput},
         operator::Builder,
         port::{FrontieredInput, InputPort, OutputPort, Session},
@@ -72,8 +74,9 @@ mod _core {
     // Arrow: streams of record batches.
     #[pymodule_export]
     use crate::columns::{
+        aggregate::aggregate_columns,
         input::send_columns,
-        keyed::{aggregate_columns, distinct_columns, join_columns},
+        keyed::{distinct_columns, join_columns},
         map::{branch_columns_when, inspect_columns, map_batches, to_records},
         movement::{exchange_columns, partition_columns},
         schema::Schema,

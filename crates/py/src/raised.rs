@@ -128,6 +128,18 @@ pub(crate) fn add_note(py: Python<'_>, error: &PyErr, worker: usize, operator: O
     }
 }
 
+/// An exception for those who cannot have the object: a sentence, and under it the traceback.
+pub(crate) fn in_words(py: Python<'_>, error: &PyErr) -> String {
+    let described = || -> PyResult<String> {
+        let describe = py.import("pointstamp._errors")?.getattr("in_words")?;
+        describe
+            .call1((error.value(py), error.traceback(py)))?
+            .extract()
+    };
+    // An exception may have a `__str__` that raises.
+    described().unwrap_or_else(|_| error.get_type(py).to_string())
+}
+
 /// A record in a message: shortened, and present even when its `repr` raises.
 pub(crate) fn shown(record: &Bound<'_, PyAny>) -> String {
     const LONG: usize = 100;

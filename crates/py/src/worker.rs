@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use pointstamp_engine::cluster::{Cluster as EngineCluster, HIGH_WATER, Seed};
+use pointstamp_engine::cluster::{Cluster as EngineCluster, Seed};
 use pointstamp_engine::error::Error;
 use pointstamp_engine::worker::Worker as EngineWorker;
 use pointstamp_progress::Mode;
@@ -15,10 +15,11 @@ use pyo3::prelude::*;
 
 use crate::batch::Batch;
 use crate::bound::{Home, ThreadBound};
+use crate::connections::Connections;
 use crate::errors::{IntoException, WorkerStopped};
 use crate::gil::detached;
 use crate::input::DirtyInputs;
-use crate::raised::{Raised, add_note, exception};
+use crate::raised::{Raised, add_note, exception, in_words};
 use crate::scope::Scope;
 
 /// How long the main thread sleeps at most before it looks whether a signal came: only Python code can say so.
@@ -133,17 +134,20 @@ fn record(
     operator: Option<&str>,
 ) {
     add_note(py, error, worker, operator);
+    let reason = if cluster.processes() > 1 {
+        in_words(py, error)
+    } else {
+        String::new()
+    };
     let raised = Raised {
         operator: None,
         error: error.clone_ref(py),
     };
-    cluster.fail(
-        worker,
-        Error::Operator {
-            operator: String::new(),
-            cause: Box::new(raised),
-        },
-    );
+    let error = Error::Operator {
+        operator: String::new(),
+        cause: Box::new(raised),
+    };
+    cluster.fail_because(worker, error, reason);
 }
 
 fn deadline(timeout: Option<f64>) -> PyResult<Option<Instant>> {
@@ -227,6 +231,11 @@ impl Worker {
         Ok(())
     }
 
+    /// What this process has sent to others so far: frames and bytes of records, and of progress.
+    fn traffic(&self) -> PyResult<(u64, u64, u64, u64)> {
+        Ok(traffic(self.engine.get()?.cluster()))
+    }
+
     /// The numbers of the dataflows that are not complete.
     fn installed_dataflows(&self) -> PyResult<Vec<usize>> {
         Ok(self.engine.get()?.installed_dataflows())
@@ -251,7 +260,13 @@ pub(crate) struct Cluster {
 #[pymethods]
 impl Cluster {
     #[new]
-    fn new(workers: usize, progress_mode: &str) -> PyResult<Self> {
+    #[pyo3(signature = (workers, progress_mode, high_water, connections = None))]
+    fn new(
+        workers: usize,
+        progress_mode: &str,
+        high_water: usize,
+        connections: Option<&Connections>,
+    ) -> PyResult<Self> {
         let mode = match progress_mode {
             "demand" => Mode::Demand,
             "eager" => Mode::Eager,
@@ -261,7 +276,12 @@ impl Cluster {
                 )));
             }
         };
-        let (cluster, seeds) = EngineCluster::in_process(workers, mode, HIGH_WATER);
+        let (cluster, seeds) = match connections {
+            None => EngineCluster::in_process(workers, mode, high_water),
+            Some(connections) => {
+                EngineCluster::in_cluster(workers, mode, high_water, connections.take()?)
+            }
+        };
         let seeds = Mutex::new(seeds.into_iter().map(Some).collect());
         Ok(Cluster {
             engine: cluster,
@@ -270,7 +290,7 @@ impl Cluster {
         })
     }
 
-    /// Makes this thread the worker: runs `main(wrap(worker))`, closes what it left open, and steps until its
+    /// Makes this thread a worker, by its number in this process: runs `main(wrap(worker))`, closes what it left open, and steps until its
     /// dataflows are complete. Returns what `main` returned. Failures are kept, for `raise_failure`.
     fn run(
         &self,
@@ -292,7 +312,8 @@ impl Cluster {
                 "worker {index} does not exist, or was run already"
             )));
         };
-        let home = Home::here(&self.engine, index);
+        let number = seed.index();
+        let home = Home::here(&self.engine, number);
         let engine = seed.start::<Batch>();
         let worker = Bound::new(
             py,
@@ -313,7 +334,7 @@ impl Cluster {
         if let Err(error) = &result
             && !(error.is_instance_of::<WorkerStopped>(py) && self.engine.is_stopped())
         {
-            record(py, &self.engine, index, error, None);
+            record(py, &self.engine, number, error, None);
         }
         engine.end();
         if let Ok(dirty) = worker.get().dirty.get() {
@@ -323,11 +344,6 @@ impl Cluster {
         }
         home.end(py);
         Ok(result.ok())
-    }
-
-    /// Stops every worker at its next step; those that sleep wake.
-    fn stop(&self) {
-        self.engine.stop();
     }
 
     /// Stops every worker: those that sleep wake, and those that run Python code are interrupted.
@@ -346,6 +362,32 @@ impl Cluster {
             // number out before it ends, attached, so that no other thread of that number is struck.
             unsafe { ffi::PyThreadState_SetAsyncExc(thread.cast_signed(), exception.as_ptr()) };
         }
+    }
+
+    /// Stops every worker of every process, for a reason that is not a worker's failure.
+    fn abandon(&self, py: Python<'_>, reason: String) {
+        detached(py, || self.engine.abandon(reason));
+    }
+
+    /// Says to the other processes that the workers of this one have ended.
+    fn leave(&self, py: Python<'_>) {
+        detached(py, || self.engine.leave());
+    }
+
+    /// Waits until the other processes have left, for at most so many seconds; whether that is over.
+    fn wait_for_others(&self, py: Python<'_>, seconds: f64) -> PyResult<bool> {
+        let deadline = deadline(Some(seconds))?;
+        Ok(detached(py, || self.engine.wait_for_others(deadline)))
+    }
+
+    /// Ends the connections to other processes.
+    fn close(&self, py: Python<'_>) {
+        detached(py, || self.engine.close());
+    }
+
+    /// What was sent to other processes so far: frames and bytes of records, and of progress.
+    fn traffic(&self) -> (u64, u64, u64, u64) {
+        traffic(&self.engine)
     }
 
     /// Whether the workers were stopped.
@@ -369,6 +411,16 @@ impl Cluster {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut threads[index], now)
     }
+}
+
+fn traffic(cluster: &EngineCluster) -> (u64, u64, u64, u64) {
+    let sent = cluster.traffic();
+    (
+        sent.data_frames,
+        sent.data_bytes,
+        sent.progress_frames,
+        sent.progress_bytes,
+    )
 }
 
 /// A thread that runs the user's code, and may be interrupted.

@@ -1,0 +1,53 @@
+//! Why a cluster did not form.
+
+use std::io;
+use std::time::Duration;
+
+/// A cluster could not be formed.
+#[derive(Debug, thiserror::Error)]
+pub enum FormError {
+    /// Some processes did not come in time.
+    #[error("the cluster did not form within {:.1} seconds: missing {}", .after.as_secs_f64(), .missing.join(", "))]
+    Timeout {
+        /// How long this process waited.
+        after: Duration,
+        /// Each as `process 2 (host:port)`, with what is known of the reason.
+        missing: Vec<String>,
+    },
+    /// This process cannot listen at its own address.
+    #[error("process {process} cannot listen at its address {address}: {source}")]
+    Bind {
+        /// This process.
+        process: usize,
+        /// Its address.
+        address: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Another process and this one may not be in one cluster.
+    #[error("process {process} ({address}) and this one cannot form a cluster: {reason}")]
+    Refused {
+        /// The other process.
+        process: usize,
+        /// Its address.
+        address: String,
+        /// What differs.
+        reason: String,
+    },
+    /// Another process gave up.
+    #[error("process {process} ({address}) gave up while the cluster formed: {reason}")]
+    Abandoned {
+        /// The other process.
+        process: usize,
+        /// Its address.
+        address: String,
+        /// Why, as far as it said.
+        reason: String,
+    },
+    /// This process was configured in a way that no cluster can have.
+    #[error("{0}")]
+    Invalid(String),
+    /// The caller asked to stop.
+    #[error("forming the cluster was cancelled")]
+    Cancelled,
+}
