@@ -108,7 +108,7 @@ def test_every_method_gives_either_kind(
         # the other input is of the other kind
         other = records if from_columns else records.map(lambda n: (n,)).to_arrow(SCHEMA)
         made: Any = {**ONE, **TWO}[method](stream, other, kind, columns)
-        assert isinstance(made, ps.Stream if columns is None else ps.ArrowStream)
+        assert type(made).__name__ == ("Stream" if columns is None else "ArrowStream")
         if columns is None:
             return made.capture()
         assert made.schema.names == [columns]

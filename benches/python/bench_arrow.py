@@ -174,17 +174,24 @@ def components(nodes: int, edges: int) -> None:
 def speedup(rows: int) -> None:
     """Two workers beside one, on exchanging and aggregating the same rows.
 
-    As `aggregate` does it, which adds up what is on a worker before it moves; and with rows that are made to
+    With few keys and many: rows of few keys are added up before they move. And with rows that are made to
     move first, because another operator reads them where they arrive.
     """
+    for keys in (1_000, 50_000, 200_000, 1_000_000):
+        speedup_by_keys(rows, keys, moved=False)
+    speedup_by_keys(rows, 200_000, moved=True)
+
+
+def speedup_by_keys(rows: int, keys: int, *, moved: bool) -> None:
+    """As `speedup`, with so many different keys."""
     size = 1 << 16
     random = np.random.default_rng(0)
-    keys = [random.integers(0, 200_000, size) for _ in range(8)]
-    pool = [pa.record_batch([key, random.random(size)], names=["k", "x"]) for key in keys]
+    columns = [[random.integers(0, keys, size), random.random(size)] for _ in range(8)]
+    pool = [pa.record_batch(pair, names=["k", "x"]) for pair in columns]
     batches = rows // size
     wanted = [("x", "sum"), ("x", "min"), ("x", "max"), ("x", "mean")]
 
-    def side(workers: int, moved: bool) -> Callable[[], tuple[float, float]]:
+    def side(workers: int) -> Callable[[], tuple[float, float]]:
         def main(worker: ps.Worker) -> float:
             source = ps.ArrowInput(pool[0].schema)
             with worker.dataflow() as scope:
@@ -209,19 +216,18 @@ def speedup(rows: int) -> None:
 
         return run
 
-    for moved in (False, True):
-        one, two = side(1, moved), side(2, moved)
-        pairs = [(one(), two()) for _ in range(2 * ROUNDS + 1)]
-        walls = [[side[0] for side in pair] for pair in pairs]
-        times = [[side[1] for side in pair] for pair in pairs]
-        ratio = float(np.median([a / b for a, b in walls]))
-        by_time = float(np.median([2 * a / b for a, b in times]))
-        alone, both = (rows / float(np.median(side)) / 1e6 for side in zip(*walls, strict=True))
-        print(
-            f"speedup{', rows moved' if moved else ''}: {alone:.0f} million rows/s aggregated on 1 worker, "
-            f"{both:.0f} on 2: {ratio:.2f} times (median of {len(pairs)} pairs; {by_time:.2f} by processor "
-            "time)"
-        )
+    one, two = side(1), side(2)
+    pairs = [(one(), two()) for _ in range(2 * ROUNDS + 1)]
+    walls = [[side[0] for side in pair] for pair in pairs]
+    times = [[side[1] for side in pair] for pair in pairs]
+    ratio = float(np.median([a / b for a, b in walls]))
+    by_time = float(np.median([2 * a / b for a, b in times]))
+    alone, both = (rows / float(np.median(side)) / 1e6 for side in zip(*walls, strict=True))
+    name = f"speedup, {keys} keys{', rows moved' if moved else ''}"
+    print(
+        f"{name}: {alone:.0f} million rows/s aggregated on 1 worker, {both:.0f} on 2: {ratio:.2f} times "
+        f"(median of {len(pairs)} pairs; {by_time:.2f} by processor time)"
+    )
 
 
 # -------------------------------------------------------------------- memory

@@ -27,6 +27,9 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::Error;
 
+/// What stands for the number of a key that has none. See [`Groups::freeze`].
+pub const UNKNOWN: u32 = u32::MAX;
+
 /// The distinct keys seen, by number.
 pub struct Groups {
     /// Without dictionaries and runs.
@@ -57,6 +60,14 @@ impl Groups {
             }
         };
         Ok(Groups { types, keys })
+    }
+
+    /// Gives keys that have no number yet none from now on: their rows get [`UNKNOWN`].
+    pub fn freeze(&mut self) {
+        match &mut self.keys {
+            Keys::Words(words) => words.frozen = true,
+            Keys::Bytes(bytes) | Keys::Rows(_, bytes) => bytes.frozen = true,
+        }
     }
 
     /// How many distinct keys there are.
@@ -167,7 +178,7 @@ fn is_bytes(data_type: &DataType) -> bool {
 fn next_number(taken: usize) -> Result<u32, Error> {
     u32::try_from(taken)
         .ok()
-        .filter(|&number| number < u32::MAX)
+        .filter(|&number| number < UNKNOWN)
         .ok_or(Error::TooManyKeys)
 }
 
@@ -209,6 +220,7 @@ struct Words {
     table: HashTable<(u64, u32)>,
     values: Vec<u64>,
     null: Option<u32>,
+    frozen: bool,
 }
 
 /// Mixes a word so that every bit of the result depends on all of its bits.
@@ -252,6 +264,8 @@ impl Words {
                         self.number_one(word(value))?
                     } else if let Some(null) = self.null {
                         null
+                    } else if self.frozen {
+                        UNKNOWN
                     } else {
                         let number = next_number(self.values.len())?;
                         self.values.push(0);
@@ -272,6 +286,7 @@ impl Words {
         );
         match entry {
             Entry::Occupied(found) => Ok(found.get().1),
+            Entry::Vacant(_) if self.frozen => Ok(UNKNOWN),
             Entry::Vacant(vacant) => {
                 let number = next_number(self.values.len())?;
                 vacant.insert((word, number));
@@ -318,6 +333,7 @@ struct Bytes {
     arena: Vec<u8>,
     ends: Vec<usize>,
     null: Option<u32>,
+    frozen: bool,
 }
 
 impl Bytes {
@@ -353,6 +369,9 @@ impl Bytes {
             if let Some(null) = self.null {
                 return Ok(null);
             }
+            if self.frozen {
+                return Ok(UNKNOWN);
+            }
             let number = next_number(self.ends.len())?;
             self.ends.push(self.arena.len());
             self.null = Some(number);
@@ -365,6 +384,7 @@ impl Bytes {
         };
         match self.table.entry(hash, same, |&(other, _)| other) {
             Entry::Occupied(found) => Ok(found.get().1),
+            Entry::Vacant(_) if self.frozen => Ok(UNKNOWN),
             Entry::Vacant(vacant) => {
                 let number = next_number(ends.len())?;
                 vacant.insert((hash, number));

@@ -34,5 +34,6 @@ pub mod schema;
 
 mod accumulate;
 mod extremes;
+mod kept;
 
 pub use error::Error;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
-use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema};
 use pointstamp_columnar::Error;
 use pointstamp_columnar::aggregate::{Plan, Table};
 use pointstamp_columnar::partial::{Experience, Fate, Limits, Partial};
@@ -17,11 +18,11 @@ fn limits() -> Limits {
     let usual = Limits::default();
     Limits {
         small: usual.small / 64,
-        trial: usual.trial / 64,
+        sample: 700,
         max_keys: usual.max_keys / 64,
-        max_key_bytes: usual.max_key_bytes / 64,
+        max_key_bytes: 100_000,
         rows_per_key: usual.rows_per_key,
-        pause: usual.pause / 64,
+        pause: 16 << 10,
         max_pause: usual.max_pause / 64,
     }
 }
@@ -87,9 +88,13 @@ fn send(batches: i64, key: impl Fn(i64) -> i64 + Copy) -> (usize, usize) {
                 total.update(&batch).unwrap();
             }
             Fate::Held => assert!(partial.holds_rows()),
-            Fate::Full(table) => {
+            Fate::Full(table, rest) => {
                 assert!(!partial.holds_rows());
                 merge(&table, &mut total);
+                if let Some(rest) = rest {
+                    passed += rest.num_rows();
+                    total.update(&rest).unwrap();
+                }
             }
         }
     }
@@ -111,26 +116,57 @@ fn many_rows_of_few_keys_stay() {
 }
 
 #[test]
-fn mostly_distinct_keys_pass_after_a_trial() {
+fn mostly_distinct_keys_pass_after_a_table_in_vain() {
     let (passed, states) = send(20, |row| row);
-    assert_eq!(states, 4096, "one trial");
-    assert_eq!(passed + states, 20 * (512));
+    assert_eq!(states, 700, "one sample");
+    assert_eq!(passed + states, 20 * 512);
 }
 
 #[test]
-fn a_trial_comes_again_after_a_pause() {
+fn a_table_is_tried_again_after_a_pause() {
     let (passed, states) = send(64, |row| row);
-    assert_eq!(states, 2 * (4096), "two trials");
-    assert_eq!(passed + states, 64 * (512));
+    assert_eq!(states, 2 * 700, "two samples");
+    assert_eq!(passed + states, 64 * 512);
+    // The next pause is twice as long.
+    let (_, states) = send(128, |row| row);
+    assert_eq!(states, 3 * 700);
 }
 
 #[test]
-fn a_full_table_is_sent_and_begun_again() {
-    // Keys of five rows each: it pays, and there are more keys than a table holds.
+fn a_full_table_is_sent_and_begun_again_where_it_pays() {
+    // Keys of five rows each, and more of them than a table holds.
     let (passed, states) = send(80, |row| row / 5);
     assert_eq!(passed, 512);
     assert!(states >= 8_000, "{states}");
     // Of three rows each: it does not pay enough to go on.
     let (passed, _) = send(80, |row| row / 3);
     assert!(passed > 16 << 10, "{passed}");
+}
+
+#[test]
+fn a_time_with_large_keys_has_a_small_table() {
+    let (plan, limits) = (plan_of_strings(), limits());
+    let (mut partial, mut experience) = (Partial::default(), Experience::new(limits.clone()));
+    let mut full = 0;
+    for batch in 0..20_i64 {
+        let keys: StringArray = (0..BATCH)
+            .map(|row| Some(format!("{batch:0>800}{}", row % 16)))
+            .collect();
+        let values: Int64Array = (0..BATCH).map(Some).collect();
+        let columns: [(&str, ArrayRef); 2] = [("k", Arc::new(keys)), ("x", Arc::new(values))];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        if let Fate::Full(table, _) = partial.take(batch, &plan, &mut experience).unwrap() {
+            assert!(table.len() < 1024 && table.key_bytes() >= limits.max_key_bytes);
+            full += 1;
+        }
+    }
+    assert!(full > 0);
+}
+
+fn plan_of_strings() -> Plan {
+    let schema = Schema::new(vec![
+        Field::new("k", DataType::Utf8, true),
+        Field::new("x", DataType::Int64, true),
+    ]);
+    Plan::new(&Arc::new(schema), &["k"], &[("x".into(), "sum".into())]).unwrap()
 }

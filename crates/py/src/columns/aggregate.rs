@@ -98,9 +98,12 @@ fn partial(
                 Fate::Passes(batch) => send(&passed, &message, batch)?,
                 Fate::Held if capability.is_some() => {}
                 Fate::Held => *capability = Some(message.retain(known.port())?),
-                Fate::Full(table) => {
+                Fate::Full(table, rest) => {
                     table.states(|batch| send(&known, &message, batch))?;
                     *capability = None;
+                    if let Some(rest) = rest {
+                        send(&passed, &message, rest)?;
+                    }
                 }
             }
         }

@@ -70,6 +70,7 @@ pub(crate) fn join_columns(
         .new_input(&right, pact_for(plan.right_key(), in_place.1))
         .map_err(refused)?;
     let (output, joined) = builder.new_output().map_err(refused)?;
+    builder.notify();
     let key = plan.left_key().to_vec();
     let mut join = Join::new(plan).map_err(IntoException::into_exception)?;
     let mut outbox = Outbox::new(0);
@@ -77,13 +78,13 @@ pub(crate) fn join_columns(
         for (input, side) in [(&left, Side::Left), (&right, Side::Right)] {
             while let Some((message, batch)) = input.next()? {
                 join.update(side, message.time(), &columns_of(batch), |time, pairs| {
-                    // A pair is at the least upper bound of its rows' times.
-                    let time = time.join(message.time()).unwrap_or_else(|| time.clone());
-                    outbox.give_at(&time, &message, &output, pairs)
+                    outbox.give_at(time, &message, &output, pairs)
                 })?;
             }
         }
         outbox.flush(&output)?;
+        join.advance(Side::Left, left.frontier().frontier());
+        join.advance(Side::Right, right.frontier().frontier());
         Ok(false)
     });
     Ok((Stream::plain(stream.home(), joined), result, key))
