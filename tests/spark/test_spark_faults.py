@@ -17,7 +17,9 @@ COUNTS = "k bigint, n_sum bigint"
 
 
 def numbers(spark: Any) -> Any:
-    return spark.range(0, 3000, 1, 4).select((sf.col("id") % 10).alias("k"), sf.lit(1).cast("bigint").alias("n"))
+    return spark.range(0, 3000, 1, 4).select(
+        (sf.col("id") % 10).alias("k"), sf.lit(1).cast("bigint").alias("n")
+    )
 
 
 RIGHT = {k: 300 for k in range(10)}
@@ -56,7 +58,7 @@ def test_an_operator_that_raises(spark: Any, num_workers: int) -> None:
     def fail() -> None:
         raise LookupError("no such key")
 
-    with pytest.raises(LookupError, match="^'?no such key'?$") as raised:
+    with pytest.raises(LookupError, match="no such key") as raised:
         run(numbers(spark), counting(fail), COUNTS, num_workers=num_workers).collect()
     said = "\n".join(notes(raised.value))
     assert "raised in operator 'map_batches' on worker" in said
@@ -67,7 +69,7 @@ def test_an_operator_that_raises(spark: Any, num_workers: int) -> None:
 def test_an_exception_that_cannot_be_pickled(spark: Any) -> None:
     def fail() -> None:
         class Local(Exception):
-            def __reduce__(self) -> Any:
+            def __reduce__(self):  # type: ignore[no-untyped-def]
                 raise TypeError("not me")
 
         raise Local("no such key")
@@ -109,7 +111,7 @@ def test_a_python_worker_that_is_killed_every_time(spark: Any) -> None:
     def kill() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
-    with pytest.raises(Exception, match="Python worker exited unexpectedly|ClusterError"):
+    with pytest.raises(Exception, match=r"Python worker exited unexpectedly|ClusterError"):
         run(numbers(spark), counting(kill), COUNTS, num_workers=2).collect()
 
 
