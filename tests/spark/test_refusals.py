@@ -101,7 +101,7 @@ REFUSED: list[tuple[str, Call, type[Exception], str]] = [
             df.sparkSession.readStream.format("rate").load(), identity, "timestamp timestamp, value bigint"
         ),
         ps.GraphError,
-        "is a streaming DataFrame: feed its batches with",
+        "is a streaming DataFrame: feed its batches to an Epochs, with foreachBatch",
     ),
 ]
 
@@ -113,7 +113,7 @@ def test_refused(spark: Any, call: Call, error: type[Exception], words: str) -> 
     jobs = spark.sparkContext.statusTracker().getJobIdsForGroup()
     with pytest.raises(error, match=words):
         call(spark.range(10))
-    assert spark.sparkContext.statusTracker().getJobIdsForGroup() == jobs, "it ran something"
+    assert set(spark.sparkContext.statusTracker().getJobIdsForGroup()) <= set(jobs), "it ran something"
 
 
 def test_dynamic_allocation_is_refused_first(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:

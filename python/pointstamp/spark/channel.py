@@ -104,21 +104,29 @@ class Server:
         except OSError:
             # The name is one that others know this host by, as in a container: listen on all of its own.
             self._listener = socket.create_server(("", 0))
+        self._listener.settimeout(1)
         self.port: int = self._listener.getsockname()[1]
         self._channels: set[Channel] = set()
+        self._greeted: set[threading.Thread] = set()
         self._closed = False
         self._lock = threading.Lock()
-        threading.Thread(target=self._accept, name="pointstamp-server", daemon=True).start()
+        self._accepting = threading.Thread(target=self._accept, name="pointstamp-server", daemon=True)
+        self._accepting.start()
 
     def _accept(self) -> None:
         while True:
             try:
                 connection, _ = self._listener.accept()
+            except TimeoutError:
+                continue  # not everywhere does closing it wake who accepts
             except OSError:
                 return  # closed
-            threading.Thread(
+            thread = threading.Thread(
                 target=self._greet, args=(connection,), name="pointstamp-channel", daemon=True
-            ).start()
+            )
+            with self._lock:
+                self._greeted = {greeted for greeted in self._greeted if greeted.is_alive()} | {thread}
+                thread.start()
 
     def _greet(self, connection: socket.socket) -> None:
         connection.settimeout(_PATIENCE)
@@ -143,7 +151,7 @@ class Server:
             channel.close()
 
     def close(self) -> None:
-        """Accepts nothing any more, and closes what is open."""
+        """Accepts nothing any more, closes what is open, and waits until its threads have ended."""
         with self._lock:
             self._closed = True
             channels = list(self._channels)
@@ -154,6 +162,9 @@ class Server:
         self._listener.close()
         for channel in channels:
             channel.close()
+        for thread in [self._accepting, *self._greeted]:
+            if thread is not threading.current_thread():
+                thread.join(_PATIENCE)  # a stranger is waited for no longer than it may take
 
 
 def _prove(connection: socket.socket, secret: bytes, mine: bytes, theirs: bytes) -> None:

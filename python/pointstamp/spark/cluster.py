@@ -145,6 +145,13 @@ class Cluster:
             if failure:
                 raise found(failure) or ClusterError("a process of the resident cluster failed")
 
+    def _explain(self) -> None:
+        """Raises what ended the cluster, where a task could not reach it."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._failure is not None, _ENDING)
+            if self._failure is not None:
+                raise self._failure
+
     # ------------------------------------------------------------ what it is for
 
     def run(
@@ -247,7 +254,11 @@ class Dataflow:
     def commit(self, packed: DataFrame, times: list[str | None], epoch: int | None) -> None:
         """Brings packed batches to the processes, and then puts them all into the dataflow."""
         bring = ship("deliver", self._where(), self._cluster._secret, self._number)
-        brought = packed.mapInArrow(bring, "partition int, attempt bigint").collect()
+        try:
+            brought = packed.mapInArrow(bring, "partition int, attempt bigint").collect()
+        except ClusterError:
+            self._cluster._explain()
+            raise
         counted = [Part(row.partition, row.attempt) for row in brought]
         self._cluster._ask("commit", self._number, counted, times, epoch)
 

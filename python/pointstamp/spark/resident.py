@@ -9,7 +9,7 @@ outputs.
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import Counter, deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -122,6 +122,8 @@ class Resident:
         self._changed = threading.Condition()
         self._activators: list[Activator] = []
         self._commands: list[tuple[str, int, Any]] = []
+        self._carried_out: Counter[int] = Counter()
+        self._failure: BaseException | None = None
         self.flows: dict[int, Flow] = {}
 
     # ------------------------------------------------------------ the workers
@@ -142,6 +144,9 @@ class Resident:
                     with worker.dataflow(f"Spark {number}") as scope:
                         flow.results.connect(flow.plan.built(scope, flow.feed))
                     [installed[number]] = set(worker.installed_dataflows()) - before or [-1]
+                    with self._changed:
+                        self._carried_out[number] += 1
+                        self._changed.notify_all()
                 elif name == "drop":
                     dataflow = installed.pop(number)
                     if dataflow in worker.installed_dataflows():
@@ -211,6 +216,10 @@ class Resident:
 
         self.flows[number] = flow = Flow(cloudpickle.loads(pickled), self._workers)
         self.command("start", number, flow)
+        with self._changed:
+            self._changed.wait_for(lambda: self._failure or self._carried_out[number] == self._workers)
+            if self._failure is not None:
+                raise self._failure
 
     def _drop(self, number: int) -> None:
         flow = self.flows.pop(number)
@@ -251,6 +260,9 @@ class Resident:
 
     def fail(self, error: BaseException) -> None:
         """The workers have ended: so says whoever waits for them."""
+        with self._changed:
+            self._failure = error
+            self._changed.notify_all()
         for flow in list(self.flows.values()):
             flow.feed.stop()
             flow.results.fail(error)
