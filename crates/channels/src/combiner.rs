@@ -7,7 +7,8 @@
 //!
 //! When to send. With every message, there would be as many frames as workers; to wait would cost latency. So the pots
 //! wait for those workers that are likely to have something to say about the same round: all that were awake when the
-//! first message went in. They go out when the last of these has ended a step or parks, or when they are [`LINGER`] old. Who did not
+//! first message went in. They go out when each of these has said something, or parks, or has made two steps (in one it hears
+//! the news, and `main` acts on them before the next), or when they are [`LINGER`] old. Who did not
 //! speak in that time is not waited for again before it has begun another step. While something waits, no worker parks for longer than
 //! that; and where every worker is busy with something else, a thread of its own sends them.
 //! A worker alone in its process sends at the end of its step.
@@ -25,7 +26,7 @@ use crate::sender::{Sender, Uplink};
 use crate::{ChannelId, Route};
 
 /// How long combined messages wait for other workers at most, where a worker is at hand to send them.
-pub(crate) const LINGER: Duration = Duration::from_micros(200);
+pub(crate) const LINGER: Duration = Duration::from_micros(500);
 
 /// How long they wait at most where none is.
 const TICK: Duration = Duration::from_millis(1);
@@ -60,8 +61,8 @@ pub(crate) struct Combiner {
 
 struct Pending {
     pots: Vec<Arc<dyn Flush>>,
-    /// Workers that are waited for.
-    waiting: Vec<bool>,
+    /// For how many ends of a step each worker is waited for.
+    waiting: Vec<u8>,
     since: Instant,
 }
 
@@ -116,7 +117,7 @@ impl Combiner {
             absent: (0..workers).map(|_| CachePadded::default()).collect(),
             pending: Mutex::new(Pending {
                 pots: Vec::new(),
-                waiting: vec![false; workers],
+                waiting: vec![0; workers],
                 since: Instant::now(),
             }),
             wire: Mutex::new(()),
@@ -135,6 +136,7 @@ impl Combiner {
     fn push<T: Combine>(&self, worker: usize, pot: &Arc<Pot<T>>, message: &T) {
         let mut pending = lock(&self.pending);
         let mut sum = lock(&pot.sum);
+        pending.waiting[worker] = 1;
         if let Some(sum) = &mut *sum {
             sum.add(message);
             return;
@@ -150,7 +152,13 @@ impl Combiner {
         self.dirty.store(true, Ordering::SeqCst);
         for (other, waiting) in pending.waiting.iter_mut().enumerate() {
             let absent = self.absent[other].load(Ordering::SeqCst);
-            *waiting = other == worker || !(absent || self.activity.sleeps(other));
+            *waiting = if other == worker {
+                1
+            } else if absent || self.activity.sleeps(other) {
+                0
+            } else {
+                2
+            };
         }
     }
 
@@ -164,7 +172,7 @@ impl Combiner {
         if !self.dirty.load(Ordering::SeqCst) {
             return;
         }
-        if self.speaks(worker).is_some()
+        if self.speaks(worker, 1).is_some()
             && let Some(clock) = self.clock.get()
         {
             clock.set(); // the worker may not come back soon
@@ -176,7 +184,7 @@ impl Combiner {
         if !self.dirty.load(Ordering::SeqCst) {
             return None;
         }
-        self.speaks(worker)
+        self.speaks(worker, u8::MAX)
     }
 
     /// A worker has slept.
@@ -186,15 +194,15 @@ impl Combiner {
         }
     }
 
-    /// A worker has said what it has to say for now. Sends, unless there are others to wait for: then until when.
-    fn speaks(&self, worker: usize) -> Option<Instant> {
+    /// A worker need be waited for less. Sends, unless there is somebody to wait for: then until when.
+    fn speaks(&self, worker: usize, less: u8) -> Option<Instant> {
         let mut pending = lock(&self.pending);
         if pending.pots.is_empty() {
             return None;
         }
-        pending.waiting[worker] = false;
+        pending.waiting[worker] = pending.waiting[worker].saturating_sub(less);
         let until = pending.since + self.linger;
-        if pending.waiting.contains(&true) && Instant::now() < until {
+        if pending.waiting.iter().any(|&steps| steps > 0) && Instant::now() < until {
             return Some(until);
         }
         drop(pending);
@@ -209,7 +217,7 @@ impl Combiner {
             let mut pending = lock(&self.pending);
             self.dirty.store(false, Ordering::SeqCst);
             for (waiting, absent) in pending.waiting.iter_mut().zip(&self.absent) {
-                if std::mem::take(waiting) {
+                if std::mem::take(waiting) > 0 {
                     absent.store(true, Ordering::SeqCst);
                 }
             }

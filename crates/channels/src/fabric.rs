@@ -375,6 +375,11 @@ impl Fabric {
         self.pressure.is_on()
     }
 
+    #[cfg(test)]
+    pub(crate) fn pressure(&self) -> &Pressure {
+        &self.pressure
+    }
+
     /// Looks how much is on its way, as at the end of a step.
     pub fn weigh(&self) {
         self.pressure.weigh();
@@ -430,7 +435,7 @@ impl Inbound {
     }
 
     /// A word of another process to this one.
-    fn control(&self, fabric: &Fabric, from: usize, body: Bytes) {
+    fn control(&self, fabric: &Fabric, from: usize, body: &Bytes) {
         let made_sense = match body.first() {
             Some(&PRESSURE) => fabric.pressure.hear(from, &body[1..]),
             Some(&COMPUTATION) => {
@@ -457,7 +462,7 @@ impl Receive for Inbound {
         };
         let workers = fabric.doorbells.len();
         let (id, worker) = match route {
-            Route::Control => return self.control(&fabric, from, body),
+            Route::Control => return self.control(&fabric, from, &body),
             Route::Everyone(id) => (id, None),
             Route::Worker(id, worker) if (worker as usize) < workers => (id, Some(worker as usize)),
             Route::Worker(id, worker) => {

@@ -5,8 +5,8 @@
 //! empties queues, never stands still for it.
 //!
 //! A computation may need its sources to go on before it reads what it has: an operator that leaves its input alone until
-//! another one is complete. So that nothing hangs, a process whose level has not moved for [`STALLED`] while none of its workers
-//! was in a step gives way, and is pressed again only once its level has moved. Those who wait ask for that, every
+//! another one is complete. So that nothing hangs, a process whose level has not moved for [`STALLED`], while none of its workers
+//! was in one long step, gives way, and is pressed again only once its level has moved. Those who wait ask for that, every
 //! [`ASK`]: nobody else has to watch the time.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -49,9 +49,12 @@ pub(crate) struct Pressure {
     stalled: Duration,
 }
 
-/// The level when somebody last asked, and since when it is that.
+/// What was found when somebody last asked.
 struct Watch {
+    asked: Instant,
     level: usize,
+    doing: Vec<u64>,
+    /// Since when nothing has moved.
     since: Instant,
 }
 
@@ -77,7 +80,9 @@ impl Pressure {
             here: AtomicBool::new(false),
             given_way: AtomicUsize::new(usize::MAX),
             own: Mutex::new(Watch {
+                asked: Instant::now(),
                 level: usize::MAX,
+                doing: Vec::new(),
                 since: Instant::now(),
             }),
             there: Mutex::new(vec![false; processes]),
@@ -167,13 +172,16 @@ impl Pressure {
     /// Ceases to be pressed where nothing moves.
     fn give_way(&self) {
         let mut watch = lock(&self.own);
-        let level = self.gauge.level();
-        if !self.here.load(Ordering::SeqCst) {
+        // Several may ask at once: a step between two such moments need not be a long one.
+        if !self.here.load(Ordering::SeqCst) || watch.asked.elapsed() < ASK / 2 {
             return;
         }
-        if watch.level != level || self.activity.any_steps() {
+        watch.asked = Instant::now();
+        let level = self.gauge.level();
+        let busy = self.activity.in_a_long_step(&mut watch.doing);
+        if watch.level != level || busy {
             watch.level = level;
-            watch.since = Instant::now();
+            watch.since = watch.asked;
         } else if watch.since.elapsed() >= self.stalled {
             self.given_way.store(level, Ordering::SeqCst);
             self.release(watch);
@@ -209,3 +217,6 @@ impl Pressure {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
