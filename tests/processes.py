@@ -262,9 +262,13 @@ config = ps.Config(
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    def kill(self) -> list[tuple[str, str]]:
+        """Ends the processes; what they have printed."""
         for process in self.processes:
             process.kill()
-            process.communicate()
+        return [process.communicate() for process in self.processes]
 
     def line(self, number: int) -> str:
         """The next line that a process prints."""
