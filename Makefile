@@ -1,10 +1,10 @@
 # The one place that says how this repository is built and checked; people and CI use the same targets.
 #
-#   make demo    build, install, and count the words of Python's standard library on two workers
+#   make demo    build, install, and run a pipeline on Spark: what is in Python's library, and what needs what
 #   make test    everything that must pass
 #   make lint    formatting, clippy, types, the stub against the extension, the layers of crates
 #   make docs    the book and the reference, as a site in site/
-#   make bench   ours against the peers, as ratios
+#   make bench   ours against the peers, as ratios; bench-spark: inside Spark, beside DataFrames
 #   make build   the wheel, in target/wheels
 #   make clean
 #
@@ -32,15 +32,18 @@ dev_stamp := $(VENV)/.dependencies
 docs_stamp := $(VENV)/.dependencies-docs
 wheel_stamp := $(VENV)/.wheel
 wheels := target/wheels
+# Holds the JAVA_HOME that Spark runs with: the system's Java, or one from PyPI where that is missing or old.
+java_stamp := $(VENV)/.java
+JAVA = JAVA_HOME="$$(cat $(java_stamp))"
 
 sources := $(shell find crates python \( -name __pycache__ -o -name tests -o -name benches \) -prune -o \
 	\( -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' -o -name py.typed -o -type d \) -print)
 
-.PHONY: demo test test-rust test-python lint lint-rust lint-python docs bench build clean venv prerequisites lint-prerequisites
+.PHONY: demo test test-rust test-python lint lint-rust lint-python docs bench bench-spark build clean venv prerequisites lint-prerequisites
 .DELETE_ON_ERROR:
 
-demo: $(wheel_stamp)
-	$(BIN)/python examples/wordcount.py --workers 2 $(ARGS)
+demo: $(wheel_stamp) $(java_stamp)
+	$(JAVA) $(BIN)/python examples/spark_pipeline.py --out target/demo $(ARGS)
 
 test: test-rust test-python
 
@@ -48,8 +51,8 @@ test: test-rust test-python
 test-rust: $(dev_stamp)
 	$(LIMIT) $(CARGO) test --workspace --exclude pointstamp-py --exclude pointstamp-bench --locked
 
-test-python: $(wheel_stamp)
-	$(LIMIT) $(BIN)/python -m pytest tests
+test-python: $(wheel_stamp) $(java_stamp)
+	$(JAVA) $(LIMIT) $(BIN)/python -m pytest tests
 	$(LIMIT) $(BIN)/python -m pytest --doctest-modules --pyargs pointstamp
 	$(if $(wildcard $(ACCEPTANCE)),$(LIMIT) $(BIN)/python -m pytest -c pyproject.toml --rootdir=. -p no:cacheprovider $(ACCEPTANCE))
 
@@ -77,8 +80,13 @@ docs: $(wheel_stamp) $(docs_stamp)
 bench: $(wheel_stamp)
 	$(CARGO) bench -p pointstamp-bench --locked
 	$(BIN)/python benches/python/bench_arrow.py
+	$(BIN)/python benches/python/bench_processes.py
 	-$(BIN)/python -m pip install --quiet --only-binary :all: bytewax==0.21.1
 	$(BIN)/python benches/python/run.py --wheel $(wheels)/*.whl $(ARGS)
+
+# ARGS=--large takes the large graphs, for half an hour and more.
+bench-spark: $(wheel_stamp) $(java_stamp)
+	$(JAVA) $(BIN)/python benches/python/bench_spark.py $(ARGS)
 
 build: $(wheel_stamp)
 
@@ -102,6 +110,10 @@ $(venv_stamp): | prerequisites
 $(dev_stamp): pyproject.toml $(venv_stamp)
 	$(BIN)/python -m pip install --quiet --group dev
 	@touch $@
+
+$(java_stamp): tools/java_home.py pyproject.toml | $(dev_stamp)
+	@$(BIN)/python tools/java_home.py $(VENV)/java >$@ 2>/dev/null || { \
+		$(BIN)/python -m pip install --quiet --group java && $(BIN)/python tools/java_home.py $(VENV)/java >$@; }
 
 $(docs_stamp): pyproject.toml $(venv_stamp)
 	$(BIN)/python -m pip install --quiet --group docs

@@ -10,7 +10,6 @@ checked against NetworkX.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Callable
@@ -20,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 import pointstamp as ps
+from support.arrays import EDGES, Part, arguments, batch_of, in_order, loop, random_edges, verdict
 
-LINKS = pa.schema([("node", pa.int64()), ("to", pa.int64())])
 SHARES = pa.schema([("node", pa.int64()), ("share", pa.float64())])
 
 DAMPING = 0.85
@@ -31,12 +30,9 @@ SMALL = 3_000
 class Ranks:
     """The ranks of one worker's nodes, and the operator that computes them."""
 
-    def __init__(self, nodes: int, rounds: int, index: int, peers: int) -> None:
-        self.nodes, self.rounds, self.peers = nodes, rounds, peers
-        self.rank = np.full(len(range(index, nodes, peers)), 1.0 / nodes)
-        self.links: list[tuple[np.ndarray, np.ndarray]] = []
-        self.source = self.target = np.zeros(0, np.int64)
-        self.degree = np.ones(len(self.rank))
+    def __init__(self, nodes: int, rounds: int, part: Part) -> None:
+        self.nodes, self.rounds, self.part = nodes, rounds, part
+        self.rank = np.full(len(part.nodes), 1.0 / nodes)
 
     def build(self, capability: ps.Capability, info: ps.OperatorInfo) -> Callable[..., None]:
         """The operator's constructor: its inputs are the links and the shares."""
@@ -46,14 +42,13 @@ class Ranks:
         def logic(links: Any, shares: Any, output: Any) -> None:
             nonlocal held
             for _, batch in links:
-                self.links.append((batch["node"].to_numpy(), batch["to"].to_numpy()))
+                self.part.add(batch)
             for message, batch in shares:
                 total = given.setdefault(message.time, np.zeros(len(self.rank)))
-                np.add.at(total, batch["node"].to_numpy() // self.peers, batch["share"].to_numpy())
+                np.add.at(total, self.part.places(batch["node"]), batch["share"].to_numpy())
             if links.frontier:
                 return  # the graph is not complete yet
-            if self.links:
-                self.index_links()
+            self.part.complete()
             while held is not None and not shares.frontier.less_equal(held.time):
                 at: Any = held.time
                 epoch, round = at
@@ -70,35 +65,21 @@ class Ranks:
 
         return logic
 
-    def index_links(self) -> None:
-        """Keeps the links as two columns, and how many each node has."""
-        self.source = np.concatenate([node for node, _ in self.links]) // self.peers
-        self.target = np.concatenate([to for _, to in self.links])
-        self.links.clear()
-        self.degree = np.maximum(np.bincount(self.source, minlength=len(self.rank)), 1)
-
     def shared(self) -> pa.RecordBatch:
         """What this worker's nodes give in a round, added up."""
-        shares = np.bincount(self.target, (self.rank / self.degree)[self.source], minlength=self.nodes)
+        share = np.repeat(self.rank / np.maximum(self.part.degrees, 1), self.part.degrees)
+        shares = np.bincount(self.part.targets, share, minlength=self.nodes)
         nodes = np.flatnonzero(shares)
         return pa.record_batch([nodes, shares[nodes]], schema=SHARES)
 
 
-def pagerank(worker: ps.Worker, nodes: int, rounds: int, ends: np.ndarray) -> np.ndarray:
-    """The ranks of this worker's nodes, in order; `ends` is this worker's share of the links, two columns."""
-    links = ps.ArrowInput(LINKS)
-    ranks = Ranks(nodes, rounds, worker.index, worker.peers)
-    by_node = ps.Exchange("node")
+def pagerank(worker: ps.Worker, nodes: int, rounds: int, edges: np.ndarray) -> np.ndarray:
+    """The ranks of this worker's nodes, in order; `edges` is its share of the links, two columns."""
+    links = ps.ArrowInput(EDGES)
+    ranks = Ranks(nodes, rounds, Part(nodes, worker))
     with worker.dataflow("pagerank") as scope:
-        graph = links.to_stream(scope)
-        with scope.iterative() as inner:
-            handle, shares = inner.loop_variable(schema=SHARES)
-            (
-                graph.enter(inner)
-                .binary_frontier(shares, by_node, by_node, "ranks", ranks.build, schema=SHARES)
-                .connect_loop(handle)
-            )
-    links.send(pa.record_batch([ends[:, 0].copy(), ends[:, 1].copy()], schema=LINKS))
+        loop(links.to_stream(scope), SHARES, "ranks", ranks.build)
+    links.send(batch_of(edges))
     links.close()
     worker.run()
     return ranks.rank
@@ -106,39 +87,31 @@ def pagerank(worker: ps.Worker, nodes: int, rounds: int, ends: np.ndarray) -> np
 
 def main() -> int:
     """Makes a graph, ranks its nodes, and checks the ranks."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--nodes", type=int, default=200_000)
-    parser.add_argument("--edges", type=int, default=800_000)
+    parser = arguments(__doc__.splitlines()[0], edges=800_000)
     parser.add_argument("--rounds", type=int, default=50)
-    parser.add_argument("--workers", type=int, default=2)
-    arguments = parser.parse_args()
-    nodes, rounds, workers = arguments.nodes, arguments.rounds, arguments.workers
-    ends = np.random.default_rng(3).integers(0, nodes, (arguments.edges, 2))
+    options = parser.parse_args()
+    nodes, rounds, workers = options.nodes, options.rounds, options.workers
     # Every node links to another, so that no rank is lost, and to none twice, which NetworkX would not see.
     ring = np.stack([np.arange(nodes), (np.arange(nodes) + 1) % nodes], axis=1)
-    ends = np.unique(np.concatenate([ends, ring]), axis=0)
+    edges = np.unique(np.concatenate([random_edges(options, seed=3), ring]), axis=0)
 
     start = time.perf_counter()
     parts = ps.execute(
-        lambda worker: pagerank(worker, nodes, rounds, ends[worker.index :: workers]), workers=workers
+        lambda worker: pagerank(worker, nodes, rounds, edges[worker.index :: workers]), workers=workers
     )
     seconds = time.perf_counter() - start
-    rank = np.empty(nodes)
-    for index, part in enumerate(parts):
-        rank[index::workers] = part
+    rank = in_order(parts)
     top = ", ".join(f"{node} ({rank[node]:.2e})" for node in np.argsort(-rank)[:3])
-    print(f"{nodes} nodes, {len(ends)} links, {rounds} rounds in {seconds:.2f} s: {top}")
+    print(f"{nodes} nodes, {len(edges)} links, {rounds} rounds in {seconds:.2f} s: {top}")
 
     if nodes > SMALL:
         return 0
     import networkx
 
     # The ranks are what the Google matrix of the graph leaves as it is.
-    graph = networkx.DiGraph(ends.tolist())
+    graph = networkx.DiGraph(edges.tolist())
     matrix = networkx.google_matrix(graph, alpha=DAMPING, nodelist=range(nodes))
-    right = np.allclose(rank @ matrix, rank, rtol=1e-5, atol=0)
-    print("as NetworkX says" if right else "NOT as NetworkX says")
-    return 0 if right else 1
+    return verdict(np.allclose(rank @ matrix, rank, rtol=1e-5, atol=0))
 
 
 if __name__ == "__main__":

@@ -447,13 +447,45 @@ def test_errors_when_the_dataflow_is_built(build: Callable[[ps.ArrowStream], Any
         ps.example(lambda scope: build(scope.empty().to_arrow(SCHEMA)))
 
 
-def test_keys_that_cannot_be_hashed_or_joined() -> None:
-    nested = pa.schema([("m", pa.map_(pa.string(), pa.int64())), ("k", pa.int32())])
-    with pytest.raises(ps.GraphError, match=r"column 'm' of type Map.* cannot be hashed"):
-        ps.example(lambda scope: scope.empty().to_arrow(nested).exchange("m"))
+MAP = pa.map_(pa.string(), pa.int64())
 
+
+@pytest.mark.parametrize(
+    ("data_type", "name"),
+    [
+        (MAP, "Map"),
+        (pa.list_view(pa.int64()), "ListView"),
+        (pa.large_list_view(pa.int64()), "LargeListView"),
+        (pa.sparse_union([pa.field("a", pa.int64())]), "Union"),
+        (pa.dense_union([pa.field("a", pa.int64())]), "Union"),
+        (pa.struct([("m", MAP)]), "Struct"),
+        (pa.list_(MAP), "List"),
+    ],
+)
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda rows: rows.exchange("m"),
+        lambda rows: rows.partition(2, "m"),
+        lambda rows: rows.aggregate("m", [("k", "sum")]),
+        lambda rows: rows.distinct("m"),
+        lambda rows: rows.distinct(),
+        lambda rows: rows.join(rows, "m"),
+        lambda rows: rows.sink(ps.Exchange("m"), "own", lambda info: lambda input: None),
+    ],
+)
+def test_keys_that_cannot_be_hashed(
+    data_type: pa.DataType, name: str, use: Callable[[ps.ArrowStream], Any]
+) -> None:
+    schema = pa.schema([("m", data_type), ("k", pa.int32())])
+    with pytest.raises(ps.GraphError, match=rf"column 'm' of type {name}\b.* cannot be hashed: a key column"):
+        ps.example(lambda scope: use(ps.ArrowInput(schema).to_stream(scope)))
+
+
+def test_keys_that_cannot_be_joined() -> None:
     def join(scope: ps.Scope) -> None:
-        scope.empty().to_arrow(SCHEMA).join(scope.empty().to_arrow(nested), "k")
+        other = pa.schema([("k", pa.int32())])
+        scope.empty().to_arrow(SCHEMA).join(scope.empty().to_arrow(other), "k")
 
     with pytest.raises(ps.GraphError, match="'k' is Int64 on the left and Int32 on the right"):
         ps.example(join)

@@ -9,8 +9,9 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import pointstamp as ps
@@ -140,6 +141,51 @@ def test_aggregate_is_what_group_by_says(
     assert bag(found.get(0, [])) == bag(expected.to_pylist())
     assert [field.name for field in schemas[0]] == expected.schema.names
     assert schemas[0].types == expected.schema.types
+
+
+@settings(max_examples=30)
+@given(tables(), st.sampled_from([2, 3]))
+def test_many_rows_are_added_up_where_they_are_and_come_to_the_same(
+    case: tuple[pa.Table, list[str], list[tuple[str, str]]], workers: int
+) -> None:
+    """So many rows of few keys that partial results travel in their place."""
+    table, keys, wanted = case
+    assume(len(table) > 0)
+    size = 20_000
+    whole = pa.concat_tables([table] * (workers * 4 * size // len(table) + 1)).combine_chunks()
+    found = run(
+        lambda rows: rows.aggregate(keys, wanted),
+        [(0, piece) for piece in pieces(whole, size)],
+        workers=workers,
+    )
+    expected = whole.group_by(keys).aggregate(wanted).to_pylist()
+
+    def by_key(rows: list[dict[str, Any]]) -> dict[Any, list[Any]]:
+        return {
+            canonical([row[key] for key in keys]): [v for k, v in row.items() if k not in keys]
+            for row in rows
+        }
+
+    results = by_key(found[0])
+    assert len(results) == len(found[0]) == len(expected)
+    for key, values in by_key(expected).items():
+        for value, other in zip(values, results[key], strict=True):
+            if isinstance(value, float) and not math.isnan(value):
+                # the order of additions differs: sums of large numbers may cancel
+                assert other == pytest.approx(value, rel=1e-9, abs=1e6 if abs(value) > 1e9 else 1e-3)
+            else:
+                assert canonical(other) == canonical(value)
+
+
+def test_full_tables_are_sent_before_the_time_closes() -> None:
+    """More keys than a sender keeps, with some rows each, from both workers."""
+    rows = 1_500_000
+    table = pa.table({"k": pa.array(range(rows), pa.int64()), "x": pa.array(range(rows), pa.int64())})
+    table = table.set_column(0, "k", pc.divide(table["k"], 5))
+    feed = [(0, piece) for piece in pieces(table, 100_000)]
+    found = run(lambda rows: rows.aggregate("k", [("x", "sum"), ("x", "count")]), feed * 2, workers=2)
+    assert len(found[0]) == rows // 5
+    assert all(row["x_sum"] == 2 * (25 * row["k"] + 10) and row["x_count"] == 10 for row in found[0])
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4])

@@ -1,8 +1,12 @@
 """The Python benchmarks run, with a tenth of their work; what they measure is not judged here."""
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 RUN = Path(__file__).parent.parent / "benches" / "python" / "run.py"
 
@@ -19,5 +23,30 @@ def test_the_benches_of_columns_run() -> None:
     command = [sys.executable, "-W", "error", str(RUN.parent / "bench_arrow.py"), "--scale", "0.01"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
-    for name in ("memory:", "words:", "exchange:", "components:", "speedup:"):
+    for name in ("memory:", "words:", "exchange:", "components:", "speedup,"):
+        assert name in result.stdout
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(
+    not os.environ.get("JAVA_HOME") and shutil.which("java") is None, reason="Spark needs Java"
+)
+def test_the_benches_of_spark_run_and_agree_with_their_peers() -> None:
+    command = [sys.executable, "-W", "error", str(RUN.parent / "bench_spark.py"), "--scale", "0.001"]
+    result = subprocess.run(
+        [*command, "--turns", "1"], capture_output=True, text=True, timeout=240, check=False
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.count("pointstamp.spark.run") == 3
+    assert result.stdout.count("DataFrames") == 3
+    assert "ns more for each row" in result.stdout
+
+
+def test_the_benches_of_processes_run() -> None:
+    command = [sys.executable, "-W", "error", str(RUN.parent / "bench_processes.py"), "--scale", "0.01"]
+    result = subprocess.run(
+        [*command, "--turns", "1"], capture_output=True, text=True, timeout=55, check=False
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    for name in ("words:", "exchange:", "rounds:", "progress:", "4 x 4"):
         assert name in result.stdout

@@ -1,6 +1,8 @@
 """Every program in examples/ runs to its end; each checks its own result and exits 1 if it is wrong."""
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +31,8 @@ ARGUMENTS: dict[str, list[str]] = {
     "pagerank_arrow.py": ["--nodes", "2000", "--edges", "5000", "--rounds", "100"],
     "ping_pong.py": ["--trips", "1000"],
     "sequence.py": ["--commands", "100", "--workers", "3"],
+    "several_processes.py": ["-w", "2", "{text}", ".txt"],
+    "spark_pipeline.py": ["--packages", "json,email", "--tasks", "2", "--out", "{text}/out"],
     "union_find.py": GRAPH,
     "unordered_input.py": [],
     "wordcount.py": ["{text}", "--workers", "2", "--top", "5"],
@@ -46,19 +50,81 @@ def test_every_example_is_here() -> None:
     assert {path.name for path in EXAMPLES.glob("*.py")} == ARGUMENTS.keys()
 
 
-@pytest.mark.parametrize("name", ARGUMENTS)
-def test_example(name: str, text: Path) -> None:
+def run(name: str, text: Path, seconds: float = 50) -> str:
     arguments = [argument.format(text=text) for argument in ARGUMENTS[name]]
     result = subprocess.run(
         [sys.executable, "-W", "error", EXAMPLES / name, *arguments],
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=seconds,
         check=False,
     )
     assert result.returncode == 0, result.stdout + result.stderr
     assert "Traceback" not in result.stderr
-    assert result.stdout.strip()
+    return result.stdout
+
+
+@pytest.mark.parametrize("name", [name for name in ARGUMENTS if name != "spark_pipeline.py"])
+def test_example(name: str, text: Path) -> None:
+    assert run(name, text).strip()
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(
+    not os.environ.get("JAVA_HOME") and shutil.which("java") is None, reason="Spark needs Java"
+)
+def test_spark_pipeline(text: Path) -> None:
+    output = run("spark_pipeline.py", text, seconds=240)
+    assert "Spark SQL counts the same words." in output
+    assert "NetworkX finds the same components, cycles, ranks and needs." in output
+    assert "a barrier stage of 2 tasks." in output
+    assert re.search(r"email +│ +\d+ │ [\d,]{6} │", output)
+    made = {path.relative_to(text / "out").parts[0] for path in (text / "out").rglob("*") if path.is_file()}
+    assert made == {"words", "modules", "modules.png", "spark.log"}
+    assert (text / "out" / "modules.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "java", "message"),
+    [
+        (["--tasks", "0"], "here", "--tasks 0: it takes at least 1"),
+        (["--packages", "no_such,package_"], "here", "there is no .py file of no_such,package_ in"),
+        ([], "", "Spark needs Java 17 or newer"),
+    ],
+)
+def test_spark_pipeline_says_what_it_cannot_do(arguments: list[str], java: str, message: str) -> None:
+    result = subprocess.run(
+        [sys.executable, EXAMPLES / "spark_pipeline.py", *arguments],
+        env={**os.environ, "JAVA_HOME": java, "PATH": ""},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_words_are_counted_on_two_processes(text: Path) -> None:
+    program = f"{EXAMPLES / 'several_processes.py'}:main"
+    command = [
+        sys.executable,
+        "-W",
+        "error",
+        "-m",
+        "pointstamp",
+        "run",
+        "-n",
+        "2",
+        program,
+        str(text),
+        ".txt",
+    ]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert [line.split() for line in result.stdout.splitlines()[:2]] == [["100", "be"], ["100", "to"]]
+    assert "300 words in 1 files, by 2 workers." in result.stdout
 
 
 def wordcount(*arguments: object) -> subprocess.CompletedProcess[str]:

@@ -3,104 +3,22 @@
 import os
 import re
 import signal
-import subprocess
 import sys
-import textwrap
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 
+from launching import SECONDS, Write, alive, run, start, until, written
 from pointstamp.__main__ import TAKES_A_VALUE, parsers, split
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of a POSIX system")
 
-SECONDS = 40
-
-# A program's own code, before its function is called, runs in every process, also where no cluster is formed.
-# Which process it is in, it can only tell from who comes first; `turn()` gives each a number.
-PREAMBLE = """
-import os, signal, subprocess, sys, time
-from pathlib import Path
-
-here = Path(__file__).parent
-
-def turn():
-    for number in range(100):
-        try:
-            (here / f"turn-{number}").touch(exist_ok=False)
-            (here / f"pid-{os.getpid()}").touch()
-            return number
-        except FileExistsError:
-            pass
-
-def wait_for(name):
-    while not (here / name).exists():
-        time.sleep(0.01)
-
-def main(worker):
-    sys.stdout.write(f"worker {worker.index} of {worker.peers} has {sys.argv[1:]}\\n")
-"""
-
-
-class Write(Protocol):
-    def __call__(self, text: str = ...) -> Path: ...
-
 
 @pytest.fixture
 def program(tmp_path: Path) -> Iterator[Write]:
-    """Writes program.py; afterwards none of its processes may be left."""
-
-    def write(text: str = "") -> Path:
-        (tmp_path / "program.py").write_text(PREAMBLE + textwrap.dedent(text))
-        return tmp_path
-
-    yield write
-    left = [int(path.name[4:]) for path in tmp_path.glob("pid-*")]
-    until(lambda: not any(map(alive, left)), 10)
-
-
-def alive(pid: int) -> bool:
-    """Whether a process runs; one that is dead and not yet waited for does not."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    stat = Path(f"/proc/{pid}/stat")
-    try:
-        return stat.read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return not stat.parent.parent.joinpath("self").exists()
-
-
-def until(condition: Callable[[], bool], seconds: float = 20) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not come to pass"
-        time.sleep(0.01)
-
-
-def start(directory: Path, *arguments: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, "-W", "error", "-m", "pointstamp", "run", *arguments],
-        cwd=directory,
-        env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def run(directory: Path, *arguments: str) -> "tuple[int, str, str]":
-    with start(directory, *arguments) as process:
-        try:
-            out, err = process.communicate(timeout=SECONDS)
-        finally:
-            process.kill()
-    return process.returncode, out, err
+    with written(tmp_path) as write:
+        yield write
 
 
 # ---------------------------------------------------------------- what is run
@@ -344,14 +262,13 @@ def test_a_signal_that_was_ignored_stays_ignored(program: Write) -> None:
     directory = program("turn()\nwait_for('go')\nraise SystemExit(0)")
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        process = start(directory, "-n", "2", "program:main")
+        with start(directory, "-n", "2", "program:main") as process:
+            until(lambda: len(list(directory.glob("pid-*"))) == 2)
+            process.send_signal(signal.SIGHUP)
+            (directory / "go").touch()
+            process.communicate(timeout=SECONDS)
     finally:
         signal.signal(signal.SIGHUP, before)
-    with process:
-        until(lambda: len(list(directory.glob("pid-*"))) == 2)
-        process.send_signal(signal.SIGHUP)
-        (directory / "go").touch()
-        process.communicate(timeout=SECONDS)
     assert process.returncode == 0
 
 

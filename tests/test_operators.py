@@ -299,7 +299,7 @@ def test_so_must_those_of_sinks_and_built_operators() -> None:
     with pytest.raises(ps.GraphError, match="'mine' must return its logic"):
         ps.example(lambda scope: scope.operator("mine").build(lambda caps, info: None))  # type: ignore[arg-type,return-value]
     with pytest.raises(TypeError, match="logic of operator 'mine' is a function"):
-        ps.example(lambda scope: scope.empty().unary_notify(ps.Pipeline(), "mine", [], 3))  # type: ignore[arg-type]
+        ps.example(lambda scope: scope.empty().unary_notify(ps.Pipeline(), "mine", [], 3))  # type: ignore[call-overload]
 
 
 def test_an_input_is_read_only_while_its_operator_runs() -> None:

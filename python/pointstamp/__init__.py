@@ -35,7 +35,7 @@ from pointstamp.capture import Capture
 from pointstamp.config import Config
 from pointstamp.encoders import register_encoder
 from pointstamp.execution import example, execute, execute_from_args
-from pointstamp.info import OperatorInfo
+from pointstamp.info import OperatorInfo, Traffic
 from pointstamp.notify import FrontierNotificator, Notificator
 from pointstamp.pacts import Broadcast, Exchange, Pact, Pipeline
 from pointstamp.scope import Scope
@@ -81,6 +81,7 @@ __all__ = [
     "Summary",
     "Time",
     "TimeError",
+    "Traffic",
     "UnorderedInput",
     "Vertex",
     "Worker",

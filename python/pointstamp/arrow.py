@@ -10,39 +10,36 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
-from pointstamp._core import InputHandle, ProbeHandle
+from pointstamp._core import InputHandle
 from pointstamp._errors import GraphError
-from pointstamp.builder import no_logic, operator_info, single_output
-from pointstamp.capture import Capture
-from pointstamp.notify import notified
+from pointstamp.custom import CustomOperators
 from pointstamp.operators.reclock import reclock
 from pointstamp.pacts import Broadcast, Pipeline
-from pointstamp.vertex import Vertex, drive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from types import EllipsisType
 
     import pyarrow as pa
 
-    from pointstamp._core import Capability, LoopHandle
+    from pointstamp._core import LoopHandle, ProbeHandle
+    from pointstamp._core import Stream as CoreStream
     from pointstamp._types import Time
-    from pointstamp.info import OperatorInfo
-    from pointstamp.pacts import Pact
+    from pointstamp.capture import Capture
     from pointstamp.scope import Scope
     from pointstamp.stream import Stream
 
 __all__ = ["ArrowInput", "ArrowStream"]
 
 
-class ArrowStream:
+class ArrowStream(CustomOperators["pa.RecordBatch", "ArrowStream"]):
     """A stream of Arrow record batches of one schema; moved, hashed and partitioned without the GIL.
 
     Every method adds an operator to the stream's scope. Batches are of any size, as the stream carries them:
     large ones are sliced and tiny ones merged. Nobody may change the memory of a batch that was sent.
 
-    The methods for operators of your own (`unary`, ...) take a `schema` for the output: left out, it is this
-    stream's; None makes a `Stream` of records.
+    The inputs of operators of your own (`unary`, ...) yield ``(CapabilityRef, pyarrow.RecordBatch)``, and
+    their outputs have this stream's schema unless a `schema` says otherwise; None makes a `Stream` of
+    records.
 
     Attributes:
         scope: The scope that the stream is in.
@@ -64,14 +61,24 @@ class ArrowStream:
         [{'city': 'Ulm', 'rain_sum': 3.0}, {'city': 'Bonn', 'rain_sum': 1.0}]
     """
 
-    __slots__ = ("_columns", "_core", "_schema", "scope")
+    __slots__ = ("_columns", "_made", "_placed", "_schema", "_source", "scope")
 
-    scope: Scope
-
-    def __init__(self, scope: Scope, core: _core.Stream, columns: _core.Schema) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        core: CoreStream | None,
+        columns: _core.Schema,
+        placed: Sequence[int] | None = None,
+        source: ArrowStream | None = None,
+    ) -> None:
         self.scope = scope
-        self._core = core
+        self._made = core
+        # Of an exchange that nobody has read yet: the stream whose rows it is to move.
+        self._source = source
         self._columns = columns
+        # The key columns by which the rows are on the worker that `exchange` would move them to, if known:
+        # a keyed operator by the same key need not move them again.
+        self._placed = None if placed is None else list(placed)
         self._schema: pa.Schema | None = None
 
     @property
@@ -81,13 +88,17 @@ class ArrowStream:
             self._schema = self._columns.to_pyarrow()
         return self._schema
 
-    def _like(self, core: _core.Stream) -> ArrowStream:
-        return ArrowStream(self.scope, core, self._columns)
+    @property
+    def _core(self) -> CoreStream:
+        if self._made is None:
+            assert self._source is not None
+            assert self._placed is not None
+            self._made = _core.exchange_columns(self._source._core, self._placed)
+        return self._made
 
-    def _output(self, schema: pa.Schema | EllipsisType | None) -> _core.Schema | None:
-        if schema is ...:
-            return self._columns
-        return None if schema is None else _core.Schema(schema)
+    def _like(self, core: CoreStream) -> ArrowStream:
+        """Rows of this stream, on their worker."""
+        return ArrowStream(self.scope, core, self._columns, self._placed)
 
     # ------------------------------------------------------------ columns
 
@@ -147,7 +158,11 @@ class ArrowStream:
         Raises:
             GraphError: If there is no such column, or it cannot be hashed.
         """
-        return self._like(_core.exchange_columns(self._core, self._columns.key(names(by))))
+        key = self._columns.key(names(by))
+        moved = ArrowStream(self.scope, None, self._columns, key, self)
+        if self.scope._parent is not None:
+            _ = moved._core  # it may be read when the scope's block has ended
+        return moved
 
     def partition(self, parts: int, by: str | Sequence[str]) -> list[ArrowStream]:
         """Splits the rows by their key into several streams, on their worker.
@@ -178,10 +193,14 @@ class ArrowStream:
         Raises:
             GraphError: If there is no such column or function, or the function is not defined for the column.
         """
-        made, columns = _core.aggregate_columns(
-            self._core, self._columns, names(by), [(column, function) for column, function in aggregations]
-        )
-        return ArrowStream(self.scope, made, columns)
+        key = self._columns.key(names(by))
+        wanted = [(column, function) for column, function in aggregations]
+        rows, in_place = self, self._placed == key
+        if in_place and self._made is None and self._source is not None:
+            # Moved for this aggregate, which moves less itself: what is known of rows instead of the rows.
+            rows, in_place = self._source, False
+        made, columns = _core.aggregate_columns(rows._core, self._columns, names(by), wanted, in_place)
+        return ArrowStream(self.scope, made, columns, range(len(key)))
 
     def distinct(self, by: str | Sequence[str] | None = None) -> ArrowStream:
         """The first row seen of each key, whatever its time; exchanged by key. Keys are remembered for good.
@@ -192,8 +211,9 @@ class ArrowStream:
         Raises:
             GraphError: If there is no such column, or it cannot be hashed.
         """
-        key = names(by) if by is not None else self.schema.names
-        return self._like(_core.distinct_columns(self._core, self._columns, self._columns.key(key)))
+        key = self._columns.key(names(by) if by is not None else self.schema.names)
+        made = _core.distinct_columns(self._core, self._columns, key, self._placed == key)
+        return ArrowStream(self.scope, made, self._columns, key)
 
     def join(self, other: ArrowStream, on: str | Sequence[str], *, suffix: str = "_right") -> ArrowStream:
         """Pairs of rows of both streams with equal keys: the inner join.
@@ -213,10 +233,12 @@ class ArrowStream:
         """
         if not isinstance(other, ArrowStream):
             raise TypeError(f"an ArrowStream joins another ArrowStream, not {other!r}")
-        made, columns = _core.join_columns(
-            self._core, self._columns, other._core, other._columns, names(on), suffix
+        by = names(on)
+        in_place = (self._placed == self._columns.key(by), other._placed == other._columns.key(by))
+        made, columns, key = _core.join_columns(
+            self._core, self._columns, other._core, other._columns, by, suffix, in_place
         )
-        return ArrowStream(self.scope, made, columns)
+        return ArrowStream(self.scope, made, columns, key)
 
     def count(self) -> Stream[int]:
         """How many rows each time has on this worker, sent when the time closes."""
@@ -236,7 +258,10 @@ class ArrowStream:
             if not isinstance(other, ArrowStream):
                 raise TypeError(f"an ArrowStream is concatenated with other ArrowStreams, not {other!r}")
             check_same(self._columns, other._columns, "concat")
-        return self._like(self.scope._core.concatenate([stream._core for stream in (self, *others)]))
+        streams = (self, *others)
+        made = self.scope._core.concatenate([stream._core for stream in streams])
+        placed = self._placed if all(stream._placed == self._placed for stream in others) else None
+        return ArrowStream(self.scope, made, self._columns, placed)
 
     def branch_when(self, condition: Callable[[Time], bool]) -> tuple[ArrowStream, ArrowStream]:
         """Splits the stream by a condition on the time: (false, true)."""
@@ -245,7 +270,7 @@ class ArrowStream:
 
     def broadcast(self) -> ArrowStream:
         """Sends each batch to every worker."""
-        return self._like(self._core.forward("broadcast", Broadcast._kind))
+        return ArrowStream(self.scope, self._core.forward("broadcast", Broadcast._kind), self._columns)
 
     # ------------------------------------------------------------ timestamps, scopes and loops
 
@@ -260,13 +285,13 @@ class ArrowStream:
 
     def enter(self, scope: Scope) -> ArrowStream:
         """The same batches in a scope inside the stream's; as `Stream.enter`."""
-        return ArrowStream(scope, self._core.enter(scope._core), self._columns)
+        return ArrowStream(scope, self._core.enter(scope._core), self._columns, self._placed)
 
     def leave(self) -> ArrowStream:
         """The same batches in the scope around the stream's; as `Stream.leave`."""
         left = self._core.leave()
         assert self.scope._parent is not None
-        return ArrowStream(self.scope._parent, left, self._columns)
+        return ArrowStream(self.scope._parent, left, self._columns, self._placed)
 
     def connect_loop(self, handle: LoopHandle) -> None:
         """Defines a loop variable, which has this stream's schema; as `Stream.connect_loop`.
@@ -276,119 +301,7 @@ class ArrowStream:
         """
         handle.connect(self._core, self._columns)
 
-    # ------------------------------------------------------------ operators of your own
-
-    def unary(
-        self,
-        pact: Pact,
-        name: str,
-        build: Callable[[Capability, OperatorInfo], Callable[..., None]],
-        *,
-        schema: pa.Schema | EllipsisType | None = ...,
-    ) -> Any:
-        """An operator with one input and one output; as `Stream.unary`.
-
-        Its input yields ``(CapabilityRef, pyarrow.RecordBatch)``; what it gives is batches or tables of
-        `schema`.
-        """
-        inputs = [(self, pact)]
-        return single_output(self.scope, name, inputs, build, notify=False, schema=self._output(schema))
-
-    def unary_frontier(
-        self,
-        pact: Pact,
-        name: str,
-        build: Callable[[Capability, OperatorInfo], Callable[..., None]],
-        *,
-        schema: pa.Schema | EllipsisType | None = ...,
-    ) -> Any:
-        """As `unary`, with the input's frontier: the logic is called whenever it changes, too."""
-        inputs = [(self, pact)]
-        return single_output(self.scope, name, inputs, build, notify=True, schema=self._output(schema))
-
-    def unary_notify(
-        self,
-        pact: Pact,
-        name: str,
-        init: Iterable[Time],
-        logic: Callable[..., None],
-        *,
-        schema: pa.Schema | EllipsisType | None = ...,
-    ) -> Any:
-        """As `unary`, with notifications; as `Stream.unary_notify`."""
-        return notified(self.scope, [(self, pact)], name, init, logic, schema=self._output(schema))
-
-    def binary(
-        self,
-        other: Stream[Any] | ArrowStream,
-        pact1: Pact,
-        pact2: Pact,
-        name: str,
-        build: Callable[[Capability, OperatorInfo], Callable[..., None]],
-        *,
-        schema: pa.Schema | EllipsisType | None = ...,
-    ) -> Any:
-        """An operator with two inputs, of columns or records, and one output; as `unary`."""
-        inputs = [(self, pact1), (other, pact2)]
-        return single_output(self.scope, name, inputs, build, notify=False, schema=self._output(schema))
-
-    def binary_frontier(
-        self,
-        other: Stream[Any] | ArrowStream,
-        pact1: Pact,
-        pact2: Pact,
-        name: str,
-        build: Callable[[Capability, OperatorInfo], Callable[..., None]],
-        *,
-        schema: pa.Schema | EllipsisType | None = ...,
-    ) -> Any:
-        """As `binary`, with the inputs' frontiers."""
-        inputs = [(self, pact1), (other, pact2)]
-        return single_output(self.scope, name, inputs, build, notify=True, schema=self._output(schema))
-
-    def binary_notify(
-        self,
-        other: Stream[Any] | ArrowStream,
-        pact1: Pact,
-        pact2: Pact,
-        name: str,
-        init: Iterable[Time],
-        logic: Callable[..., None],
-        *,
-        schema: pa.Schema | EllipsisType | None = ...,
-    ) -> Any:
-        """As `binary`, with notifications; as `Stream.unary_notify`."""
-        inputs = [(self, pact1), (other, pact2)]
-        return notified(self.scope, inputs, name, init, logic, schema=self._output(schema))
-
-    def sink(self, pact: Pact, name: str, build: Callable[[OperatorInfo], Callable[..., None]]) -> None:
-        """An operator with one input and no output; as `Stream.sink`."""
-        core = self.scope._core.operator(name)
-        port = core.new_frontiered_input(self._core, *pact._for(self))
-        logic = build(operator_info(self.scope, name, core))
-        if not callable(logic):
-            raise GraphError(no_logic(name, logic))
-        core.build(logic, (port,), True, False)
-
-    def vertex(
-        self,
-        vertex: Callable[[], Vertex],
-        *,
-        pact: Pact | None = None,
-        name: str | None = None,
-        schema: pa.Schema | EllipsisType | None = ...,
-    ) -> Any:
-        """An operator in Naiad's style, whose messages are record batches; as `Stream.vertex`."""
-        title: str = name or getattr(vertex, "__name__", None) or "vertex"
-        return self.unary_frontier(pact or Pipeline(), title, drive(vertex), schema=schema)
-
     # ------------------------------------------------------------ observing
-
-    def probe(self) -> ProbeHandle:
-        """A handle that reports which times may still appear on the stream."""
-        handle = ProbeHandle()
-        self.probe_with(handle)
-        return handle
 
     def probe_with(self, handle: ProbeHandle) -> ArrowStream:
         """Attaches a handle, which may be attached elsewhere, too, and passes the stream on."""
@@ -396,9 +309,7 @@ class ArrowStream:
 
     def capture(self) -> Capture[Any]:
         """Keeps the stream's events on this worker in memory; their data are record batches."""
-        capture: Capture[Any] = Capture()
-        self._core.capture(capture._queue)
-        return capture
+        return self._capture()
 
 
 class ArrowInput:

@@ -35,6 +35,8 @@ def bind(host: str = "127.0.0.1") -> tuple[socket.socket, str]:
     family, _, _, _, where = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
+        # Connections that have ended would keep the port for a while, too.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(where)
         listener.listen()
         port = listener.getsockname()[1]

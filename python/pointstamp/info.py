@@ -1,4 +1,4 @@
-"""What an operator is told of itself when it is built."""
+"""What an operator is told of itself when it is built, and a worker of its process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from pointstamp._core import Activator
 
-__all__ = ["OperatorInfo"]
+__all__ = ["OperatorInfo", "Traffic"]
 
 
 class OperatorInfo(NamedTuple):
@@ -26,3 +26,19 @@ class OperatorInfo(NamedTuple):
     index: int  # type: ignore[assignment]  # in the place of a method of tuples, which nobody needs here
     peers: int
     activator: Activator
+
+
+class Traffic(NamedTuple):
+    """What a process has sent to the others since its cluster formed, for all its workers together.
+
+    Attributes:
+        data_messages: Batches of records.
+        data_bytes: Their bytes.
+        progress_messages: Messages that say which times are over; what several workers say at once is one.
+        progress_bytes: Their bytes.
+    """
+
+    data_messages: int
+    data_bytes: int
+    progress_messages: int
+    progress_bytes: int

@@ -82,7 +82,10 @@ class Exchange(Pact):
             raise TypeError(
                 f"{self!r} has a function of a record, and the stream carries columns: exchange them by names"
             )
-        return "exchange by columns", schema.key(self._columns)
+        key = schema.key(self._columns)
+        if stream._placed == key:
+            return Pipeline._kind, None  # the rows are there already
+        return "exchange by columns", key
 
     def __repr__(self) -> str:
         return f"Exchange({self._key if self._columns is None else self._columns!r})"

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pointstamp import _core
-from pointstamp._core import ProbeHandle
 from pointstamp._errors import GraphError
-from pointstamp.builder import no_logic, operator_info, single_output
-from pointstamp.capture import Capture
-from pointstamp.notify import notified
+from pointstamp.custom import CustomOperators
 from pointstamp.operators.accumulate import accumulate
 from pointstamp.operators.aggregate import aggregate
 from pointstamp.operators.reclock import reclock
 from pointstamp.operators.state_machine import state_machine
 from pointstamp.pacts import Broadcast, ByKey, Exchange, Pipeline
-from pointstamp.vertex import Vertex, drive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
 
     import pyarrow as pa
 
-    from pointstamp._core import Capability, FrontieredInput, InputPort, LoopHandle, OutputPort
+    from pointstamp._core import LoopHandle, ProbeHandle
+    from pointstamp._core import Stream as CoreStream
     from pointstamp._types import Time
     from pointstamp.arrow import ArrowStream
-    from pointstamp.info import OperatorInfo
-    from pointstamp.notify import Notificator
+    from pointstamp.capture import Capture
     from pointstamp.pacts import Pact
     from pointstamp.scope import Scope
 
@@ -37,7 +33,7 @@ U = TypeVar("U")
 R = TypeVar("R")
 
 
-class Stream(Generic[T]):
+class Stream(CustomOperators[T, "Stream[Any]"]):
     """A stream of Python records. Every method adds an operator to the stream's scope.
 
     Functions over records that follow one another (`map`, `filter`, `inspect`, ...) run as one operator, a
@@ -49,9 +45,9 @@ class Stream(Generic[T]):
 
     __slots__ = ("_core", "scope")
 
-    scope: Scope
+    _core: CoreStream
 
-    def __init__(self, scope: Scope, core: _core.Stream) -> None:
+    def __init__(self, scope: Scope, core: CoreStream) -> None:
         self.scope = scope
         self._core = core
 
@@ -398,128 +394,7 @@ class Stream(Generic[T]):
         """
         return Stream(self.scope, _core.counts(self._core))
 
-    # ------------------------------------------------------------ operators of your own
-
-    def unary(
-        self,
-        pact: Pact,
-        name: str,
-        build: Callable[[Capability, OperatorInfo], Callable[[InputPort[T], OutputPort[U]], None]],
-    ) -> Stream[U]:
-        """An operator with one input and one output.
-
-        Args:
-            pact: How records reach it.
-            name: Its name, for messages.
-            build: Called once with a capability for the minimum time (drop it, unless the operator sends
-                by itself) and the operator's info; returns the logic, which is called with the input and
-                the output whenever messages have arrived.
-        """
-        return single_output(self.scope, name, [(self, pact)], build, notify=False)
-
-    def unary_frontier(
-        self,
-        pact: Pact,
-        name: str,
-        build: Callable[[Capability, OperatorInfo], Callable[[FrontieredInput[T], OutputPort[U]], None]],
-    ) -> Stream[U]:
-        """As `unary`, with the input's frontier: the logic is called whenever it changes, too."""
-        return single_output(self.scope, name, [(self, pact)], build, notify=True)
-
-    def unary_notify(
-        self,
-        pact: Pact,
-        name: str,
-        init: Iterable[Time],
-        logic: Callable[[InputPort[T], OutputPort[U], Notificator], None],
-    ) -> Stream[U]:
-        """An operator with one input, one output and notifications.
-
-        Args:
-            pact: How records reach it.
-            name: Its name.
-            init: Times for which notifications are requested from the start.
-            logic: Called with the input, the output and the notificator.
-        """
-        return notified(self.scope, [(self, pact)], name, init, logic)
-
-    def binary(
-        self,
-        other: Stream[Any],
-        pact1: Pact,
-        pact2: Pact,
-        name: str,
-        build: Callable[[Capability, OperatorInfo], Callable[..., None]],
-    ) -> Stream[Any]:
-        """An operator with two inputs and one output; as `unary`."""
-        inputs = [(self, pact1), (other, pact2)]
-        return single_output(self.scope, name, inputs, build, notify=False)
-
-    def binary_frontier(
-        self,
-        other: Stream[Any],
-        pact1: Pact,
-        pact2: Pact,
-        name: str,
-        build: Callable[[Capability, OperatorInfo], Callable[..., None]],
-    ) -> Stream[Any]:
-        """An operator with two inputs and one output, and the inputs' frontiers; as `unary_frontier`."""
-        inputs = [(self, pact1), (other, pact2)]
-        return single_output(self.scope, name, inputs, build, notify=True)
-
-    def binary_notify(
-        self,
-        other: Stream[Any],
-        pact1: Pact,
-        pact2: Pact,
-        name: str,
-        init: Iterable[Time],
-        logic: Callable[..., None],
-    ) -> Stream[Any]:
-        """An operator with two inputs, one output and notifications; as `unary_notify`."""
-        return notified(self.scope, [(self, pact1), (other, pact2)], name, init, logic)
-
-    def sink(
-        self,
-        pact: Pact,
-        name: str,
-        build: Callable[[OperatorInfo], Callable[[FrontieredInput[T]], None]],
-    ) -> None:
-        """An operator with one input and no output.
-
-        Args:
-            pact: How records reach it.
-            name: Its name.
-            build: Called once with the operator's info; returns the logic, which is called with the input
-                whenever messages have arrived or its frontier has changed.
-        """
-        core = self.scope._core.operator(name)
-        port = core.new_frontiered_input(self._core, *pact._for(self))
-        logic = build(operator_info(self.scope, name, core))
-        if not callable(logic):
-            raise GraphError(no_logic(name, logic))
-        core.build(logic, (port,), True, False)
-
-    def vertex(
-        self, vertex: Callable[[], Vertex], *, pact: Pact | None = None, name: str | None = None
-    ) -> Stream[Any]:
-        """An operator in Naiad's style: an object with callbacks. See `Vertex`.
-
-        Args:
-            vertex: Makes the object; called once on each worker.
-            pact: How records reach it; left out: they stay on their worker.
-            name: Its name; left out: the class's.
-        """
-        title: str = name or getattr(vertex, "__name__", None) or "vertex"
-        return self.unary_frontier(pact or Pipeline(), title, drive(vertex))
-
     # ------------------------------------------------------------ observing
-
-    def probe(self) -> ProbeHandle:
-        """A handle that reports which times may still appear on the stream."""
-        handle = ProbeHandle()
-        self.probe_with(handle)
-        return handle
 
     def probe_with(self, handle: ProbeHandle) -> Stream[T]:
         """Attaches a handle, which may be attached elsewhere, too, and passes the stream on."""
@@ -527,9 +402,7 @@ class Stream(Generic[T]):
 
     def capture(self) -> Capture[T]:
         """Keeps the stream's events on this worker in memory."""
-        capture: Capture[T] = Capture()
-        self._core.capture(capture._queue)
-        return capture
+        return self._capture()
 
     # ------------------------------------------------------------ columns
 

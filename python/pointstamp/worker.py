@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pointstamp._core import InputHandle, ProbeHandle
 from pointstamp._errors import GraphError
+from pointstamp.info import Traffic
 from pointstamp.pacts import Broadcast, Exchange
 from pointstamp.scope import Scope
 
@@ -103,6 +104,10 @@ class Worker:
     def sequencer(self) -> Sequencer[Any]:
         """One total order, seen by every worker, of what any worker pushes. Every worker must make it."""
         return Sequencer(self)
+
+    def traffic(self) -> Traffic:
+        """What this process has sent to the others so far; zeros where there are none."""
+        return Traffic(*self._core.traffic())
 
     def __repr__(self) -> str:
         return f"<Worker {self.index} of {self.peers}>"

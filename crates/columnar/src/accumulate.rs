@@ -3,7 +3,12 @@
 //! The rules are those of pyarrow's `group_by`: nulls are skipped, and a group without values has a null sum and mean;
 //! integers add up modulo 2^64 as `int64` or `uint64`, floats as doubles, decimals in the widest precision of their
 //! width; a mean is a double, or a decimal rounded half away from zero.
+//!
+//! What is known of a group can travel: [`Accumulator::state`] gives it as a column, which [`Accumulator::merge`] of
+//! another worker takes. Nothing of the rules is lost on the way: sums wrap the same in any order, and a mean
+//! travels as its sum and its count.
 
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,9 +17,9 @@ use arrow_array::types::{
     ArrowPrimitiveType, Decimal128Type, Decimal256Type, DecimalType, Float32Type, Float64Type,
     Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, ArrayRef, ArrowNativeTypeOp, PrimitiveArray};
-use arrow_buffer::i256;
-use arrow_schema::DataType;
+use arrow_array::{Array, ArrayRef, ArrowNativeTypeOp, PrimitiveArray, StructArray};
+use arrow_buffer::{NullBuffer, i256};
+use arrow_schema::{DataType, Field, Fields};
 
 use crate::error::Error;
 
@@ -25,25 +30,122 @@ pub(crate) trait Accumulator: Send {
 
     /// The results of these groups.
     fn finish(&self, range: Range<usize>) -> Result<ArrayRef, Error>;
+
+    /// The type of [`finish`](Self::finish)'s column.
+    fn result_type(&self) -> DataType;
+
+    /// What is known of these groups, for [`merge`](Self::merge).
+    fn state(&self, range: Range<usize>) -> Result<ArrayRef, Error> {
+        self.finish(range)
+    }
+
+    /// The type of [`state`](Self::state)'s column.
+    fn state_type(&self) -> DataType {
+        self.result_type()
+    }
+
+    /// Adds what another accumulator of this kind knew; groups as in [`update`](Self::update).
+    fn merge(&mut self, groups: &[u32], len: usize, states: &ArrayRef) -> Result<(), Error>;
 }
 
-/// Calls `add(group, value)` for each value that is not null.
-pub(crate) fn for_each<T: ArrowPrimitiveType>(
-    groups: &[u32],
-    column: &PrimitiveArray<T>,
-    mut add: impl FnMut(usize, T::Native),
-) {
-    match column.nulls().filter(|nulls| nulls.null_count() > 0) {
-        None => {
-            for (&group, &value) in groups.iter().zip(column.values()) {
+/// The values of a column of one type.
+pub(crate) trait Values {
+    /// What a value is.
+    type Value: Copy;
+
+    /// Calls `add(group, value)` for each value that is not null.
+    fn each(groups: &[u32], column: &ArrayRef, add: impl FnMut(usize, Self::Value));
+}
+
+/// Columns of a primitive type.
+pub(crate) struct Of<T>(PhantomData<T>);
+
+impl<T: ArrowPrimitiveType> Values for Of<T> {
+    type Value = T::Native;
+
+    fn each(groups: &[u32], column: &ArrayRef, mut add: impl FnMut(usize, T::Native)) {
+        let column = column.as_primitive::<T>();
+        match column.nulls().filter(|nulls| nulls.null_count() > 0) {
+            None => {
+                for (&group, &value) in groups.iter().zip(column.values()) {
+                    add(group as usize, value);
+                }
+            }
+            Some(nulls) => {
+                for row in nulls.valid_indices() {
+                    add(groups[row] as usize, column.values()[row]);
+                }
+            }
+        }
+    }
+}
+
+/// Columns of booleans.
+pub(crate) struct Truths;
+
+impl Values for Truths {
+    type Value = bool;
+
+    fn each(groups: &[u32], column: &ArrayRef, mut add: impl FnMut(usize, bool)) {
+        for (&group, value) in groups.iter().zip(column.as_boolean()) {
+            if let Some(value) = value {
                 add(group as usize, value);
             }
         }
-        Some(nulls) => {
-            for row in nulls.valid_indices() {
-                add(groups[row] as usize, column.values()[row]);
-            }
+    }
+}
+
+/// Columns of nulls, as integers of which there are none.
+struct Nulls;
+
+impl Values for Nulls {
+    type Value = i64;
+
+    fn each(_groups: &[u32], _column: &ArrayRef, _add: impl FnMut(usize, i64)) {}
+}
+
+/// Which groups have a value. As long as no column had a null, all have: a group comes from a row.
+#[derive(Default)]
+pub(crate) struct Seen {
+    len: usize,
+    marks: Option<Vec<bool>>,
+}
+
+impl Seen {
+    /// Makes room for `len` groups that a column's rows belong to; the marks are to be set by the caller if there are
+    /// any.
+    pub(crate) fn grow(&mut self, len: usize, column: &ArrayRef) -> Option<&mut Vec<bool>> {
+        if self.marks.is_none() && column.logical_null_count() > 0 {
+            self.marks = Some(vec![true; self.len]);
         }
+        self.len = len;
+        if let Some(marks) = &mut self.marks {
+            marks.resize(len, false);
+        }
+        self.marks.as_mut()
+    }
+
+    /// The groups without a value, as the nulls of a column.
+    pub(crate) fn nulls(&self, range: Range<usize>) -> Option<NullBuffer> {
+        self.marks
+            .as_ref()
+            .map(|marks| NullBuffer::from(&marks[range]))
+    }
+}
+
+/// Calls `add(group, value)` for each value, and marks its group.
+pub(crate) fn each_seen<V: Values>(
+    seen: &mut Seen,
+    (groups, len): (&[u32], usize),
+    column: &ArrayRef,
+    mut add: impl FnMut(usize, V::Value),
+) {
+    match seen.grow(len, column) {
+        None => V::each(groups, column, add),
+        Some(marks) => V::each(groups, column, |group, value| {
+            add(group, value);
+            marks[group] = true;
+        }),
     }
 }
 
@@ -73,76 +175,179 @@ impl Accumulator for Count {
             self.0[range].iter().copied(),
         )))
     }
+
+    fn result_type(&self) -> DataType {
+        DataType::Int64
+    }
+
+    fn merge(&mut self, groups: &[u32], len: usize, states: &ArrayRef) -> Result<(), Error> {
+        self.0.resize(len, 0);
+        Of::<Int64Type>::each(groups, states, |group, count| self.0[group] += count);
+        Ok(())
+    }
 }
 
-/// Feeds a column's values, as another type, to a function of group and value.
-type Feed<V> = fn(&[u32], &ArrayRef, &mut dyn FnMut(usize, V));
-
-/// A sum in `T`, of a column whose values `feed` converts.
-pub(crate) struct Sum<T: ArrowPrimitiveType> {
-    feed: Feed<T::Native>,
+/// A sum in `T`, of a column of `V`.
+struct Sum<V, T: ArrowPrimitiveType> {
     result: DataType,
     sums: Vec<T::Native>,
-    some: Vec<bool>,
+    seen: Seen,
+    of: PhantomData<fn() -> V>,
 }
 
-impl<T: ArrowPrimitiveType> Sum<T> {
-    fn boxed(result: DataType, feed: Feed<T::Native>) -> Box<dyn Accumulator> {
-        Box::new(Sum::<T> {
-            feed,
+impl<V: Values + 'static, T: ArrowPrimitiveType> Sum<V, T>
+where
+    T::Native: From<V::Value>,
+{
+    fn boxed(result: DataType) -> Box<dyn Accumulator> {
+        Box::new(Sum::<V, T> {
             result,
             sums: Vec::new(),
-            some: Vec::new(),
+            seen: Seen::default(),
+            of: PhantomData,
         })
     }
 }
 
-impl<T: ArrowPrimitiveType> Accumulator for Sum<T> {
+impl<V: Values, T: ArrowPrimitiveType> Accumulator for Sum<V, T>
+where
+    T::Native: From<V::Value>,
+{
     fn update(&mut self, groups: &[u32], len: usize, column: &ArrayRef) -> Result<(), Error> {
         self.sums.resize(len, T::Native::ZERO);
-        self.some.resize(len, false);
-        let (sums, some) = (&mut self.sums, &mut self.some);
-        (self.feed)(groups, column, &mut |group, value| {
-            sums[group] = sums[group].add_wrapping(value);
-            some[group] = true;
+        let sums = &mut self.sums;
+        each_seen::<V>(&mut self.seen, (groups, len), column, |group, value| {
+            sums[group] = sums[group].add_wrapping(value.into());
         });
         Ok(())
     }
 
     fn finish(&self, range: Range<usize>) -> Result<ArrayRef, Error> {
-        let values = self.sums[range.clone()].iter().zip(&self.some[range]);
-        let sums: PrimitiveArray<T> = values.map(|(&sum, &some)| some.then_some(sum)).collect();
+        let sums = self.sums[range.clone()].to_vec().into();
+        let sums = PrimitiveArray::<T>::new(sums, self.seen.nulls(range));
         Ok(Arc::new(sums.with_data_type(self.result.clone())))
+    }
+
+    fn result_type(&self) -> DataType {
+        self.result.clone()
+    }
+
+    fn merge(&mut self, groups: &[u32], len: usize, states: &ArrayRef) -> Result<(), Error> {
+        self.sums.resize(len, T::Native::ZERO);
+        let sums = &mut self.sums;
+        each_seen::<Of<T>>(&mut self.seen, (groups, len), states, |group, sum| {
+            sums[group] = sums[group].add_wrapping(sum);
+        });
+        Ok(())
+    }
+}
+
+/// The type of a mean on its way: its sum, and how many values it is of.
+fn mean_state(sum: DataType) -> Fields {
+    Fields::from(vec![
+        Field::new("sum", sum, false),
+        Field::new("count", DataType::Int64, false),
+    ])
+}
+
+/// Sums and counts as one column.
+fn mean_states<T: ArrowPrimitiveType>(
+    means: &[(T::Native, i64)],
+    sum: &DataType,
+) -> Result<ArrayRef, Error> {
+    let sums = PrimitiveArray::<T>::from_iter_values(means.iter().map(|mean| mean.0));
+    let counts = PrimitiveArray::<Int64Type>::from_iter_values(means.iter().map(|mean| mean.1));
+    let columns: Vec<ArrayRef> = vec![Arc::new(sums.with_data_type(sum.clone())), Arc::new(counts)];
+    let state = StructArray::try_new(mean_state(sum.clone()), columns, None)?;
+    Ok(Arc::new(state))
+}
+
+/// Adds sums and counts that came as one column.
+fn merge_means<T: ArrowPrimitiveType>(
+    means: &mut Vec<(T::Native, i64)>,
+    groups: &[u32],
+    len: usize,
+    states: &ArrayRef,
+) {
+    means.resize(len, (T::Native::ZERO, 0));
+    let columns = states.as_struct().columns();
+    let (sums, counts) = (
+        columns[0].as_primitive::<T>().values(),
+        columns[1].as_primitive::<Int64Type>().values(),
+    );
+    for ((&group, &sum), &count) in groups.iter().zip(sums).zip(counts) {
+        let mean = &mut means[group as usize];
+        *mean = (mean.0.add_wrapping(sum), mean.1 + count);
+    }
+}
+
+/// A number as a double.
+trait Double: Copy {
+    fn double(self) -> f64;
+}
+
+macro_rules! double {
+    ($($type:ty)*) => {
+        $(impl Double for $type {
+            #[allow(clippy::cast_precision_loss, clippy::cast_lossless, reason = "means of integers are means of doubles")]
+            fn double(self) -> f64 {
+                self as f64
+            }
+        })*
+    };
+}
+
+double!(i8 i16 i32 i64 u8 u16 u32 u64 f32 f64);
+
+impl Double for bool {
+    fn double(self) -> f64 {
+        u8::from(self).into()
     }
 }
 
 /// A mean in doubles.
-struct Mean {
-    feed: Feed<f64>,
-    sums: Vec<(f64, u64)>,
+struct Mean<V> {
+    means: Vec<(f64, i64)>,
+    of: PhantomData<fn() -> V>,
 }
 
-impl Accumulator for Mean {
+impl<V: Values> Accumulator for Mean<V>
+where
+    V::Value: Double,
+{
     fn update(&mut self, groups: &[u32], len: usize, column: &ArrayRef) -> Result<(), Error> {
-        self.sums.resize(len, (0.0, 0));
-        let sums = &mut self.sums;
-        (self.feed)(groups, column, &mut |group, value| {
-            sums[group].0 += value;
-            sums[group].1 += 1;
+        self.means.resize(len, (0.0, 0));
+        let means = &mut self.means;
+        V::each(groups, column, |group, value| {
+            let mean = &mut means[group];
+            *mean = (mean.0 + value.double(), mean.1 + 1);
         });
         Ok(())
     }
 
-    #[allow(
-        clippy::cast_precision_loss,
-        reason = "a mean of 2^53 rows may be off in the last bit"
-    )]
     fn finish(&self, range: Range<usize>) -> Result<ArrayRef, Error> {
-        let means: PrimitiveArray<Float64Type> = self.sums[range]
+        let means: PrimitiveArray<Float64Type> = self.means[range]
             .iter()
-            .map(|&(sum, count)| (count > 0).then(|| sum / count as f64))
+            .map(|&(sum, count)| (count > 0).then(|| sum / count.double()))
             .collect();
         Ok(Arc::new(means))
+    }
+
+    fn result_type(&self) -> DataType {
+        DataType::Float64
+    }
+
+    fn state(&self, range: Range<usize>) -> Result<ArrayRef, Error> {
+        mean_states::<Float64Type>(&self.means[range], &DataType::Float64)
+    }
+
+    fn state_type(&self) -> DataType {
+        DataType::Struct(mean_state(DataType::Float64))
+    }
+
+    fn merge(&mut self, groups: &[u32], len: usize, states: &ArrayRef) -> Result<(), Error> {
+        merge_means::<Float64Type>(&mut self.means, groups, len, states);
+        Ok(())
     }
 }
 
@@ -150,16 +355,26 @@ impl Accumulator for Mean {
 struct DecimalMean<T: DecimalType> {
     count: fn(i64) -> T::Native,
     result: DataType,
-    sums: Vec<(T::Native, i64)>,
+    means: Vec<(T::Native, i64)>,
+}
+
+impl<T: DecimalType + ArrowPrimitiveType> DecimalMean<T> {
+    fn boxed(result: &DataType, count: fn(i64) -> T::Native) -> Box<dyn Accumulator> {
+        Box::new(DecimalMean::<T> {
+            count,
+            result: result.clone(),
+            means: Vec::new(),
+        })
+    }
 }
 
 impl<T: DecimalType + ArrowPrimitiveType> Accumulator for DecimalMean<T> {
     fn update(&mut self, groups: &[u32], len: usize, column: &ArrayRef) -> Result<(), Error> {
-        self.sums.resize(len, (T::Native::ZERO, 0));
-        let sums = &mut self.sums;
-        for_each(groups, column.as_primitive::<T>(), |group, value| {
-            sums[group].0 = sums[group].0.add_wrapping(value);
-            sums[group].1 += 1;
+        self.means.resize(len, (T::Native::ZERO, 0));
+        let means = &mut self.means;
+        Of::<T>::each(groups, column, |group, value| {
+            let mean = &mut means[group];
+            *mean = (mean.0.add_wrapping(value), mean.1 + 1);
         });
         Ok(())
     }
@@ -186,107 +401,84 @@ impl<T: DecimalType + ArrowPrimitiveType> Accumulator for DecimalMean<T> {
                 quotient.add_wrapping(one)
             })
         };
-        let means: PrimitiveArray<T> = self.sums[range].iter().map(mean).collect();
+        let means: PrimitiveArray<T> = self.means[range].iter().map(mean).collect();
         Ok(Arc::new(means.with_data_type(self.result.clone())))
+    }
+
+    fn result_type(&self) -> DataType {
+        self.result.clone()
+    }
+
+    fn state(&self, range: Range<usize>) -> Result<ArrayRef, Error> {
+        mean_states::<T>(&self.means[range], &T::DEFAULT_TYPE)
+    }
+
+    fn state_type(&self) -> DataType {
+        DataType::Struct(mean_state(T::DEFAULT_TYPE))
+    }
+
+    fn merge(&mut self, groups: &[u32], len: usize, states: &ArrayRef) -> Result<(), Error> {
+        merge_means::<T>(&mut self.means, groups, len, states);
+        Ok(())
     }
 }
 
-/// A feed of a column of primitive values.
-macro_rules! feed {
-    ($type:ty, $convert:expr) => {
-        |groups, column, add| {
-            for_each(groups, column.as_primitive::<$type>(), |group, value| {
-                add(group, $convert(value));
-            });
-        }
-    };
-}
-
-/// A feed of a column of booleans.
-macro_rules! feed_booleans {
-    ($convert:expr) => {
-        |groups, column, add| {
-            for (&group, value) in groups.iter().zip(column.as_boolean()) {
-                if let Some(value) = value {
-                    add(group as usize, $convert(value));
-                }
-            }
-        }
-    };
-}
-
-/// The sum over a type, and the type of the result; `None` where it is not defined.
-pub(crate) fn sum(data_type: &DataType) -> Option<(Box<dyn Accumulator>, DataType)> {
+/// The sum over a type; `None` where it is not defined.
+pub(crate) fn sum(data_type: &DataType) -> Option<Box<dyn Accumulator>> {
     use DataType as D;
-    let result = match data_type {
-        D::Null | D::Int8 | D::Int16 | D::Int32 | D::Int64 => D::Int64,
-        D::Boolean | D::UInt8 | D::UInt16 | D::UInt32 | D::UInt64 => D::UInt64,
-        D::Float32 | D::Float64 => D::Float64,
-        D::Decimal128(_, scale) => D::Decimal128(38, *scale),
-        D::Decimal256(_, scale) => D::Decimal256(76, *scale),
+    Some(match data_type {
+        D::Null => Sum::<Nulls, Int64Type>::boxed(D::Int64),
+        D::Int8 => Sum::<Of<Int8Type>, Int64Type>::boxed(D::Int64),
+        D::Int16 => Sum::<Of<Int16Type>, Int64Type>::boxed(D::Int64),
+        D::Int32 => Sum::<Of<Int32Type>, Int64Type>::boxed(D::Int64),
+        D::Int64 => Sum::<Of<Int64Type>, Int64Type>::boxed(D::Int64),
+        D::Boolean => Sum::<Truths, UInt64Type>::boxed(D::UInt64),
+        D::UInt8 => Sum::<Of<UInt8Type>, UInt64Type>::boxed(D::UInt64),
+        D::UInt16 => Sum::<Of<UInt16Type>, UInt64Type>::boxed(D::UInt64),
+        D::UInt32 => Sum::<Of<UInt32Type>, UInt64Type>::boxed(D::UInt64),
+        D::UInt64 => Sum::<Of<UInt64Type>, UInt64Type>::boxed(D::UInt64),
+        D::Float32 => Sum::<Of<Float32Type>, Float64Type>::boxed(D::Float64),
+        D::Float64 => Sum::<Of<Float64Type>, Float64Type>::boxed(D::Float64),
+        D::Decimal128(_, scale) => {
+            Sum::<Of<Decimal128Type>, Decimal128Type>::boxed(D::Decimal128(38, *scale))
+        }
+        D::Decimal256(_, scale) => {
+            Sum::<Of<Decimal256Type>, Decimal256Type>::boxed(D::Decimal256(76, *scale))
+        }
         _ => return None,
-    };
-    let made = result.clone();
-    let sum = match data_type {
-        D::Null => Sum::<Int64Type>::boxed(made, |_, _, _| ()),
-        D::Int8 => Sum::<Int64Type>::boxed(made, feed!(Int8Type, i64::from)),
-        D::Int16 => Sum::<Int64Type>::boxed(made, feed!(Int16Type, i64::from)),
-        D::Int32 => Sum::<Int64Type>::boxed(made, feed!(Int32Type, i64::from)),
-        D::Int64 => Sum::<Int64Type>::boxed(made, feed!(Int64Type, i64::from)),
-        D::Boolean => Sum::<UInt64Type>::boxed(made, feed_booleans!(u64::from)),
-        D::UInt8 => Sum::<UInt64Type>::boxed(made, feed!(UInt8Type, u64::from)),
-        D::UInt16 => Sum::<UInt64Type>::boxed(made, feed!(UInt16Type, u64::from)),
-        D::UInt32 => Sum::<UInt64Type>::boxed(made, feed!(UInt32Type, u64::from)),
-        D::UInt64 => Sum::<UInt64Type>::boxed(made, feed!(UInt64Type, u64::from)),
-        D::Float32 => Sum::<Float64Type>::boxed(made, feed!(Float32Type, f64::from)),
-        D::Float64 => Sum::<Float64Type>::boxed(made, feed!(Float64Type, f64::from)),
-        D::Decimal128(..) => Sum::<Decimal128Type>::boxed(made, feed!(Decimal128Type, i128::from)),
-        _ => Sum::<Decimal256Type>::boxed(made, feed!(Decimal256Type, i256::from)),
-    };
-    Some((sum, result))
+    })
 }
 
-/// The mean over a type, and the type of the result; `None` where it is not defined.
-#[allow(
-    clippy::cast_precision_loss,
-    reason = "means of integers are means of doubles"
-)]
-pub(crate) fn mean(data_type: &DataType) -> Option<(Box<dyn Accumulator>, DataType)> {
+/// The mean over a type; `None` where it is not defined.
+pub(crate) fn mean(data_type: &DataType) -> Option<Box<dyn Accumulator>> {
     use DataType as D;
-    let feed: Feed<f64> = match data_type {
-        D::Null => |_, _, _| (),
-        D::Boolean => feed_booleans!(|value| f64::from(u8::from(value))),
-        D::Int8 => feed!(Int8Type, f64::from),
-        D::Int16 => feed!(Int16Type, f64::from),
-        D::Int32 => feed!(Int32Type, f64::from),
-        D::Int64 => feed!(Int64Type, |value| value as f64),
-        D::UInt8 => feed!(UInt8Type, f64::from),
-        D::UInt16 => feed!(UInt16Type, f64::from),
-        D::UInt32 => feed!(UInt32Type, f64::from),
-        D::UInt64 => feed!(UInt64Type, |value| value as f64),
-        D::Float32 => feed!(Float32Type, f64::from),
-        D::Float64 => feed!(Float64Type, f64::from),
-        D::Decimal128(..) => {
-            let mean = DecimalMean::<Decimal128Type> {
-                count: i128::from,
-                result: data_type.clone(),
-                sums: Vec::new(),
-            };
-            return Some((Box::new(mean), data_type.clone()));
-        }
+    fn doubles<V: Values + 'static>() -> Box<dyn Accumulator>
+    where
+        V::Value: Double,
+    {
+        let means = Vec::new();
+        Box::new(Mean::<V> {
+            means,
+            of: PhantomData,
+        })
+    }
+    Some(match data_type {
+        D::Null => doubles::<Nulls>(),
+        D::Boolean => doubles::<Truths>(),
+        D::Int8 => doubles::<Of<Int8Type>>(),
+        D::Int16 => doubles::<Of<Int16Type>>(),
+        D::Int32 => doubles::<Of<Int32Type>>(),
+        D::Int64 => doubles::<Of<Int64Type>>(),
+        D::UInt8 => doubles::<Of<UInt8Type>>(),
+        D::UInt16 => doubles::<Of<UInt16Type>>(),
+        D::UInt32 => doubles::<Of<UInt32Type>>(),
+        D::UInt64 => doubles::<Of<UInt64Type>>(),
+        D::Float32 => doubles::<Of<Float32Type>>(),
+        D::Float64 => doubles::<Of<Float64Type>>(),
+        D::Decimal128(..) => DecimalMean::<Decimal128Type>::boxed(data_type, i128::from),
         D::Decimal256(..) => {
-            let mean = DecimalMean::<Decimal256Type> {
-                count: |count| i256::from_i128(count.into()),
-                result: data_type.clone(),
-                sums: Vec::new(),
-            };
-            return Some((Box::new(mean), data_type.clone()));
+            DecimalMean::<Decimal256Type>::boxed(data_type, |count| i256::from_i128(count.into()))
         }
         _ => return None,
-    };
-    let mean = Mean {
-        feed,
-        sums: Vec::new(),
-    };
-    Some((Box::new(mean), D::Float64))
+    })
 }

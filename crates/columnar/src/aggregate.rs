@@ -2,18 +2,21 @@
 //!
 //! A [`Plan`] is made once, when the dataflow is built, and says what the result looks like; a [`Table`] holds the
 //! state of one timestamp: each distinct key and a number or two for it and each aggregation. Names, types and
-//! rules are those of pyarrow's `group_by`.
+//! rules are those of pyarrow's `group_by`. What a table knows can be handed on ([`Table::states`]) and added to
+//! another ([`Table::merge`]), so that rows need not travel where their sums do.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_cast::cast;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use crate::accumulate::{Accumulator, Count, mean, sum};
 use crate::error::Error;
 use crate::extremes::{End, extreme};
-use crate::groups::Groups;
+use crate::groups::{Groups, plain_type};
 use crate::pieces::MAX_ROWS;
 use crate::schema::{find_column, key_columns, project};
 
@@ -46,14 +49,13 @@ impl Function {
         }
     }
 
-    /// An empty accumulator over a type, and the type of its result.
-    fn over(self, data_type: &DataType) -> Option<(Box<dyn Accumulator>, DataType)> {
-        let same = |made: Box<dyn Accumulator>| (made, data_type.clone());
+    /// An empty accumulator over a type.
+    fn over(self, data_type: &DataType) -> Option<Box<dyn Accumulator>> {
         match self {
             Function::Sum => sum(data_type),
-            Function::Count => Some((Box::new(Count::default()), DataType::Int64)),
-            Function::Min => extreme(End::Least, data_type).map(same),
-            Function::Max => extreme(End::Greatest, data_type).map(same),
+            Function::Count => Some(Box::new(Count::default())),
+            Function::Min => extreme(End::Least, data_type),
+            Function::Max => extreme(End::Greatest, data_type),
             Function::Mean => mean(data_type),
         }
     }
@@ -66,6 +68,7 @@ pub struct Plan {
     functions: Vec<(usize, Function)>,
     input: SchemaRef,
     output: SchemaRef,
+    states: SchemaRef,
 }
 
 impl Plan {
@@ -81,6 +84,12 @@ impl Plan {
     ) -> Result<Self, Error> {
         let key = key_columns(input, key)?;
         let mut fields: Vec<Field> = key.iter().map(|&at| input.field(at).clone()).collect();
+        // A dictionary need not have room for the keys of many batches: on their way keys are plain.
+        let plain = |field: &Field| {
+            let data_type = plain_type(field.data_type());
+            field.clone().with_data_type(data_type)
+        };
+        let mut states: Vec<Field> = fields.iter().map(plain).collect();
         let mut functions = Vec::new();
         for (column, name) in aggregations {
             let Some(function) = Function::ALL
@@ -91,14 +100,16 @@ impl Plan {
             };
             let at = find_column(input, column)?;
             let data_type = input.field(at).data_type();
-            let Some((_, result)) = function.over(data_type) else {
+            let Some(made) = function.over(data_type) else {
                 return Err(Error::Unaggregable {
                     aggregation: function.name(),
                     column: column.clone(),
                     data_type: data_type.clone(),
                 });
             };
-            fields.push(Field::new(format!("{column}_{name}"), result, true));
+            let name = format!("{column}_{name}");
+            states.push(Field::new(&name, made.state_type(), true));
+            fields.push(Field::new(name, made.result_type(), true));
             functions.push((at, function));
         }
         Ok(Plan {
@@ -106,6 +117,7 @@ impl Plan {
             functions,
             input: Arc::clone(input),
             output: Arc::new(Schema::new(fields)),
+            states: Arc::new(Schema::new(states)),
         })
     }
 
@@ -117,6 +129,11 @@ impl Plan {
     /// The schema of the result.
     pub fn output(&self) -> &SchemaRef {
         &self.output
+    }
+
+    /// The key's columns among those of [`Table::states`].
+    pub fn state_key(&self) -> Vec<usize> {
+        (0..self.key.len()).collect()
     }
 }
 
@@ -144,16 +161,30 @@ impl Table {
     /// As [`Groups::new`].
     pub fn new(plan: &Plan) -> Result<Self, Error> {
         let data_type = |at: usize| plan.input.field(at).data_type();
-        let groups = Groups::new(plan.key.iter().map(|&at| data_type(at).clone()).collect())?;
-        let over = |&(at, function): &(usize, Function)| {
-            function.over(data_type(at)).map(|(made, _)| made)
-        };
+        let types: Vec<DataType> = plan.key.iter().map(|&at| data_type(at).clone()).collect();
+        let groups = Groups::new(&types)?;
+        let over = |&(at, function): &(usize, Function)| function.over(data_type(at));
         let columns = plan.functions.iter().filter_map(over).collect();
         Ok(Table {
             plan: plan.clone(),
             groups,
             columns,
         })
+    }
+
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
+    /// About how many bytes the keys take that have no fixed size.
+    pub fn key_bytes(&self) -> usize {
+        self.groups.bytes()
     }
 
     /// Adds the rows of a batch.
@@ -169,6 +200,20 @@ impl Table {
         Ok(())
     }
 
+    /// Adds what another table knew: a batch of its [`states`](Self::states).
+    ///
+    /// # Errors
+    ///
+    /// As [`Groups::number`].
+    pub fn merge(&mut self, states: &RecordBatch) -> Result<(), Error> {
+        let (keys, states) = states.columns().split_at(self.plan.key.len());
+        let numbers = self.groups.number(keys)?;
+        for (column, states) in self.columns.iter_mut().zip(states) {
+            column.merge(&numbers, self.groups.len(), states)?;
+        }
+        Ok(())
+    }
+
     /// Hands the result on, one row for each key, in batches that are small enough to move.
     ///
     /// # Errors
@@ -176,16 +221,47 @@ impl Table {
     /// An error of a kernel, and whatever `emit` fails with.
     pub fn finish<E: From<Error>>(
         &self,
+        emit: impl FnMut(RecordBatch) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.rows(
+            &self.plan.output,
+            |column, range| column.finish(range),
+            emit,
+        )
+    }
+
+    /// Hands on what is known, for [`merge`](Self::merge) of another table: one row for each key, in batches that are
+    /// small enough to move.
+    ///
+    /// # Errors
+    ///
+    /// An error of a kernel, and whatever `emit` fails with.
+    pub fn states<E: From<Error>>(
+        &self,
+        emit: impl FnMut(RecordBatch) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.rows(&self.plan.states, |column, range| column.state(range), emit)
+    }
+
+    fn rows<E: From<Error>>(
+        &self,
+        schema: &SchemaRef,
+        of: impl Fn(&dyn Accumulator, Range<usize>) -> Result<ArrayRef, Error>,
         mut emit: impl FnMut(RecordBatch) -> Result<(), E>,
     ) -> Result<(), E> {
         let keys = self.groups.len();
         for start in (0..keys).step_by(MAX_ROWS) {
             let range = start..keys.min(start + MAX_ROWS);
             let mut columns = self.groups.keys(range.clone())?;
-            for column in &self.columns {
-                columns.push(column.finish(range.clone())?);
+            for (key, field) in columns.iter_mut().zip(schema.fields()) {
+                if key.data_type() != field.data_type() {
+                    *key = cast(key, field.data_type()).map_err(Error::from)?;
+                }
             }
-            let batch = RecordBatch::try_new(Arc::clone(&self.plan.output), columns);
+            for column in &self.columns {
+                columns.push(of(column.as_ref(), range.clone())?);
+            }
+            let batch = RecordBatch::try_new(Arc::clone(schema), columns);
             emit(batch.map_err(Error::from)?)?;
         }
         Ok(())

@@ -24,12 +24,10 @@ impl Distinct {
     ///
     /// As [`Groups::new`].
     pub fn new(schema: &Schema, key: Vec<usize>) -> Result<Self, Error> {
-        let types = key
-            .iter()
-            .map(|&at| schema.field(at).data_type().clone())
-            .collect();
+        let data_type = |&at: &usize| schema.field(at).data_type().clone();
+        let types: Vec<_> = key.iter().map(data_type).collect();
         Ok(Distinct {
-            groups: Groups::new(types)?,
+            groups: Groups::new(&types)?,
             key,
         })
     }

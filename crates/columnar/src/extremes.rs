@@ -15,11 +15,13 @@ use arrow_array::types::{
     TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
     UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, ArrayRef, BooleanArray, PrimitiveArray, new_null_array};
+use arrow_array::{
+    Array, ArrayRef, ArrowNativeTypeOp, BooleanArray, PrimitiveArray, new_null_array,
+};
 use arrow_cast::cast;
 use arrow_schema::{DataType, TimeUnit};
 
-use crate::accumulate::{Accumulator, for_each};
+use crate::accumulate::{Accumulator, Of, Seen, each_seen};
 use crate::error::Error;
 
 /// Which end.
@@ -50,6 +52,7 @@ pub(crate) fn extreme(end: End, data_type: &DataType) -> Option<Box<dyn Accumula
                 end,
                 data_type: data_type.clone(),
                 found: Vec::new(),
+                seen: Seen::default(),
             })
         };
     }
@@ -103,31 +106,71 @@ impl Accumulator for Nothing {
     fn finish(&self, range: Range<usize>) -> Result<ArrayRef, Error> {
         Ok(new_null_array(&DataType::Null, range.len()))
     }
+
+    fn result_type(&self) -> DataType {
+        DataType::Null
+    }
+
+    fn merge(&mut self, _groups: &[u32], _len: usize, _states: &ArrayRef) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
 struct Primitives<T: ArrowPrimitiveType> {
     end: End,
     data_type: DataType,
-    found: Vec<Option<T::Native>>,
+    /// For a group without values what any value takes the place of: the other end, a NaN among floats.
+    found: Vec<T::Native>,
+    seen: Seen,
 }
 
 impl<T: ArrowPrimitiveType> Accumulator for Primitives<T> {
     fn update(&mut self, groups: &[u32], len: usize, column: &ArrayRef) -> Result<(), Error> {
-        self.found.resize(len, None);
-        let (end, found) = (self.end, &mut self.found);
-        for_each(groups, column.as_primitive::<T>(), |group, value| {
-            let found = &mut found[group];
-            if found.is_none_or(|found| end.takes(&value, &found)) {
-                *found = Some(value);
+        // The end is looked at once, not for each value.
+        match self.end {
+            End::Least => {
+                self.found.resize(len, T::Native::MAX_TOTAL_ORDER);
+                look::<T>(self, groups, len, column, |value, found| {
+                    End::Least.takes(value, found)
+                });
             }
-        });
+            End::Greatest => {
+                self.found.resize(len, T::Native::MIN_TOTAL_ORDER);
+                look::<T>(self, groups, len, column, |value, found| {
+                    End::Greatest.takes(value, found)
+                });
+            }
+        }
         Ok(())
     }
 
     fn finish(&self, range: Range<usize>) -> Result<ArrayRef, Error> {
-        let found: PrimitiveArray<T> = self.found[range].iter().copied().collect();
+        let found = self.found[range.clone()].to_vec().into();
+        let found = PrimitiveArray::<T>::new(found, self.seen.nulls(range));
         Ok(Arc::new(found.with_data_type(self.data_type.clone())))
     }
+
+    fn result_type(&self) -> DataType {
+        self.data_type.clone()
+    }
+
+    fn merge(&mut self, groups: &[u32], len: usize, states: &ArrayRef) -> Result<(), Error> {
+        self.update(groups, len, states)
+    }
+}
+
+fn look<T: ArrowPrimitiveType>(
+    state: &mut Primitives<T>,
+    groups: &[u32],
+    len: usize,
+    column: &ArrayRef,
+    takes: impl Fn(&T::Native, &T::Native) -> bool,
+) {
+    let found = &mut state.found;
+    each_seen::<Of<T>>(&mut state.seen, (groups, len), column, |group, value| {
+        let found = &mut found[group];
+        *found = if takes(&value, found) { value } else { *found };
+    });
 }
 
 struct Booleans {
@@ -152,6 +195,14 @@ impl Accumulator for Booleans {
         Ok(Arc::new(
             self.found[range].iter().copied().collect::<BooleanArray>(),
         ))
+    }
+
+    fn result_type(&self) -> DataType {
+        DataType::Boolean
+    }
+
+    fn merge(&mut self, groups: &[u32], len: usize, states: &ArrayRef) -> Result<(), Error> {
+        self.update(groups, len, states)
     }
 }
 
@@ -214,5 +265,13 @@ impl Accumulator for Bytes {
         }
         let found: ArrayRef = Arc::new(builder.finish());
         Ok(cast(&found, &self.data_type)?)
+    }
+
+    fn result_type(&self) -> DataType {
+        self.data_type.clone()
+    }
+
+    fn merge(&mut self, groups: &[u32], len: usize, states: &ArrayRef) -> Result<(), Error> {
+        self.update(groups, len, states)
     }
 }

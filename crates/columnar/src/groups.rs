@@ -27,8 +27,12 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::Error;
 
+/// What stands for the number of a key that has none. See [`Groups::freeze`].
+pub const UNKNOWN: u32 = u32::MAX;
+
 /// The distinct keys seen, by number.
 pub struct Groups {
+    /// Without dictionaries and runs.
     types: Vec<DataType>,
     keys: Keys,
 }
@@ -45,17 +49,25 @@ impl Groups {
     /// # Errors
     ///
     /// An error of the row format for a type that it does not know.
-    pub fn new(types: Vec<DataType>) -> Result<Self, Error> {
-        let plain: Vec<DataType> = types.iter().map(plain_type).collect();
-        let keys = match plain.as_slice() {
+    pub fn new(types: &[DataType]) -> Result<Self, Error> {
+        let types: Vec<DataType> = types.iter().map(plain_type).collect();
+        let keys = match types.as_slice() {
             [only] if is_word(only) => Keys::Words(Words::default()),
             [only] if is_bytes(only) => Keys::Bytes(Bytes::default()),
             _ => {
-                let fields = plain.into_iter().map(SortField::new).collect();
+                let fields = types.iter().cloned().map(SortField::new).collect();
                 Keys::Rows(RowConverter::new(fields)?, Bytes::default())
             }
         };
         Ok(Groups { types, keys })
+    }
+
+    /// Gives keys that have no number yet none from now on: their rows get [`UNKNOWN`].
+    pub fn freeze(&mut self) {
+        match &mut self.keys {
+            Keys::Words(words) => words.frozen = true,
+            Keys::Bytes(bytes) | Keys::Rows(_, bytes) => bytes.frozen = true,
+        }
     }
 
     /// How many distinct keys there are.
@@ -92,32 +104,29 @@ impl Groups {
         }
     }
 
-    /// The keys of these numbers, as columns of the types that they came in.
+    /// About how many bytes the keys take that have no fixed size.
+    pub fn bytes(&self) -> usize {
+        match &self.keys {
+            Keys::Words(_) => 0,
+            Keys::Bytes(bytes) | Keys::Rows(_, bytes) => bytes.arena.len(),
+        }
+    }
+
+    /// The keys of these numbers, as plain columns: without the dictionaries or runs that they came in.
     ///
     /// # Errors
     ///
     /// An error of a kernel.
     pub fn keys(&self, range: Range<usize>) -> Result<Vec<ArrayRef>, Error> {
-        let plain = match &self.keys {
-            Keys::Words(words) => vec![words.column(range, &plain_type(&self.types[0]))],
-            Keys::Bytes(bytes) => vec![bytes.column(range)],
+        match &self.keys {
+            Keys::Words(words) => Ok(vec![words.column(range, &self.types[0])]),
+            Keys::Bytes(bytes) => Ok(vec![cast(&bytes.column(range), &self.types[0])?]),
             Keys::Rows(converter, bytes) => {
                 let parser = converter.parser();
                 let rows = range.map(|number| parser.parse(bytes.get(number).unwrap_or_default()));
-                converter.convert_rows(rows)?
+                Ok(converter.convert_rows(rows)?)
             }
-        };
-        plain
-            .iter()
-            .zip(&self.types)
-            .map(|(column, data_type)| {
-                if column.data_type() == data_type {
-                    Ok(Arc::clone(column))
-                } else {
-                    Ok(cast(column, data_type)?)
-                }
-            })
-            .collect()
+        }
     }
 }
 
@@ -169,7 +178,7 @@ fn is_bytes(data_type: &DataType) -> bool {
 fn next_number(taken: usize) -> Result<u32, Error> {
     u32::try_from(taken)
         .ok()
-        .filter(|&number| number < u32::MAX)
+        .filter(|&number| number < UNKNOWN)
         .ok_or(Error::TooManyKeys)
 }
 
@@ -211,6 +220,7 @@ struct Words {
     table: HashTable<(u64, u32)>,
     values: Vec<u64>,
     null: Option<u32>,
+    frozen: bool,
 }
 
 /// Mixes a word so that every bit of the result depends on all of its bits.
@@ -254,6 +264,8 @@ impl Words {
                         self.number_one(word(value))?
                     } else if let Some(null) = self.null {
                         null
+                    } else if self.frozen {
+                        UNKNOWN
                     } else {
                         let number = next_number(self.values.len())?;
                         self.values.push(0);
@@ -274,6 +286,7 @@ impl Words {
         );
         match entry {
             Entry::Occupied(found) => Ok(found.get().1),
+            Entry::Vacant(_) if self.frozen => Ok(UNKNOWN),
             Entry::Vacant(vacant) => {
                 let number = next_number(self.values.len())?;
                 vacant.insert((word, number));
@@ -320,6 +333,7 @@ struct Bytes {
     arena: Vec<u8>,
     ends: Vec<usize>,
     null: Option<u32>,
+    frozen: bool,
 }
 
 impl Bytes {
@@ -355,6 +369,9 @@ impl Bytes {
             if let Some(null) = self.null {
                 return Ok(null);
             }
+            if self.frozen {
+                return Ok(UNKNOWN);
+            }
             let number = next_number(self.ends.len())?;
             self.ends.push(self.arena.len());
             self.null = Some(number);
@@ -367,6 +384,7 @@ impl Bytes {
         };
         match self.table.entry(hash, same, |&(other, _)| other) {
             Entry::Occupied(found) => Ok(found.get().1),
+            Entry::Vacant(_) if self.frozen => Ok(UNKNOWN),
             Entry::Vacant(vacant) => {
                 let number = next_number(ends.len())?;
                 vacant.insert((hash, number));

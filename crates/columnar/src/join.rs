@@ -4,27 +4,24 @@
 //! that came before it, so every pair comes out once, when its second row arrives, at the least upper bound of the
 //! two rows' times. A null in a key matches nothing; floats match by value (`-0.0` is `0.0`, and a NaN is a NaN).
 //!
-//! State: the rows of both sides, their keys once, and eight bytes more per row. Cost: a look into a table per row,
-//! and the copying of each pair; stored batches are merged like the levels of a log-structured tree, so each row is
-//! copied a logarithmic number of times.
+//! State: see [`crate::kept`]; when one side has ended, nothing of the other is kept for it. Cost: a look into a table per
+//! row, and the copying of each pair.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type};
-use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt32Array};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
 use arrow_buffer::NullBuffer;
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use arrow_select::concat::concat_batches;
 use arrow_select::filter::filter_record_batch;
-use arrow_select::interleave::interleave;
-use arrow_select::take::take;
 use pointstamp_order::Point;
 
 use crate::error::Error;
 use crate::groups::{Groups, hydrate, plain_type};
+use crate::kept::{Pairs, Rows};
 use crate::pieces::MAX_ROWS;
 use crate::schema::{key_columns, project, same_values};
 
@@ -141,11 +138,35 @@ impl Join {
     /// As [`Groups::new`].
     pub fn new(plan: Plan) -> Result<Self, Error> {
         Ok(Join {
-            groups: Groups::new(plan.key_types.clone())?,
+            groups: Groups::new(&plan.key_types)?,
             plan,
             left: Rows::default(),
             right: Rows::default(),
         })
+    }
+
+    /// Learns which times may still arrive on a side: what the other side keeps for them need not be told apart more
+    /// finely, and when nothing can arrive any more, it need not be kept.
+    pub fn advance(&mut self, side: Side, frontier: &[Point]) {
+        match side {
+            Side::Left => self.right.advance(frontier),
+            Side::Right => self.left.advance(frontier),
+        }
+        if frontier.is_empty() {
+            // What still comes on the other side is not kept, and meets only keys that are known.
+            self.groups.freeze();
+        }
+    }
+
+    /// How many rows are kept, how many times of theirs, and how many keys, of both sides.
+    pub fn size(&self) -> (usize, usize, usize) {
+        let sides = [&self.left, &self.right];
+        let sum = |of: fn(&Rows) -> usize| sides.into_iter().map(of).sum();
+        (
+            sum(Rows::len),
+            sum(|rows| rows.times().len()),
+            self.groups.len(),
+        )
     }
 
     /// Takes a batch of one side at a time, and hands on the pairs that it makes, by their times.
@@ -180,30 +201,25 @@ impl Join {
         };
 
         let output = &self.plan.output;
-        let mut send = |time: u32, pairs: &mut Pairs| -> Result<(), E> {
-            let to = other.times[time as usize].clone();
+        let mut send = |time: &Point, pairs: &mut Pairs| -> Result<(), E> {
             let batch = other.pair(&kept, pairs, side, output)?;
             pairs.clear();
-            emit(&to, batch)
+            emit(time, batch)
         };
-        // The times here are those of the other side; each stands for its least upper bound with ours.
-        let mut found: HashMap<u32, Pairs> = HashMap::new();
+        let mut found = Found::new(time, other.times());
         for (row, &number) in (0_u32..).zip(&numbers) {
-            let mut at = other.heads.get(number as usize).copied().unwrap_or(NONE);
-            while at != NONE {
-                let time_of = other.time_of[at as usize];
-                let pairs = found.entry(time_of).or_default();
+            for (at, time) in other.with_key(number) {
+                let (time, pairs) = found.at(time);
                 pairs.own.push(row);
                 pairs.other.push(at);
                 if pairs.own.len() >= MAX_ROWS {
-                    send(time_of, pairs)?;
+                    send(time, pairs)?;
                 }
-                at = other.next[at as usize];
             }
         }
-        for (time_of, mut pairs) in found {
+        for (time, pairs) in &mut found.by_time {
             if !pairs.own.is_empty() {
-                send(time_of, &mut pairs)?;
+                send(time, pairs)?;
             }
         }
         let schema = match side {
@@ -223,148 +239,39 @@ impl Join {
     }
 }
 
-/// Rows of this batch and rows of the other side that belong together.
-#[derive(Default)]
-struct Pairs {
-    own: Vec<u32>,
-    other: Vec<u32>,
+/// The pairs that a batch makes, by their times.
+struct Found<'a> {
+    /// The batch's time, and those of the other side's rows.
+    time: &'a Point,
+    others: &'a [Point],
+    by_time: Vec<(Point, Pairs)>,
+    /// Where in `by_time` the pairs with an other side's time stand.
+    at: HashMap<u32, usize>,
 }
 
-impl Pairs {
-    fn clear(&mut self) {
-        self.own.clear();
-        self.other.clear();
-    }
-}
-
-const NONE: u32 = u32::MAX;
-
-/// The rows of one side.
-#[derive(Default)]
-struct Rows {
-    batches: Vec<RecordBatch>,
-    /// The number of the first row of each batch.
-    starts: Vec<usize>,
-    len: usize,
-    /// For each key, the last row that has it.
-    heads: Vec<u32>,
-    /// For each row, the row before it that has the same key.
-    next: Vec<u32>,
-    /// For each row, the number of its time.
-    time_of: Vec<u32>,
-    times: Vec<Point>,
-    time_numbers: HashMap<Point, u32>,
-}
-
-impl Rows {
-    #[allow(
-        clippy::cast_possible_truncation,
-        reason = "checked: a side has fewer than 2^32 rows"
-    )]
-    fn insert(&mut self, time: &Point, batch: RecordBatch, numbers: &[u32]) -> Result<(), Error> {
-        let first = self.len;
-        let len = first + batch.num_rows();
-        if len >= NONE as usize {
-            return Err(Error::TooManyKeys);
+impl<'a> Found<'a> {
+    fn new(time: &'a Point, others: &'a [Point]) -> Self {
+        Found {
+            time,
+            others,
+            by_time: Vec::new(),
+            at: HashMap::new(),
         }
-        let time_number = if let Some(&number) = self.time_numbers.get(time) {
-            number
-        } else {
-            let number = self.times.len() as u32;
-            self.times.push(time.clone());
-            self.time_numbers.insert(time.clone(), number);
-            number
-        };
-        for (row, &number) in (first..).zip(numbers) {
-            let number = number as usize;
-            if number >= self.heads.len() {
-                self.heads.resize(number + 1, NONE);
-            }
-            self.next
-                .push(std::mem::replace(&mut self.heads[number], row as u32));
-        }
-        self.time_of.resize(len, time_number);
-        self.len = len;
-        self.batches.push(batch);
-        self.starts.push(first);
-        self.merge()
     }
 
-    /// Keeps each batch more than twice as large as the one after it.
-    fn merge(&mut self) -> Result<(), Error> {
-        while let [.., before, last] = self.batches.as_slice() {
-            if before.num_rows() > 2 * last.num_rows() {
-                break;
-            }
-            let merged = concat_batches(&before.schema(), [before, last])?;
-            self.batches.truncate(self.batches.len() - 2);
-            self.batches.push(merged);
-            self.starts.pop();
-        }
-        Ok(())
-    }
-
-    /// The columns of rows by number.
-    fn gather(&self, rows: &[u32]) -> Result<Vec<ArrayRef>, Error> {
-        if let [only] = self.batches.as_slice() {
-            let rows = UInt32Array::from(rows.to_vec());
-            let columns = only
-                .columns()
-                .iter()
-                .map(|column| Ok(take(column, &rows, None)?));
-            return columns.collect();
-        }
-        let places: Vec<(usize, usize)> = rows
-            .iter()
-            .map(|&row| {
-                let row = row as usize;
-                let batch = self.starts.partition_point(|&start| start <= row) - 1;
-                (batch, row - self.starts[batch])
+    /// The pairs with rows of the other side's time of this number: they are at the least upper bound of it and ours.
+    fn at(&mut self, other: u32) -> &mut (Point, Pairs) {
+        let by_time = &mut self.by_time;
+        let at = *self.at.entry(other).or_insert_with(|| {
+            let other = &self.others[other as usize];
+            let time = other.join(self.time).unwrap_or_else(|| other.clone());
+            let found = by_time.iter().position(|(known, _)| *known == time);
+            found.unwrap_or_else(|| {
+                by_time.push((time, Pairs::default()));
+                by_time.len() - 1
             })
-            .collect();
-        let width = self.batches.first().map_or(0, RecordBatch::num_columns);
-        (0..width)
-            .map(|at| {
-                let columns: Vec<&dyn Array> = self
-                    .batches
-                    .iter()
-                    .map(|batch| batch.column(at).as_ref())
-                    .collect();
-                Ok(interleave(&columns, &places)?)
-            })
-            .collect()
-    }
-
-    /// The result's rows for pairs of rows of `own` columns and of this, the other side.
-    fn pair(
-        &self,
-        own: &[ArrayRef],
-        pairs: &Pairs,
-        side: Side,
-        output: &SchemaRef,
-    ) -> Result<RecordBatch, Error> {
-        let rows = UInt32Array::from(pairs.own.clone());
-        let mut own = own
-            .iter()
-            .map(|column| take(column, &rows, None))
-            .collect::<Result<Vec<_>, _>>()?;
-        let mut other = self.gather(&pairs.other)?;
-        let columns = match side {
-            Side::Left => {
-                own.append(&mut other);
-                own
-            }
-            Side::Right => {
-                other.append(&mut own);
-                other
-            }
-        };
-        let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(pairs.own.len()));
-        Ok(RecordBatch::try_new_with_options(
-            Arc::clone(output),
-            columns,
-            &options,
-        )?)
+        });
+        &mut by_time[at]
     }
 }
 

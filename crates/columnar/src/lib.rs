@@ -12,6 +12,7 @@
 //! | [`schema`] | finding and checking columns; making a batch fit a stream |
 //! | [`groups`] | numbering the distinct keys of columns |
 //! | [`aggregate`] | sums, counts, extremes and means per key |
+//! | [`partial`] | aggregating rows before they travel, where that pays |
 //! | [`distinct`] | the first row of each key |
 //! | [`ipc`] | batches as bytes, for other processes |
 //! | [`join`] | pairs of rows with equal keys, as they become known |
@@ -26,11 +27,13 @@ pub mod groups;
 pub mod hash;
 pub mod ipc;
 pub mod join;
+pub mod partial;
 pub mod partition;
 pub mod pieces;
 pub mod schema;
 
 mod accumulate;
 mod extremes;
+mod kept;
 
 pub use error::Error;

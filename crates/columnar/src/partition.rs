@@ -58,12 +58,21 @@ fn partition_piece(
     Ok(())
 }
 
+/// So many stretches of a batch are gone through side by side.
+const LANES: usize = 4;
+
 /// The rows in the order of their parts, and where each part begins (and the last one ends).
+///
+/// A row's slot is where its part's last row went, and one: rows of one part wait for each other. So the batch is gone
+/// through in several places at once, each with slots of its own, which takes half of the time.
 #[allow(
     clippy::cast_possible_truncation,
     reason = "parts are below their number, and a piece has fewer than 2^32 rows"
 )]
 fn order_by_part(hashes: &[u64], parts: usize) -> (Vec<usize>, Vec<u32>) {
+    if parts == 2 {
+        return order_by_bit(hashes);
+    }
     let place: Vec<u32> = if parts.is_power_of_two() {
         let mask = parts as u64 - 1;
         hashes.iter().map(|hash| (hash & mask) as u32).collect()
@@ -73,19 +82,51 @@ fn order_by_part(hashes: &[u64], parts: usize) -> (Vec<usize>, Vec<u32>) {
             .map(|hash| (hash % parts as u64) as u32)
             .collect()
     };
-    let mut starts = vec![0_usize; parts + 1];
-    for &part in &place {
-        starts[part as usize + 1] += 1;
+    let length = place.len().div_ceil(LANES).max(1);
+    // next[lane * parts + part]: first how many rows the lane has, then the slot of the next one.
+    let mut next = vec![0_usize; LANES * parts];
+    for (lane, places) in place.chunks(length).enumerate() {
+        for &part in places {
+            next[lane * parts + part as usize] += 1;
+        }
     }
+    let mut starts = Vec::with_capacity(parts + 1);
+    let mut slot = 0;
     for part in 0..parts {
-        starts[part + 1] += starts[part];
+        starts.push(slot);
+        for lane in 0..LANES {
+            slot += std::mem::replace(&mut next[lane * parts + part], slot);
+        }
     }
-    let mut next = starts.clone();
+    starts.push(slot);
     let mut rows = vec![0_u32; place.len()];
-    for (row, &part) in place.iter().enumerate() {
-        let slot = &mut next[part as usize];
-        rows[*slot] = row as u32;
-        *slot += 1;
+    for at in 0..length {
+        for lane in 0..LANES {
+            let row = lane * length + at;
+            let Some(&part) = place.get(row) else { break };
+            let slot = &mut next[lane * parts + part as usize];
+            rows[*slot] = row as u32;
+            *slot += 1;
+        }
     }
     (starts, rows)
+}
+
+/// As [`order_by_part`], for two parts: the two slots stay in registers, which is several times as fast.
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "a piece has fewer than 2^32 rows"
+)]
+fn order_by_bit(hashes: &[u64]) -> (Vec<usize>, Vec<u32>) {
+    let odd: usize = hashes.iter().map(|hash| (hash & 1) as usize).sum();
+    let even = hashes.len() - odd;
+    let mut rows = vec![0_u32; hashes.len()];
+    let (mut to_even, mut to_odd) = (0, even);
+    for (row, hash) in hashes.iter().enumerate() {
+        let bit = (hash & 1) as usize;
+        rows[if bit == 1 { to_odd } else { to_even }] = row as u32;
+        to_odd += bit;
+        to_even += 1 - bit;
+    }
+    (vec![0, even, hashes.len()], rows)
 }

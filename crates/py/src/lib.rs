@@ -74,8 +74,9 @@ mod _core {
     // Arrow: streams of record batches.
     #[pymodule_export]
     use crate::columns::{
+        aggregate::aggregate_columns,
         input::send_columns,
-        keyed::{aggregate_columns, distinct_columns, join_columns},
+        keyed::{distinct_columns, join_columns},
         map::{branch_columns_when, inspect_columns, map_batches, to_records},
         movement::{exchange_columns, partition_columns},
         schema::Schema,

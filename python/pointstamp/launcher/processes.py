@@ -21,6 +21,7 @@ import time
 from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import IO, TYPE_CHECKING, NamedTuple
 
+from pointstamp.cluster import bind
 from pointstamp.launcher.output import Lines
 from pointstamp.launcher.started import ECHO, Place
 
@@ -31,8 +32,6 @@ PATIENCE = 5.0
 """Seconds that the others have to end by themselves after the first failure."""
 
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-
-LOOPBACK = ("127.0.0.1", 0)
 
 CHUNK = 1 << 16
 """Bytes that are read at once: what a pipe holds."""
@@ -117,8 +116,9 @@ class _Watch:
         first_input = subprocess.DEVNULL if sys.stdin is None or sys.stdin.isatty() else None
         secret = secrets.token_hex(32)
         with ExitStack() as stack:  # the listening sockets are the processes': here, they are closed
-            listeners = [stack.enter_context(socket.create_server(LOOPBACK)) for _ in range(processes)]
-            addresses = ["{}:{}".format(*listener.getsockname()) for listener in listeners]
+            bound = [bind() for _ in range(processes)]
+            listeners = [stack.enter_context(listener) for listener, _ in bound]
+            addresses = [address for _, address in bound]
             for number, listener in enumerate(listeners):
                 self._leashes[number], leash = socket.socketpair()
                 with leash:

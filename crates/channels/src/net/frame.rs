@@ -192,6 +192,14 @@ impl FrameReader {
         }
     }
 
+    /// Bytes of memory kept for a body that has not come as a whole.
+    #[cfg(test)]
+    pub(crate) fn reserved(&self) -> usize {
+        self.partial
+            .as_ref()
+            .map_or(0, |partial| partial.bytes.capacity())
+    }
+
     /// The next frame. Reads from `source` only when no whole frame has come yet.
     pub(crate) fn next<R: Read>(&mut self, source: &mut R) -> Result<Frame, ReadError> {
         loop {

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -20,12 +21,26 @@ const HEARD: usize = 64;
 /// Strangers that are logged one by one.
 const LOGGED: usize = 100;
 
+/// A connection whose other end says who it is.
+struct Heard {
+    number: u64,
+    socket: TcpStream,
+    /// It has: the connection is not the gate's to end any more.
+    proved: Arc<AtomicBool>,
+}
+
+impl Heard {
+    fn is_stranger(&self) -> bool {
+        !self.proved.load(Ordering::Acquire)
+    }
+}
+
 pub(crate) struct Gate {
     listener: TcpListener,
     local: Arc<Local>,
     events: Sender<Event>,
     log: Log,
-    heard: VecDeque<(u64, TcpStream)>,
+    heard: VecDeque<Heard>,
     next: u64,
     turned_away: Arc<Mutex<usize>>,
     claimed: Arc<Mutex<Vec<bool>>>,
@@ -74,19 +89,26 @@ impl Gate {
 
     /// A connection has been heard to the end.
     pub(crate) fn done(&mut self, number: u64) {
-        self.heard.retain(|&(other, _)| other != number);
+        self.heard.retain(|heard| heard.number != number);
     }
 
     fn hear(&mut self, socket: TcpStream) -> io::Result<()> {
         socket.set_nonblocking(false)?;
-        if self.heard.len() >= HEARD
-            && let Some((_, oldest)) = self.heard.pop_front()
+        let mut strangers = (0..self.heard.len()).filter(|&at| self.heard[at].is_stranger());
+        let oldest = strangers.next();
+        if strangers.count() >= HEARD
+            && let Some(oldest) = oldest.and_then(|at| self.heard.remove(at))
         {
-            let _ = oldest.shutdown(Shutdown::Both);
+            let _ = oldest.socket.shutdown(Shutdown::Both);
         }
         let number = self.next;
         self.next += 1;
-        self.heard.push_back((number, socket.try_clone()?));
+        let proved = Arc::<AtomicBool>::default();
+        self.heard.push_back(Heard {
+            number,
+            socket: socket.try_clone()?,
+            proved: Arc::clone(&proved),
+        });
         let (local, events, log) = (
             Arc::clone(&self.local),
             self.events.clone(),
@@ -99,9 +121,11 @@ impl Gate {
                 let from = socket
                     .peer_addr()
                     .map_or_else(|_| "nowhere".to_owned(), |address| address.to_string());
-                let claim = |process: usize| claim(&claimed, process);
+                let claim = |process: usize| {
+                    proved.store(true, Ordering::Release);
+                    claim(&claimed, process)
+                };
                 let result = handshake::accept(socket, &local, &claim);
-                // First, so that the gate lets go of a connection before it is somebody else's.
                 let _ = events.send(Event::Heard(number));
                 match result {
                     Ok(established) => {
@@ -139,8 +163,8 @@ impl Gate {
 
 impl Drop for Gate {
     fn drop(&mut self) {
-        for (_, socket) in &self.heard {
-            let _ = socket.shutdown(Shutdown::Both);
+        for heard in self.heard.iter().filter(|heard| heard.is_stranger()) {
+            let _ = heard.socket.shutdown(Shutdown::Both);
         }
     }
 }

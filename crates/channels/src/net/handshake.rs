@@ -20,6 +20,8 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustls::AlertDescription;
+
 use super::introduction::{Introduction, MAX_INTRODUCTION};
 use super::proof::{Challenge, HELLO, Hello, PROOF, Role};
 use super::tls::Identity;
@@ -27,6 +29,13 @@ use super::wire::{Incoming, Wire};
 
 /// How long the other side may take until both are introduced.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How the first message of TLS begins.
+const TLS_HELLO: [u8; 2] = [0x16, 3];
+/// How an alert of TLS begins.
+const TLS_ALERT: [u8; 2] = [0x15, 3];
+/// A whole one: the version is none that can be spoken here.
+const TLS_REFUSAL: [u8; 7] = [0x15, 3, 3, 0, 2, 2, 70];
 
 const YES: u8 = 1;
 const NO: u8 = 0;
@@ -58,8 +67,9 @@ impl From<io::Error> for Failure {
             .and_then(|source| source.downcast_ref::<rustls::Error>())
         {
             return Failure::Refused(match tls {
-                rustls::Error::InvalidMessage(_) => {
-                    "this process was told to use TLS, and the other does not speak it".to_owned()
+                rustls::Error::InvalidMessage(_)
+                | rustls::Error::AlertReceived(AlertDescription::ProtocolVersion) => {
+                    "this process was told to use TLS, and the other was not".to_owned()
                 }
                 other => format!("TLS failed: {other}"),
             });
@@ -193,8 +203,8 @@ fn answer(incoming: &mut Incoming) -> Result<Hello, Failure> {
             count => len += count,
         }
     }
-    // A TLS alert begins so: the other side took the hello for a bad start of TLS.
-    if !incoming.wire().is_sealed() && bytes.starts_with(&[0x15, 3]) {
+    // The other side took the hello for a bad start of TLS.
+    if !incoming.wire().is_sealed() && bytes.starts_with(&TLS_ALERT) {
         return Err(Failure::Refused(
             "it uses TLS, and this process was not told to".to_owned(),
         ));
@@ -257,8 +267,12 @@ fn recognise(socket: TcpStream, local: &Local) -> Result<(Incoming, Introduction
     let wire = Arc::clone(incoming.wire());
     let bytes = take::<HELLO>(&mut incoming)?;
     let Some(theirs) = Hello::parse(&bytes) else {
-        // The first message of TLS begins so.
-        let tls = bytes.starts_with(&[0x16, 3]);
+        let tls = !wire.is_sealed() && bytes.starts_with(&TLS_HELLO);
+        if tls {
+            // It is told in its own language, once it has said what it had to say.
+            let _ = incoming.read(&mut [0; 4096]);
+            wire.write_all(&TLS_REFUSAL)?;
+        }
         return Err(Failure::Stranger(
             if tls {
                 "it speaks TLS, and this process was not told to"

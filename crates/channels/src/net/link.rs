@@ -21,8 +21,6 @@ pub(crate) struct Shared {
     pub(crate) receiver: RwLock<Option<Arc<dyn Receive>>>,
     /// Nothing is told any more.
     pub(crate) closed: AtomicBool,
-    /// This process has said that it failed: that others go now is no news.
-    pub(crate) failed: AtomicBool,
 }
 
 impl Shared {
@@ -136,10 +134,9 @@ impl Unread {
             Err(error) => {
                 link.wire.cut();
                 shared.written(link.outbox.end());
-                if !shared.failed.load(Ordering::Acquire) {
-                    let why = link.why(&error);
-                    told(&mut || receiver.lost(link.process, why.clone()));
-                }
+                // Also after a failure: whoever waits for the others to leave must hear that this one has.
+                let why = link.why(&error);
+                told(&mut || receiver.lost(link.process, why.clone()));
             }
         }
     }

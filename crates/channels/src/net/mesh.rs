@@ -124,9 +124,6 @@ impl Transport for Mesh {
     }
 
     fn farewell(&self, how: Farewell) {
-        if matches!(how, Farewell::Failed { .. }) {
-            self.shared.failed.store(true, Ordering::Release);
-        }
         for link in self.links() {
             self.shared.written(link.outbox.farewell(&how));
         }

@@ -1,59 +1,38 @@
-//! Operators with state for each key: `aggregate`, `distinct` and `join`. They never call Python.
+//! Operators with state for each key across times: `distinct` and `join`. They never call Python.
 
-use pointstamp_columnar::aggregate::{Plan, Table};
 use pointstamp_columnar::distinct::Distinct;
-use pointstamp_columnar::join::{Join, Plan as JoinPlan, Side};
-use pointstamp_engine::capability::Capability;
-use pointstamp_engine::error::BoxError;
+use pointstamp_columnar::join::{Join, Plan, Side};
+use pointstamp_engine::pact::Pact;
 use pyo3::prelude::*;
 
 use super::columns_of;
 use super::movement::pact_by_columns;
-use super::outbox::{Outbox, send};
+use super::outbox::Outbox;
 use super::schema::Schema;
+use crate::batch::Batch;
 use crate::errors::IntoException;
 use crate::library::Unary;
-use crate::library::per_time::PerTime;
 use crate::stream::Stream;
 
-/// Aggregations `(column, function)` per time and key, exchanged by key, sent when the time closes.
-#[pyfunction]
-#[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
-pub(crate) fn aggregate_columns(
-    stream: &Stream,
-    schema: &Schema,
-    by: Vec<String>,
-    aggregations: Vec<(String, String)>,
-) -> PyResult<(Stream, Schema)> {
-    let plan =
-        Plan::new(&schema.schema, &by, &aggregations).map_err(IntoException::into_exception)?;
-    let result = Schema::new(plan.output().clone());
-    let pact = pact_by_columns(plan.key().to_vec());
-    let unary = Unary::new(&stream.engine()?, "aggregate", pact)?;
-    let mut tables: PerTime<(Capability, Table)> = PerTime::new();
-    let stream = unary.on_messages_and_frontier(stream, move |input, output| {
-        while let Some((message, batch)) = input.next()? {
-            let (_, table) = tables.at(message.time(), || {
-                Ok::<_, BoxError>((message.retain(0)?, Table::new(&plan)?))
-            })?;
-            table.update(&columns_of(batch))?;
-        }
-        for (capability, table) in tables.closed(&input.frontier()) {
-            table.finish(|batch| send(output, &capability, batch))?;
-        }
-        Ok(())
-    });
-    Ok((stream, result))
+/// How rows reach the operator of their key: they are moved, unless the stream's rows are there already.
+fn pact_for(key: &[usize], in_place: bool) -> Pact<Batch> {
+    if in_place {
+        Pact::Pipeline
+    } else {
+        pact_by_columns(key.to_vec())
+    }
 }
 
-/// The first row of each key, exchanged by key.
+/// The first row of each key, exchanged by key unless `in_place`.
 #[pyfunction]
 pub(crate) fn distinct_columns(
     stream: &Stream,
     schema: &Schema,
     key: Vec<usize>,
+    in_place: bool,
 ) -> PyResult<Stream> {
-    let unary = Unary::new(&stream.engine()?, "distinct", pact_by_columns(key.clone()))?;
+    let pact = pact_for(&key, in_place);
+    let unary = Unary::new(&stream.engine()?, "distinct", pact)?;
     let mut seen = Distinct::new(&schema.schema, key).map_err(IntoException::into_exception)?;
     let mut outbox = Outbox::new(0);
     Ok(unary.on_messages(stream, move |input, output| {
@@ -66,7 +45,7 @@ pub(crate) fn distinct_columns(
     }))
 }
 
-/// Pairs of rows of two streams with equal keys.
+/// Pairs of rows of two streams with equal keys, each exchanged unless `in_place`. With the key's columns of the result.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
 pub(crate) fn join_columns(
@@ -76,34 +55,37 @@ pub(crate) fn join_columns(
     other_schema: &Schema,
     on: Vec<String>,
     suffix: &str,
-) -> PyResult<(Stream, Schema)> {
+    in_place: (bool, bool),
+) -> PyResult<(Stream, Schema, Vec<usize>)> {
     let refused = IntoException::into_exception;
-    let plan = JoinPlan::new(&schema.schema, &other_schema.schema, &on, suffix)
+    let plan = Plan::new(&schema.schema, &other_schema.schema, &on, suffix)
         .map_err(IntoException::into_exception)?;
     let result = Schema::new(plan.output().clone());
     let (left, right) = (stream.engine()?, other.engine()?);
     let builder = left.scope().operator("join").map_err(refused)?;
     let left = builder
-        .new_input(&left, pact_by_columns(plan.left_key().to_vec()))
+        .new_input(&left, pact_for(plan.left_key(), in_place.0))
         .map_err(refused)?;
     let right = builder
-        .new_input(&right, pact_by_columns(plan.right_key().to_vec()))
+        .new_input(&right, pact_for(plan.right_key(), in_place.1))
         .map_err(refused)?;
     let (output, joined) = builder.new_output().map_err(refused)?;
+    builder.notify();
+    let key = plan.left_key().to_vec();
     let mut join = Join::new(plan).map_err(IntoException::into_exception)?;
     let mut outbox = Outbox::new(0);
     builder.build(move || {
         for (input, side) in [(&left, Side::Left), (&right, Side::Right)] {
             while let Some((message, batch)) = input.next()? {
                 join.update(side, message.time(), &columns_of(batch), |time, pairs| {
-                    // A pair is at the least upper bound of its rows' times.
-                    let time = time.join(message.time()).unwrap_or_else(|| time.clone());
-                    outbox.give_at(&time, &message, &output, pairs)
+                    outbox.give_at(time, &message, &output, pairs)
                 })?;
             }
         }
         outbox.flush(&output)?;
+        join.advance(Side::Left, left.frontier().frontier());
+        join.advance(Side::Right, right.frontier().frontier());
         Ok(false)
     });
-    Ok((Stream::plain(stream.home(), joined), result))
+    Ok((Stream::plain(stream.home(), joined), result, key))
 }

@@ -4,6 +4,7 @@
 //! aggregating and joining happen without the interpreter, by the crate `pointstamp-columnar`. Each file holds
 //! one family of operators.
 
+pub(crate) mod aggregate;
 pub(crate) mod ffi;
 pub(crate) mod input;
 pub(crate) mod keyed;

@@ -4,7 +4,7 @@ use arrow_array::RecordBatch;
 use pointstamp_columnar::pieces::Merger;
 use pointstamp_engine::capability::Capability;
 use pointstamp_engine::error::BoxError;
-use pointstamp_engine::port::{MessageCapability, OutputPort, SendError};
+use pointstamp_engine::port::{Authority, MessageCapability, OutputPort, SendError};
 use pointstamp_order::Point;
 
 use crate::batch::Batch;
@@ -70,10 +70,10 @@ impl Outbox {
 
 pub(crate) fn send(
     output: &OutputPort<Batch>,
-    capability: &Capability,
+    authority: &impl Authority,
     batch: RecordBatch,
 ) -> Result<(), BoxError> {
     output
-        .send(capability, Batch::Arrow(batch))
+        .send(authority, Batch::Arrow(batch))
         .map_err(SendError::into_cause)
 }

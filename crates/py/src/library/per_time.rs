@@ -30,18 +30,24 @@ impl<S> PerTime<S> {
 
     /// Takes out the states whose times the frontier has passed, least first.
     pub(crate) fn closed(&mut self, frontier: &MutableAntichain<Point>) -> Vec<S> {
+        self.closed_unless(|time| frontier.less_equal(time))
+    }
+
+    /// Takes out the states whose times are not open, least first. Where times are totally ordered, those after an open
+    /// one are open.
+    pub(crate) fn closed_unless(&mut self, open: impl Fn(&Point) -> bool) -> Vec<S> {
         let mut closed = Vec::new();
         match self.0.first_key_value() {
             None => {}
             Some((least, _)) if least.totally_ordered() => {
                 while let Some(entry) = self.0.first_entry()
-                    && !frontier.less_equal(entry.key())
+                    && !open(entry.key())
                 {
                     closed.push(entry.remove());
                 }
             }
             Some(_) => {
-                let times = self.0.keys().filter(|time| !frontier.less_equal(time));
+                let times = self.0.keys().filter(|time| !open(time));
                 for time in times.cloned().collect::<Vec<_>>() {
                     closed.extend(self.0.remove(&time));
                 }

@@ -1,5 +1,9 @@
 //! Clusters over real sockets of this host, with threads for processes.
 
+mod broken;
 mod forming;
+mod parsing;
 mod running;
+mod strangers;
 mod support;
+mod tls;

@@ -104,3 +104,114 @@ fn what_is_queued_is_reported_as_written() {
     recorders[0].wait_written(queued);
     assert_eq!(recorders[1].take(20).len(), 20);
 }
+
+#[test]
+fn large_and_tiny_messages_stay_in_order_and_in_line() {
+    let transports = cluster(2);
+    let recorders = recorders(&transports);
+    let large: Bytes = (0..(16_u32 << 20)).flat_map(u32::to_le_bytes).collect();
+    let tiny = |number: u32| Bytes::copy_from_slice(&number.to_le_bytes()[..number as usize % 5]);
+    for number in 0..50_000 {
+        transports[0].send(1, Route::Control, vec![tiny(number)]);
+        if number == 25_000 {
+            transports[0].send(1, Route::Everyone(CHANNEL), vec![large.clone()]);
+        }
+    }
+    transports[0].farewell(Farewell::Done);
+    let told = recorders[1].take(50_002);
+    let mut numbers = 0..50_000;
+    for told in &told[..50_001] {
+        let Told::Frame(0, route, body) = told else {
+            panic!("{told:?}")
+        };
+        assert_eq!(body.as_ptr().align_offset(16), 0);
+        if *route == Route::Control {
+            assert_eq!(*body, tiny(numbers.next().unwrap()));
+        } else {
+            assert_eq!(numbers.start, 25_001);
+            assert!(*body == large);
+        }
+    }
+    assert_eq!(told[50_001], Told::Left(0, Farewell::Done));
+}
+
+#[test]
+fn several_threads_send_at_once_and_each_stays_in_order() {
+    const EACH: u32 = 20_000;
+    let transports = cluster(2);
+    let recorders = recorders(&transports);
+    let mut queued = 0;
+    std::thread::scope(|scope| {
+        let transport = &transports[0];
+        let senders: Vec<_> = (0..4_u32)
+            .map(|thread| {
+                scope.spawn(move || {
+                    let body = |number: u32| vec![Bytes::copy_from_slice(&number.to_le_bytes())];
+                    (0..EACH)
+                        .map(|number| {
+                            transport.send(1, Route::Worker(CHANNEL, thread), body(number))
+                        })
+                        .sum::<usize>()
+                })
+            })
+            .collect();
+        queued = senders
+            .into_iter()
+            .map(|sender| sender.join().unwrap())
+            .sum();
+    });
+    let mut expected = [0_u32; 4];
+    for told in recorders[1].take(4 * EACH as usize) {
+        let Told::Frame(0, Route::Worker(_, thread), body) = told else {
+            panic!("{told:?}")
+        };
+        let next = &mut expected[thread as usize];
+        assert_eq!(body[..], next.to_le_bytes());
+        *next += 1;
+    }
+    recorders[0].wait_written(queued);
+}
+
+#[test]
+fn a_message_that_is_too_long_ends_the_connection() {
+    let transports = cluster(2);
+    let recorders = recorders(&transports);
+    let part = Bytes::from(vec![0; 1 << 20]);
+    transports[0].send(1, Route::Control, vec![part; 2048]);
+    let told = recorders[0].next();
+    assert!(
+        matches!(&told, Told::Lost(1, why) if why.contains("too long")),
+        "{told:?}"
+    );
+    assert!(matches!(recorders[1].next(), Told::Lost(0, _)));
+}
+
+#[test]
+fn what_goes_to_somebody_who_left_goes_nowhere() {
+    let transports = cluster(2);
+    let recorders = recorders(&transports);
+    transports[1].farewell(Farewell::Done);
+    assert_eq!(recorders[0].next(), Told::Left(1, Farewell::Done));
+    assert_eq!(
+        transports[0].send(1, Route::Control, vec![Bytes::from(vec![0; 1 << 20])]),
+        0
+    );
+    assert_eq!(transports[0].send(0, Route::Control, text("to itself")), 0);
+    transports[0].farewell(Farewell::Done);
+    assert_eq!(
+        recorders[1].next(),
+        Told::Left(0, Farewell::Done),
+        "a farewell still arrives"
+    );
+}
+
+#[test]
+fn closing_twice_or_not_at_all_is_fine() {
+    let transports = cluster(2);
+    let recorders = recorders(&transports);
+    transports[0].close();
+    transports[0].close();
+    assert!(matches!(recorders[1].next(), Told::Lost(0, _)));
+    drop(transports);
+    cluster(3); // and never started
+}

@@ -1,6 +1,6 @@
 //! What the tests of clusters share: free ports, members, a receiver that writes down what it is told.
 
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,7 +8,11 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use crate::net::form::form_as;
+use crate::net::frame::{Frame, FrameReader, Kind, ReadError, header};
+use crate::net::handshake::{self, Local};
+use crate::net::introduction::Introduction;
 use crate::net::proof::VERSION;
+use crate::net::wire::Incoming;
 use crate::net::{FormError, Member};
 use crate::{ChannelId, Farewell, Receive, Route, Transport};
 
@@ -200,4 +204,56 @@ pub(super) fn recorders(transports: &[Arc<dyn Transport>]) -> Vec<Arc<Recorder>>
             recorder
         })
         .collect()
+}
+
+/// The end of a connection that belongs to the cluster and is not served by it: process 1 of 2, by hand.
+pub(super) struct ByHand {
+    pub(super) incoming: Incoming,
+    pub(super) frames: FrameReader,
+}
+
+impl ByHand {
+    pub(super) fn write(&self, bytes: &[u8]) {
+        self.incoming.wire().write_all(bytes).unwrap();
+    }
+
+    pub(super) fn read(&mut self) -> Result<Frame, ReadError> {
+        self.frames.next(&mut self.incoming)
+    }
+}
+
+/// A cluster of two, of which the second process is played by the test.
+pub(super) fn with_one_by_hand(stall: Duration) -> (Arc<dyn Transport>, Arc<Recorder>, ByHand) {
+    let (mut listeners, addresses) = listeners(2);
+    let mut first = member(0, &addresses);
+    first.stall_timeout = stall;
+    let local = Local {
+        secret: first.secret.clone(),
+        identity: None,
+        introduction: Introduction {
+            process: 1,
+            expects: None,
+            processes: 2,
+            facts: first.facts.iter().cloned().collect(),
+        },
+        version: VERSION,
+    };
+    let forming = spawn(first, Some(listeners.remove(0)));
+    let socket = TcpStream::connect(&addresses[0]).unwrap();
+    let established = handshake::connect(socket, &local, 0, "127.0.0.1").unwrap();
+    let incoming = established.incoming;
+    incoming
+        .wire()
+        .socket()
+        .set_read_timeout(Some(LIMIT))
+        .unwrap();
+    let mut hand = ByHand {
+        incoming,
+        frames: FrameReader::new(),
+    };
+    hand.write(&header(Kind::Formed, 0));
+    assert_eq!(hand.read().unwrap().kind, Kind::Formed);
+    let transport = joined(forming).unwrap();
+    let recorder = recorders(std::slice::from_ref(&transport)).remove(0);
+    (transport, recorder, hand)
 }

@@ -1,0 +1,100 @@
+//! Where bytes of others are parsed, as the fuzzer calls it: `fuzz/` at the root of the repository, and a bounded run of the same in
+//! the tests.
+
+use std::io::{self, Read};
+
+use super::frame::{self, FrameReader, ReadError};
+use super::introduction::Introduction;
+use super::proof::{HELLO, Hello};
+
+/// A source that gives its bytes in pieces, and now and then none, as a socket that may not wait does.
+struct Pieces<'a> {
+    bytes: &'a [u8],
+    sizes: &'a [u8],
+    at: usize,
+}
+
+impl Read for Pieces<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let size = self
+            .sizes
+            .get(self.at % self.sizes.len().max(1))
+            .copied()
+            .unwrap_or(255);
+        self.at += 1;
+        if size == 0 && self.at <= self.sizes.len() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let len = usize::from(size)
+            .pow(2)
+            .max(1)
+            .min(buffer.len())
+            .min(self.bytes.len());
+        let (now, later) = self.bytes.split_at(len);
+        buffer[..len].copy_from_slice(now);
+        self.bytes = later;
+        Ok(len)
+    }
+}
+
+/// Reads all frames; `data` begins with the sizes of the pieces in which the rest is read.
+///
+/// # Panics
+///
+/// When what was read, written again, is not what there was.
+pub fn frames(data: &[u8]) {
+    let Some((&count, rest)) = data.split_first() else {
+        return;
+    };
+    let (sizes, bytes) = rest.split_at(rest.len().min(usize::from(count)));
+    let mut source = Pieces {
+        bytes,
+        sizes,
+        at: 0,
+    };
+    let mut reader = FrameReader::new();
+    let mut again = Vec::new();
+    loop {
+        match reader.next(&mut source) {
+            Ok(frame) => {
+                assert_eq!(
+                    frame.body.as_ptr().align_offset(16),
+                    0,
+                    "a body out of line"
+                );
+                let len = u32::try_from(frame.body.len()).expect("limited");
+                again.extend_from_slice(&frame::header(frame.kind, len));
+                again.extend_from_slice(&frame.body);
+                if let Some(how) = frame::farewell(&frame) {
+                    assert!(frame::of_farewell(&how).1.len() <= frame::MAX_REASON);
+                }
+            }
+            Err(ReadError::Io(error)) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+            Err(ReadError::Ended { within_frame }) => {
+                assert_eq!(within_frame, again.len() < bytes.len());
+                break;
+            }
+            Err(ReadError::Malformed(_)) => break,
+        }
+    }
+    assert!(bytes.starts_with(&again), "frames that were not sent");
+}
+
+/// Reads a hello and an introduction.
+///
+/// # Panics
+///
+/// When what was read, written again, is not what there was.
+pub fn handshake(data: &[u8]) {
+    if let Some(bytes) = data.first_chunk::<HELLO>()
+        && let Some(hello) = Hello::parse(bytes)
+    {
+        assert_eq!(&hello.to_bytes(), bytes);
+    }
+    if let Ok(introduction) = Introduction::parse(data) {
+        let bytes = introduction.to_bytes().expect("no longer than it was");
+        assert_eq!(Introduction::parse(&bytes), Ok(introduction.clone()));
+        // Nobody may be in a cluster with himself.
+        assert!(introduction.objection(&introduction).is_some());
+    }
+}

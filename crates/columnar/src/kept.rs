@@ -1,0 +1,240 @@
+//! The rows that a join keeps of one side, to be found by their keys.
+//!
+//! State: the rows, and twelve bytes more for each; keys are numbers here. Batches are merged like the levels of a
+//! log-structured tree, so each row is copied a logarithmic number of times. Times that rows of the other side can no
+//! longer tell apart become one, so there are about as many as are open.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
+use arrow_schema::SchemaRef;
+use arrow_select::concat::concat_batches;
+use arrow_select::interleave::interleave;
+use arrow_select::take::take;
+use pointstamp_order::Point;
+
+use crate::error::Error;
+use crate::join::Side;
+
+/// Rows of this batch and rows of the other side that belong together.
+#[derive(Default)]
+pub(crate) struct Pairs {
+    pub(crate) own: Vec<u32>,
+    pub(crate) other: Vec<u32>,
+}
+
+impl Pairs {
+    pub(crate) fn clear(&mut self) {
+        self.own.clear();
+        self.other.clear();
+    }
+}
+
+const NONE: u32 = u32::MAX;
+
+/// Fewer times than this are left as they are.
+const MIN_TIMES: usize = 64;
+
+/// The rows of one side.
+#[derive(Default)]
+pub(crate) struct Rows {
+    batches: Vec<RecordBatch>,
+    /// The number of the first row of each batch.
+    starts: Vec<usize>,
+    len: usize,
+    /// For each key, the last row that has it.
+    heads: Vec<u32>,
+    /// For each row, the row before it that has the same key.
+    next: Vec<u32>,
+    /// For each row, the number of its time.
+    time_of: Vec<u32>,
+    times: Vec<Point>,
+    time_numbers: HashMap<Point, u32>,
+    /// With this many times it is worth looking which have become one.
+    due: usize,
+    /// Nothing can arrive on the other side any more.
+    ended: bool,
+}
+
+impl Rows {
+    /// How many rows there are.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The times, by number.
+    pub(crate) fn times(&self) -> &[Point] {
+        &self.times
+    }
+
+    /// The rows that have the key of this number, the last one first, and the numbers of their times.
+    pub(crate) fn with_key(&self, key: u32) -> impl Iterator<Item = (u32, u32)> {
+        let mut at = self.heads.get(key as usize).copied().unwrap_or(NONE);
+        std::iter::from_fn(move || {
+            let row = at;
+            let next = self.next.get(row as usize)?;
+            at = *next;
+            Some((row, self.time_of[row as usize]))
+        })
+    }
+
+    /// Moves times to the latest that rows still to come, at or after `frontier`, cannot tell from them: a pair is at the
+    /// least upper bound of two times, and that of `time` and any time after `f` is that of `time.join(f)` and it.
+    ///
+    /// Cost: now and then a pass over the rows' numbers of times, so seldom that it does not count.
+    pub(crate) fn advance(&mut self, frontier: &[Point]) {
+        if frontier.is_empty() {
+            *self = Rows {
+                ended: true,
+                ..Rows::default()
+            };
+            return;
+        }
+        if self.times.len() <= self.due.max(MIN_TIMES) {
+            return;
+        }
+        let mut kept = Rows::default();
+        let advanced: Vec<u32> = self
+            .times
+            .iter()
+            .map(|time| {
+                let later = frontier.iter().filter_map(|least| time.join(least));
+                let later = later.reduce(|a, b| a.meet(&b).unwrap_or(a));
+                kept.number_of(&later.unwrap_or_else(|| time.clone()))
+            })
+            .collect();
+        for number in &mut self.time_of {
+            *number = advanced[*number as usize];
+        }
+        self.times = kept.times;
+        self.time_numbers = kept.time_numbers;
+        self.due = 2 * self.times.len() + self.len / 64;
+    }
+
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "there are no more times than rows, of which there are fewer than 2^32"
+    )]
+    fn number_of(&mut self, time: &Point) -> u32 {
+        if let Some(&number) = self.time_numbers.get(time) {
+            return number;
+        }
+        let number = self.times.len() as u32;
+        self.times.push(time.clone());
+        self.time_numbers.insert(time.clone(), number);
+        number
+    }
+
+    /// Keeps the rows of a batch, whose keys have these numbers.
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "checked: a side has fewer than 2^32 rows"
+    )]
+    pub(crate) fn insert(
+        &mut self,
+        time: &Point,
+        batch: RecordBatch,
+        numbers: &[u32],
+    ) -> Result<(), Error> {
+        if self.ended {
+            return Ok(());
+        }
+        let first = self.len;
+        let len = first + batch.num_rows();
+        if len >= NONE as usize {
+            return Err(Error::TooManyKeys);
+        }
+        let time_number = self.number_of(time);
+        for (row, &number) in (first..).zip(numbers) {
+            let number = number as usize;
+            if number >= self.heads.len() {
+                self.heads.resize(number + 1, NONE);
+            }
+            self.next
+                .push(std::mem::replace(&mut self.heads[number], row as u32));
+        }
+        self.time_of.resize(len, time_number);
+        self.len = len;
+        self.batches.push(batch);
+        self.starts.push(first);
+        self.merge()
+    }
+
+    /// Keeps each batch more than twice as large as the one after it.
+    fn merge(&mut self) -> Result<(), Error> {
+        while let [.., before, last] = self.batches.as_slice() {
+            if before.num_rows() > 2 * last.num_rows() {
+                break;
+            }
+            let merged = concat_batches(&before.schema(), [before, last])?;
+            self.batches.truncate(self.batches.len() - 2);
+            self.batches.push(merged);
+            self.starts.pop();
+        }
+        Ok(())
+    }
+
+    /// The columns of rows by number.
+    fn gather(&self, rows: &[u32]) -> Result<Vec<ArrayRef>, Error> {
+        if let [only] = self.batches.as_slice() {
+            let rows = UInt32Array::from(rows.to_vec());
+            let columns = only
+                .columns()
+                .iter()
+                .map(|column| Ok(take(column, &rows, None)?));
+            return columns.collect();
+        }
+        let places: Vec<(usize, usize)> = rows
+            .iter()
+            .map(|&row| {
+                let row = row as usize;
+                let batch = self.starts.partition_point(|&start| start <= row) - 1;
+                (batch, row - self.starts[batch])
+            })
+            .collect();
+        let width = self.batches.first().map_or(0, RecordBatch::num_columns);
+        (0..width)
+            .map(|at| {
+                let columns: Vec<&dyn Array> = self
+                    .batches
+                    .iter()
+                    .map(|batch| batch.column(at).as_ref())
+                    .collect();
+                Ok(interleave(&columns, &places)?)
+            })
+            .collect()
+    }
+
+    /// The result's rows for pairs of rows of `own` columns and of this, the other side.
+    pub(crate) fn pair(
+        &self,
+        own: &[ArrayRef],
+        pairs: &Pairs,
+        side: Side,
+        output: &SchemaRef,
+    ) -> Result<RecordBatch, Error> {
+        let rows = UInt32Array::from(pairs.own.clone());
+        let mut own = own
+            .iter()
+            .map(|column| take(column, &rows, None))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut other = self.gather(&pairs.other)?;
+        let columns = match side {
+            Side::Left => {
+                own.append(&mut other);
+                own
+            }
+            Side::Right => {
+                other.append(&mut own);
+                other
+            }
+        };
+        let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(pairs.own.len()));
+        Ok(RecordBatch::try_new_with_options(
+            Arc::clone(output),
+            columns,
+            &options,
+        )?)
+    }
+}

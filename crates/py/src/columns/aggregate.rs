@@ -1,0 +1,160 @@
+//! `aggregate`: per time and key, sent when the time closes. It never calls Python.
+//!
+//! Where rows move between workers there are two operators. The first adds up what is on its worker, where that pays,
+//! and otherwise lets rows pass; the second, on the worker of the key, adds up both.
+
+use pointstamp_columnar::aggregate::{Plan, Table};
+use pointstamp_columnar::partial::{Experience, Fate, Limits, Partial};
+use pointstamp_engine::capability::Capability;
+use pointstamp_engine::error::BoxError;
+use pointstamp_engine::pact::Pact;
+use pointstamp_engine::stream::Stream as EngineStream;
+use pyo3::prelude::*;
+
+use super::columns_of;
+use super::movement::pact_by_columns;
+use super::outbox::send;
+use super::schema::Schema;
+use crate::batch::Batch;
+use crate::errors::IntoException;
+use crate::library::Unary;
+use crate::library::per_time::PerTime;
+use crate::stream::Stream;
+
+const NAME: &str = "aggregate";
+
+/// Aggregations `(column, function)` per time and key, exchanged by key unless the rows are `in_place`.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
+pub(crate) fn aggregate_columns(
+    stream: &Stream,
+    schema: &Schema,
+    by: Vec<String>,
+    aggregations: Vec<(String, String)>,
+    in_place: bool,
+) -> PyResult<(Stream, Schema)> {
+    let plan =
+        Plan::new(&schema.schema, &by, &aggregations).map_err(IntoException::into_exception)?;
+    let result = Schema::new(plan.output().clone());
+    let engine = stream.engine()?;
+    let made = if in_place || engine.scope().worker().peers() == 1 {
+        let pact = if in_place {
+            Pact::Pipeline
+        } else {
+            pact_by_columns(plan.key().to_vec())
+        };
+        here(stream, &engine, plan, pact)?
+    } else {
+        let (rows, states) = partial(&engine, plan.clone())?;
+        total(stream, &rows, &states, plan)?
+    };
+    Ok((made, result))
+}
+
+/// One operator, for rows that are where they belong.
+fn here(
+    stream: &Stream,
+    engine: &EngineStream<Batch>,
+    plan: Plan,
+    pact: Pact<Batch>,
+) -> PyResult<Stream> {
+    let unary = Unary::new(engine, NAME, pact)?;
+    let mut tables: PerTime<(Capability, Table)> = PerTime::new();
+    Ok(
+        unary.on_messages_and_frontier(stream, move |input, output| {
+            while let Some((message, batch)) = input.next()? {
+                let (_, table) = tables.at(message.time(), || {
+                    Ok::<_, BoxError>((message.retain(0)?, Table::new(&plan)?))
+                })?;
+                table.update(&columns_of(batch))?;
+            }
+            for (capability, table) in tables.closed(&input.frontier()) {
+                table.finish(|batch| send(output, &capability, batch))?;
+            }
+            Ok(())
+        }),
+    )
+}
+
+/// The operator on the senders: rows that pass as they are, and what tables know of the others.
+fn partial(
+    stream: &EngineStream<Batch>,
+    plan: Plan,
+) -> PyResult<(EngineStream<Batch>, EngineStream<Batch>)> {
+    let refused = IntoException::into_exception;
+    let builder = stream.scope().operator(NAME).map_err(refused)?;
+    let input = builder.new_input(stream, Pact::Pipeline).map_err(refused)?;
+    let (passed, rows) = builder.new_output().map_err(refused)?;
+    let (known, states) = builder.new_output().map_err(refused)?;
+    builder.notify();
+    let mut experience = Experience::new(Limits::default());
+    let mut times: PerTime<(Option<Capability>, Partial)> = PerTime::new();
+    builder.build(move || {
+        while let Some((message, batch)) = input.next()? {
+            let (capability, partial) =
+                times.at(message.time(), || Ok::<_, BoxError>(Default::default()))?;
+            match partial.take(columns_of(batch), &plan, &mut experience)? {
+                // No capability is held while rows only pass: the time may close at once.
+                Fate::Passes(batch) => send(&passed, &message, batch)?,
+                Fate::Held if capability.is_some() => {}
+                Fate::Held => *capability = Some(message.retain(known.port())?),
+                Fate::Full(table, rest) => {
+                    table.states(|batch| send(&known, &message, batch))?;
+                    *capability = None;
+                    if let Some(rest) = rest {
+                        send(&passed, &message, rest)?;
+                    }
+                }
+            }
+        }
+        for (capability, partial) in times.closed(&input.frontier()) {
+            if let (Some(capability), Some(table)) = (capability, partial.close()) {
+                table.states(|batch| send(&known, &capability, batch))?;
+            }
+        }
+        Ok(false)
+    });
+    Ok((rows, states))
+}
+
+/// The operator on the worker of a key.
+fn total(
+    stream: &Stream,
+    rows: &EngineStream<Batch>,
+    states: &EngineStream<Batch>,
+    plan: Plan,
+) -> PyResult<Stream> {
+    let refused = IntoException::into_exception;
+    let builder = rows.scope().operator("aggregate: total").map_err(refused)?;
+    let rows = builder
+        .new_input(rows, pact_by_columns(plan.key().to_vec()))
+        .map_err(refused)?;
+    let states = builder
+        .new_input(states, pact_by_columns(plan.state_key()))
+        .map_err(refused)?;
+    let (output, result) = builder.new_output().map_err(refused)?;
+    builder.notify();
+    let mut tables: PerTime<(Capability, Table)> = PerTime::new();
+    builder.build(move || {
+        for (input, add) in [
+            (&rows, Table::update as fn(&mut _, &_) -> _),
+            (&states, Table::merge),
+        ] {
+            while let Some((message, batch)) = input.next()? {
+                let (_, table) = tables.at(message.time(), || {
+                    Ok::<_, BoxError>((message.retain(0)?, Table::new(&plan)?))
+                })?;
+                add(table, &columns_of(batch))?;
+            }
+        }
+        let closed = {
+            let (rows, states) = (rows.frontier(), states.frontier());
+            tables.closed_unless(|time| rows.less_equal(time) || states.less_equal(time))
+        };
+        for (capability, table) in closed {
+            table.finish(|batch| send(&output, &capability, batch))?;
+        }
+        Ok(false)
+    });
+    Ok(Stream::plain(stream.home(), result))
+}

@@ -1,0 +1,108 @@
+"""Weakly connected components, as a dataflow: the smallest id that a node can hear of is its component's.
+
+    components(edges)    edges: an ArrowStream of (source, target); gives (node, component)
+
+A node's label is the smallest id that it has heard of, first its own. In each round of the loop the nodes
+whose label got smaller tell their neighbours, on whatever worker those are. A worker tells a node only
+what is smaller than all that it told it before, and only the smallest of a round. When nobody has anything
+to tell, the loop's frontier is empty: the labels are final, and come out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import pointstamp as ps
+from support.nodes import Array, Edges, Nodes, Waiting, column, once
+
+EDGES = pa.schema([("source", pa.int64()), ("target", pa.int64())])
+COMPONENTS = pa.schema([("node", pa.int64()), ("component", pa.int64())])
+
+
+def both_ways(edges: pa.RecordBatch) -> list[pa.RecordBatch]:
+    """The edges, and the same from their ends to their starts."""
+    source, target = edges["source"], edges["target"]
+    return [pa.record_batch(pair, schema=EDGES) for pair in ([source, target], [target, source])]
+
+
+def components(edges: ps.ArrowStream) -> ps.ArrowStream:
+    """The components of a graph that is complete when the stream of its edges ends."""
+    neighbours = edges.map_batches(both_ways, EDGES, name="both ways")
+    with edges.scope.iterative("components") as inner:
+        handle, told = inner.loop_variable(schema=COMPONENTS)
+        builder = inner.operator("smallest label")
+        builder.new_input(neighbours.enter(inner), ps.Exchange("source"))
+        builder.new_input(told, ps.Exchange("node"))
+        _, tell = builder.new_output(COMPONENTS)
+        found, labels = builder.new_output(COMPONENTS)
+        builder.set_summary(1, found, None)  # the labels come out once, when the loop has ended
+        builder.build(smallest_label)
+        tell.connect_loop(handle)
+        result: ps.ArrowStream = labels.leave()
+    return result
+
+
+def smallest_label(capabilities: list[ps.Capability], info: ps.OperatorInfo) -> Callable[..., None]:
+    """The operator's constructor."""
+    first, last = capabilities
+    graph: list[pa.RecordBatch] = []
+    waiting: Waiting[pa.RecordBatch] = Waiting()
+    labels: Labels | None = None
+    done = False
+
+    def logic(inputs: list[Any], outputs: list[Any]) -> None:
+        nonlocal labels, done
+        edges, told = inputs
+        tell, found = outputs
+        graph.extend(batch for _, batch in edges)
+        for message, batch in told:
+            waiting.add(message, batch)
+        if edges.frontier or done:
+            return  # the graph is not complete yet
+        if labels is None:
+            labels = Labels(column(graph, "source"), column(graph, "target"))
+            graph.clear()
+            with first, tell.session(first) as session:
+                session.give(labels.told_by(np.arange(len(labels.nodes))))
+        for capability, batches in waiting.over(told.frontier):
+            smaller = labels.take(column(batches, "node"), column(batches, "component"))
+            with capability, tell.session(capability) as session:
+                session.give(labels.told_by(smaller))
+        if not told.frontier:
+            with last, found.session(last) as session:
+                session.give(pa.record_batch([labels.nodes.ids, labels.label], schema=COMPONENTS))
+            done, labels = True, None
+
+    return logic
+
+
+class Labels:
+    """The labels of one worker's nodes, and what it has told their neighbours."""
+
+    def __init__(self, source: Array, target: Array) -> None:
+        self.nodes = Nodes(source)
+        self.neighbours = Nodes(target)
+        self.edges = Edges(self.nodes.at(source), self.neighbours.at(target), len(self.nodes))
+        self.label = self.nodes.ids.copy()
+        self.told = self.neighbours.ids.copy()  # nobody needs to hear what is larger than its own id
+
+    def take(self, ids: Array, labels: Array) -> Array:
+        """Takes what nodes are told; returns the positions of those for which it is smaller."""
+        at = self.nodes.at(ids)
+        smaller = labels < self.label[at]
+        at = at[smaller]
+        np.minimum.at(self.label, at, labels[smaller])
+        return once(at, len(self.nodes))
+
+    def told_by(self, nodes: Array) -> pa.RecordBatch:
+        """What these nodes tell their neighbours that is news to them."""
+        to, label = self.edges.of(nodes), np.repeat(self.label[nodes], self.edges.degrees(nodes))
+        news = label < self.told[to]
+        to = to[news]
+        np.minimum.at(self.told, to, label[news])
+        to = once(to, len(self.neighbours))
+        return pa.record_batch([self.neighbours.ids[to], self.told[to]], schema=COMPONENTS)

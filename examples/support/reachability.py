@@ -1,0 +1,174 @@
+"""What each node needs, directly or through others, and which nodes need each other, as a dataflow.
+
+    reachability(edges, count)    edges: an ArrowStream of (source, target) with ids below `count`;
+                                  gives (node, needs, needed_by, knot)
+
+`needs` is how many other nodes a node reaches, `needed_by` how many reach it, and `knot` the smallest id
+of its strongly connected component: of those that it reaches and that reach it.
+
+A node's set of nodes is a row of bits. In each round of the loop the nodes whose sets have grown pass on
+what is new, along their edges: forwards who reaches them, and backwards whom they reach. Both meet on the
+worker that owns the node, whose knot is then the first bit that both have. It takes 2 * count * count
+bits, in all: a tool for graphs of up to a hundred thousand nodes or so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import pointstamp as ps
+from support.components import EDGES
+from support.nodes import Array, Edges, Nodes, Waiting, column
+
+REACH = pa.schema(
+    [("node", pa.int64()), ("needs", pa.int64()), ("needed_by", pa.int64()), ("knot", pa.int64())]
+)
+SIDED = pa.schema([*EDGES, ("side", pa.int8())])
+
+FORWARD, BACKWARD = 0, 1
+SLICE = 64  # words of a set that are passed on in one go, so that few are in memory twice
+
+
+def with_sides(edges: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The edges for the forward side, and turned around for the backward side."""
+    source, target = edges["source"], edges["target"]
+    for side, ends in ((FORWARD, [source, target]), (BACKWARD, [target, source])):
+        yield pa.record_batch([*ends, np.full(len(source), side, np.int8)], schema=SIDED)
+
+
+def reachability(edges: ps.ArrowStream, count: int) -> ps.ArrowStream:
+    """The reach of every node of a graph that is complete when the stream of its edges ends."""
+    words = -(-count // 64)
+    sets = pa.schema([("node", pa.int64()), ("side", pa.int8()), ("set", pa.binary(8 * words))])
+
+    def grow(capabilities: list[ps.Capability], info: ps.OperatorInfo) -> Callable[..., None]:
+        """The operator's constructor."""
+        first, last = capabilities
+        graph: list[pa.RecordBatch] = []
+        waiting: Waiting[pa.RecordBatch] = Waiting()
+        reach: Reach | None = None
+        done = False
+
+        def logic(inputs: list[Any], outputs: list[Any]) -> None:
+            nonlocal reach, done
+            edges, grown = inputs
+            graph.extend(batch for _, batch in edges)
+            for message, batch in grown:
+                waiting.add(message, batch)
+            if edges.frontier or done:
+                return  # the graph is not complete yet
+            if reach is None:
+                reach = Reach(graph, words)
+                graph.clear()
+                with first, outputs[0].session(first) as session:
+                    for part in reach.passed_on(*reach.themselves()):
+                        session.give(pa.record_batch(part, schema=sets))
+            for capability, batches in waiting.over(grown.frontier):
+                with capability, outputs[0].session(capability) as session:
+                    for part in reach.passed_on(*reach.take(batches)):
+                        session.give(pa.record_batch(part, schema=sets))
+            if not grown.frontier:
+                with last, outputs[1].session(last) as session:
+                    session.give(reach.result())
+                done, reach = True, None
+
+        return logic
+
+    sided = edges.map_batches(with_sides, SIDED, name="both sides")
+    with edges.scope.iterative("reachability") as inner:
+        handle, grown = inner.loop_variable(schema=sets)
+        builder = inner.operator("reach")
+        builder.new_input(sided.enter(inner), ps.Exchange("source"))
+        builder.new_input(grown, ps.Exchange("node"))
+        _, more = builder.new_output(sets)
+        found, reached = builder.new_output(REACH)
+        builder.set_summary(1, found, None)  # the result comes out once, when the loop has ended
+        builder.build(grow)
+        more.connect_loop(handle)
+        result: ps.ArrowStream = reached.leave()
+    return result
+
+
+class Reach:
+    """The sets of one worker's nodes. A node has two rows, one for each side."""
+
+    def __init__(self, graph: list[pa.RecordBatch], words: int) -> None:
+        source, target, side = (column(graph, name) for name in SIDED.names)
+        self.nodes, self.neighbours = Nodes(source), Nodes(target)
+        self.rows, self.ends = 2 * len(self.nodes), 2 * len(self.neighbours)
+        self.edges = Edges(2 * self.nodes.at(source) + side, 2 * self.neighbours.at(target) + side, self.rows)
+        self.set = np.zeros((self.rows, words), np.uint64)
+        self.passed = np.zeros((self.ends, words), np.uint64)
+
+    def themselves(self) -> tuple[Array, Array]:
+        """Puts every node into its own sets; returns the rows that have grown, and by what."""
+        rows = np.arange(self.rows)
+        ids = self.nodes.ids[rows // 2]
+        self.set[rows, ids // 64] = np.left_shift(np.uint64(1), (ids % 64).astype(np.uint64))
+        return rows, self.set.copy()
+
+    def take(self, batches: list[pa.RecordBatch]) -> tuple[Array, Array]:
+        """Adds to the sets what arrived; returns the rows that have grown, and by what."""
+        rows = 2 * self.nodes.at(column(batches, "node")) + column(batches, "side")
+        given = np.concatenate([bits_of(batch["set"]) for batch in batches])
+        rows, given = merged(rows, given)
+        given &= ~self.set[rows]
+        grown = given.any(axis=1)
+        rows, given = rows[grown], given[grown]
+        self.set[rows] |= given
+        return rows, given
+
+    def passed_on(self, rows: Array, new: Array) -> Iterator[list[Any]]:
+        """What these rows pass on that their neighbours have not been told, as columns."""
+        ends = self.edges.of(rows)
+        if not len(ends):
+            return
+        start = np.repeat(np.arange(len(rows)), self.edges.degrees(rows))
+        order = np.argsort(ends, kind="stable")
+        start, ends = start[order], ends[order]
+        first = np.flatnonzero(np.diff(ends, prepend=-1))
+        to = ends[first]
+        told = np.empty((len(to), new.shape[1]), np.uint64)
+        for word in range(0, new.shape[1], SLICE):
+            part = new[:, word : word + SLICE]
+            np.bitwise_or.reduceat(part[start], first, axis=0, out=told[:, word : word + SLICE])
+        told &= ~self.passed[to]
+        news = told.any(axis=1)
+        to, told = to[news], told[news]
+        self.passed[to] |= told
+        yield [self.neighbours.ids[to // 2], (to % 2).astype(np.int8), column_of(told)]
+
+    def result(self) -> pa.RecordBatch:
+        """The numbers and the knots of this worker's nodes."""
+        reaching, reached = self.set[FORWARD::2], self.set[BACKWARD::2]
+        sizes = [np.bitwise_count(half).sum(axis=1, dtype=np.int64) - 1 for half in (reached, reaching)]
+        both = reaching & reached
+        word = (both != 0).argmax(axis=1)
+        bits = both[np.arange(len(both)), word]
+        lowest = np.bitwise_count((bits & (~bits + np.uint64(1))) - np.uint64(1)).astype(np.int64)
+        return pa.record_batch([self.nodes.ids, *sizes, 64 * word + lowest], schema=REACH)
+
+
+def merged(rows: Array, sets: Array) -> tuple[Array, Array]:
+    """Each row once, with the union of its sets."""
+    order = np.argsort(rows, kind="stable")
+    rows = rows[order]
+    first = np.flatnonzero(np.diff(rows, prepend=-1))
+    return rows[first], np.bitwise_or.reduceat(sets[order], first, axis=0)
+
+
+def bits_of(column: pa.FixedSizeBinaryArray) -> Array:
+    """The sets of a column, as rows of words."""
+    words = column.type.byte_width // 8
+    data = np.frombuffer(column.buffers()[1], np.uint64)
+    return data[column.offset * words : (column.offset + len(column)) * words].reshape(-1, words)
+
+
+def column_of(sets: Array) -> pa.FixedSizeBinaryArray:
+    """Rows of words as a column."""
+    width = 8 * sets.shape[1]
+    return pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(sets), [None, pa.py_buffer(sets)])

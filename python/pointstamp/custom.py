@@ -1,0 +1,315 @@
+"""Operators of the user's own, on streams of records and of columns alike.
+
+Owns the methods that `Stream` and `ArrowStream` share: those that take a constructor or logic, and those
+that only look at times. What an operator gives is as its stream carries, unless ``schema`` says otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+from pointstamp import _core
+from pointstamp._core import ProbeHandle
+from pointstamp._errors import GraphError
+from pointstamp.builder import no_logic, operator_info, single_output
+from pointstamp.capture import Capture
+from pointstamp.notify import notified
+from pointstamp.pacts import Pipeline
+from pointstamp.vertex import Vertex, drive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from types import EllipsisType
+    from typing import TypeAlias
+
+    import pyarrow as pa
+
+    from pointstamp._core import Capability, FrontieredInput, InputPort, OutputPort
+    from pointstamp._core import Schema as CoreSchema
+    from pointstamp._core import Stream as CoreStream
+    from pointstamp._types import Time
+    from pointstamp.arrow import ArrowStream
+    from pointstamp.info import OperatorInfo
+    from pointstamp.notify import Notificator
+    from pointstamp.pacts import Pact
+    from pointstamp.scope import Scope
+    from pointstamp.stream import Stream
+
+    AnyStream: TypeAlias = Stream[Any] | ArrowStream
+    Build: TypeAlias = Callable[[Capability, OperatorInfo], Callable[..., None]]
+    Schema: TypeAlias = pa.Schema | EllipsisType | None
+
+__all__ = ["CustomOperators"]
+
+T = TypeVar("T")
+Like = TypeVar("Like")
+
+
+class CustomOperators(Generic[T, Like]):
+    """What streams of both kinds can do: run operators of the user's own, and be observed.
+
+    The operators with an output take a ``schema`` for it: a `pyarrow.Schema` makes the output an
+    `ArrowStream` of it, to which the logic gives batches or tables; None makes it a `Stream` of records.
+    Left out, the output is of the same kind as the stream, and has its schema.
+    """
+
+    __slots__ = ()
+
+    scope: Scope
+
+    if TYPE_CHECKING:
+
+        @property
+        def _core(self) -> CoreStream: ...
+
+    def _columns_of(self, schema: Schema) -> CoreSchema | None:
+        """An output's columns; None for records."""
+        if schema is ...:
+            return getattr(self, "_columns", None)
+        return None if schema is None else _core.Schema(schema)
+
+    def _operator(
+        self, name: str, inputs: Sequence[tuple[Any, Pact]], build: Build, schema: Schema, *, notify: bool
+    ) -> Any:
+        columns = self._columns_of(schema)
+        return single_output(self.scope, name, inputs, build, notify=notify, schema=columns)
+
+    # ------------------------------------------------------------ one input
+
+    @overload
+    def unary(
+        self,
+        pact: Pact,
+        name: str,
+        build: Callable[[Capability, OperatorInfo], Callable[[InputPort[T], OutputPort[Any]], None]],
+    ) -> Like: ...
+    @overload
+    def unary(self, pact: Pact, name: str, build: Build, *, schema: Schema) -> Any: ...
+    def unary(self, pact: Pact, name: str, build: Build, *, schema: Schema = ...) -> Any:
+        """An operator with one input and one output.
+
+        Args:
+            pact: How records reach it.
+            name: Its name, for messages.
+            build: Called once with a capability for the minimum time (drop it, unless the operator sends
+                by itself) and the operator's info; returns the logic, which is called with the input and
+                the output whenever messages have arrived. The input yields ``(CapabilityRef, records)``,
+                where the records are a list, or a `pyarrow.RecordBatch`.
+            schema: Of the output's columns; None for records; left out, as the stream.
+
+        Examples:
+            Records in, columns out:
+
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def lengths(capability, info):
+            ...     capability.drop()
+            ...     def logic(input, output):
+            ...         for cap, words in input:
+            ...             with output.session(cap) as session:
+            ...                 session.give(pa.record_batch({"length": [len(word) for word in words]}))
+            ...     return logic
+            >>> def build(scope):
+            ...     schema = pa.schema([("length", pa.int64())])
+            ...     words = scope.to_stream(["a", "bb"])
+            ...     columns = words.unary(ps.Pipeline(), "lengths", lengths, schema=schema)
+            ...     return columns.to_records().capture()
+            >>> ps.example(build).extract()
+            [(0, [{'length': 1}, {'length': 2}])]
+        """
+        return self._operator(name, [(self, pact)], build, schema, notify=False)
+
+    @overload
+    def unary_frontier(
+        self,
+        pact: Pact,
+        name: str,
+        build: Callable[[Capability, OperatorInfo], Callable[[FrontieredInput[T], OutputPort[Any]], None]],
+    ) -> Like: ...
+    @overload
+    def unary_frontier(self, pact: Pact, name: str, build: Build, *, schema: Schema) -> Any: ...
+    def unary_frontier(self, pact: Pact, name: str, build: Build, *, schema: Schema = ...) -> Any:
+        """As `unary`, with the input's frontier: the logic is called whenever it changes, too."""
+        return self._operator(name, [(self, pact)], build, schema, notify=True)
+
+    @overload
+    def unary_notify(
+        self,
+        pact: Pact,
+        name: str,
+        init: Iterable[Time],
+        logic: Callable[[InputPort[T], OutputPort[Any], Notificator], None],
+    ) -> Like: ...
+    @overload
+    def unary_notify(
+        self,
+        pact: Pact,
+        name: str,
+        init: Iterable[Time],
+        logic: Callable[..., None],
+        *,
+        schema: Schema,
+    ) -> Any: ...
+    def unary_notify(
+        self,
+        pact: Pact,
+        name: str,
+        init: Iterable[Time],
+        logic: Callable[..., None],
+        *,
+        schema: Schema = ...,
+    ) -> Any:
+        """An operator with one input, one output and notifications.
+
+        Args:
+            pact: How records reach it.
+            name: Its name.
+            init: Times for which notifications are requested from the start.
+            logic: Called with the input, the output and the notificator.
+            schema: As in `unary`.
+        """
+        columns = self._columns_of(schema)
+        return notified(self.scope, [(self, pact)], name, init, logic, schema=columns)
+
+    def sink(
+        self, pact: Pact, name: str, build: Callable[[OperatorInfo], Callable[[FrontieredInput[Any]], None]]
+    ) -> None:
+        """An operator with one input and no output.
+
+        Args:
+            pact: How records reach it.
+            name: Its name.
+            build: Called once with the operator's info; returns the logic, which is called with the input
+                whenever messages have arrived or its frontier has changed.
+        """
+        core = self.scope._core.operator(name)
+        port = core.new_frontiered_input(self._core, *pact._for(self))
+        logic = build(operator_info(self.scope, name, core))
+        if not callable(logic):
+            raise GraphError(no_logic(name, logic))
+        core.build(logic, (port,), True, False)
+
+    @overload
+    def vertex(
+        self, vertex: Callable[[], Vertex], *, pact: Pact | None = None, name: str | None = None
+    ) -> Like: ...
+    @overload
+    def vertex(
+        self,
+        vertex: Callable[[], Vertex],
+        *,
+        pact: Pact | None = None,
+        name: str | None = None,
+        schema: Schema,
+    ) -> Any: ...
+    def vertex(
+        self,
+        vertex: Callable[[], Vertex],
+        *,
+        pact: Pact | None = None,
+        name: str | None = None,
+        schema: Schema = ...,
+    ) -> Any:
+        """An operator in Naiad's style: an object with callbacks. See `Vertex`.
+
+        Args:
+            vertex: Makes the object; called once on each worker.
+            pact: How records reach it; left out: they stay on their worker.
+            name: Its name; left out: the class's.
+            schema: As in `unary`.
+        """
+        title: str = name or getattr(vertex, "__name__", None) or "vertex"
+        inputs = [(self, pact or Pipeline())]
+        return self._operator(title, inputs, drive(vertex), schema, notify=True)
+
+    # ------------------------------------------------------------ two inputs
+
+    @overload
+    def binary(self, other: AnyStream, pact1: Pact, pact2: Pact, name: str, build: Build) -> Like: ...
+    @overload
+    def binary(
+        self, other: AnyStream, pact1: Pact, pact2: Pact, name: str, build: Build, *, schema: Schema
+    ) -> Any: ...
+    def binary(
+        self,
+        other: AnyStream,
+        pact1: Pact,
+        pact2: Pact,
+        name: str,
+        build: Build,
+        *,
+        schema: Schema = ...,
+    ) -> Any:
+        """An operator with two inputs, of records or columns, and one output; as `unary`."""
+        return self._operator(name, [(self, pact1), (other, pact2)], build, schema, notify=False)
+
+    @overload
+    def binary_frontier(
+        self, other: AnyStream, pact1: Pact, pact2: Pact, name: str, build: Build
+    ) -> Like: ...
+    @overload
+    def binary_frontier(
+        self, other: AnyStream, pact1: Pact, pact2: Pact, name: str, build: Build, *, schema: Schema
+    ) -> Any: ...
+    def binary_frontier(
+        self,
+        other: AnyStream,
+        pact1: Pact,
+        pact2: Pact,
+        name: str,
+        build: Build,
+        *,
+        schema: Schema = ...,
+    ) -> Any:
+        """As `binary`, with the inputs' frontiers; as `unary_frontier`."""
+        return self._operator(name, [(self, pact1), (other, pact2)], build, schema, notify=True)
+
+    @overload
+    def binary_notify(
+        self,
+        other: AnyStream,
+        pact1: Pact,
+        pact2: Pact,
+        name: str,
+        init: Iterable[Time],
+        logic: Callable[..., None],
+    ) -> Like: ...
+    @overload
+    def binary_notify(
+        self,
+        other: AnyStream,
+        pact1: Pact,
+        pact2: Pact,
+        name: str,
+        init: Iterable[Time],
+        logic: Callable[..., None],
+        *,
+        schema: Schema,
+    ) -> Any: ...
+    def binary_notify(
+        self,
+        other: AnyStream,
+        pact1: Pact,
+        pact2: Pact,
+        name: str,
+        init: Iterable[Time],
+        logic: Callable[..., None],
+        *,
+        schema: Schema = ...,
+    ) -> Any:
+        """An operator with two inputs, one output and notifications; as `unary_notify`."""
+        inputs = [(self, pact1), (other, pact2)]
+        return notified(self.scope, inputs, name, init, logic, schema=self._columns_of(schema))
+
+    # ------------------------------------------------------------ observing
+
+    def probe(self) -> ProbeHandle:
+        """A handle that reports which times may still appear on the stream."""
+        handle = ProbeHandle()
+        self._core.probe_with(handle)
+        return handle
+
+    def _capture(self) -> Capture[Any]:
+        capture: Capture[Any] = Capture()
+        self._core.capture(capture._queue)
+        return capture

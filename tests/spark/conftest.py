@@ -1,0 +1,101 @@
+"""One Spark session at a time, shared by the tests that want the same kind."""
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+# The executors' Python is the one that runs the tests, with this package in it.
+os.environ["PYSPARK_PYTHON"] = sys.executable
+
+LOCAL = "local[2]"
+EXECUTORS = "local-cluster[2,1,1024]"
+
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "Europe/Berlin",
+    "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
+    "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "3",
+}
+
+
+class Sessions:
+    """Starts the session that is asked for, and stops the one before: a process has one at a time."""
+
+    def __init__(self) -> None:
+        self._master: str | None = None
+        self._session: Any = None
+
+    def get(self, master: str) -> Any:
+        from pyspark.sql import SparkSession
+
+        if master != self._master:
+            self.stop()
+            builder = SparkSession.builder.master(master).appName("pointstamp tests")
+            for name, value in _SETTINGS.items():
+                builder = builder.config(name, value)
+            if "PYTHONPATH" in os.environ:
+                builder = builder.config("spark.executorEnv.PYTHONPATH", os.environ["PYTHONPATH"])
+            self._session = builder.getOrCreate()
+            self._session.sparkContext.setLogLevel("OFF")
+            self._master = master
+        return self._session
+
+    def stop(self) -> None:
+        if self._session is not None:
+            self._session.stop()
+            self._session = self._master = None
+
+
+@pytest.fixture(scope="session")
+def sessions() -> Iterator[Sessions]:
+    made = Sessions()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def spark(sessions: Sessions) -> Any:
+    """Spark in this process, with two slots."""
+    return sessions.get(LOCAL)
+
+
+@pytest.fixture
+def executors(sessions: Sessions) -> Any:
+    """Spark with two executors of one slot each, in processes of their own."""
+    return sessions.get(EXECUTORS)
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left() -> Iterator[None]:
+    """A run leaves no thread of ours behind; Spark has its own."""
+    yield
+    assert [thread for thread in threading.enumerate() if thread.name.startswith("pointstamp")] == []
+
+
+@pytest.fixture(autouse=True)
+def functions_travel(request: pytest.FixtureRequest) -> None:
+    """A test module's functions are pickled by value: executors cannot import it."""
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(request.module)  # type: ignore[no-untyped-call]
+
+
+Same = Callable[[Any, Any], None]
+
+
+@pytest.fixture
+def same() -> Same:
+    """Compares two DataFrames as bags of rows."""
+
+    def check(got: Any, expected: Any) -> None:
+        assert sorted(map(repr, got.collect())) == sorted(map(repr, expected.collect()))
+
+    return check

@@ -1,0 +1,175 @@
+"""Rows that are where their key belongs are not moved again, and all others are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import pointstamp as ps
+
+SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.int64())])
+WORKERS = 2
+
+Build = Callable[[ps.ArrowStream], ps.ArrowStream]
+
+
+def swap(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.record_batch([batch["b"], batch["a"]], schema=SCHEMA)
+
+
+def add_up(rows: ps.ArrowStream, by: str = "a") -> ps.ArrowStream:
+    other = "b" if by == "a" else "a"
+    return rows.aggregate(by, [(other, "sum")])
+
+
+def in_a_loop(rows: ps.ArrowStream) -> ps.ArrowStream:
+    with rows.scope.iterative() as inner:
+        return add_up(rows.exchange("a").enter(inner)).leave()
+
+
+def exchanged_inside_and_read_outside(rows: ps.ArrowStream) -> ps.ArrowStream:
+    with rows.scope.iterative() as inner:
+        moved = rows.enter(inner).exchange("a")
+        add_up(moved)
+    return add_up(moved.leave())
+
+
+def read_twice(rows: ps.ArrowStream) -> ps.ArrowStream:
+    moved = rows.exchange("a")
+    totals = add_up(moved)
+    return moved.join(totals, "a").aggregate("a", [("b_sum", "max"), ("b", "count")])
+
+
+def run(build: Build, workers: int) -> tuple[Counter[Any], int]:
+    """The rows of all workers, and how many operators there are before the one that reads them."""
+    numbers = range(100)
+
+    def main(worker: ps.Worker) -> tuple[list[dict[str, Any]], int]:
+        source = ps.ArrowInput(SCHEMA)
+        found: list[dict[str, Any]] = []
+        address: list[int] = []
+
+        def keep(info: ps.OperatorInfo) -> Any:
+            address.extend(info.address)
+
+            def logic(input: Any) -> None:
+                for _, batch in input:
+                    found.extend(batch.to_pylist())
+
+            return logic
+
+        with worker.dataflow() as scope:
+            build(source.to_stream(scope)).sink(ps.Pipeline(), "keep", keep)
+        mine = numbers[worker.index :: worker.peers]
+        source.send(pa.record_batch([[n % 7 for n in mine], [n % 5 for n in mine]], schema=SCHEMA))
+        source.close()
+        worker.run()
+        return found, address[-1]
+
+    results = ps.execute(main, workers=workers)
+    assert len({at for _, at in results}) == 1
+    return Counter(tuple(row.values()) for rows, _ in results for row in rows), results[0][1]
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda rows: add_up(rows.exchange("a")),
+        lambda rows: add_up(rows.exchange("b")),
+        lambda rows: add_up(rows.exchange("a").inspect_batch(lambda time, batch: None)),
+        lambda rows: add_up(rows.exchange("a").map_batches(swap)),
+        lambda rows: add_up(rows.exchange("a").exchange("b")),
+        lambda rows: add_up(rows.exchange("b").exchange("a")),
+        lambda rows: add_up(rows.exchange("a").concat(rows.exchange("b"))),
+        lambda rows: add_up(rows.exchange("a").concat(rows.exchange("a"))),
+        lambda rows: add_up(rows.exchange("a").concat(rows)),
+        lambda rows: add_up(rows.exchange(["a", "b"])),
+        lambda rows: rows.exchange(["b", "a"]).aggregate(["b", "a"], []),
+        # which row of a key `distinct` keeps depends on what comes first
+        lambda rows: add_up(rows.distinct("a")).aggregate("a", [("b_sum", "count")]),
+        lambda rows: add_up(rows).aggregate("b_sum", [("a", "count")]),
+        lambda rows: rows.exchange("a").join(add_up(rows, "a"), "a").aggregate("a", [("b_sum", "sum")]),
+        lambda rows: rows.exchange("b").join(add_up(rows, "a"), "a").aggregate("b", [("b_sum", "sum")]),
+        lambda rows: rows.join(rows.exchange("b"), "b").aggregate("b", [("a", "sum")]),
+        lambda rows: (
+            rows.exchange("a").unary(ps.Exchange("a"), "own", passing).aggregate("a", [("b", "sum")])
+        ),
+        lambda rows: add_up(rows.exchange("a").partition(2, "b")[1]),
+        lambda rows: add_up(rows.exchange("a").delay_batch(lambda time: time + 1)),
+        lambda rows: add_up(rows.exchange("a").branch_when(lambda time: True)[1]),
+        in_a_loop,
+        exchanged_inside_and_read_outside,
+        read_twice,
+    ],
+)
+def test_every_key_comes_out_once_and_right(build: Build) -> None:
+    assert run(build, WORKERS)[0] == run(build, 1)[0]
+
+
+def passing(capability: ps.Capability, info: ps.OperatorInfo) -> Any:
+    capability.drop()
+
+    def logic(input: Any, output: Any) -> None:
+        for cap, batch in input:
+            assert all(key % info.peers == info.index for key in batch["a"].to_pylist())
+            with output.session(cap) as session:
+                session.give(batch)
+
+    return logic
+
+
+def test_broadcast_rows_are_not_in_place() -> None:
+    rows, _ = run(lambda rows: add_up(rows.exchange("a").broadcast()), WORKERS)
+    expected, _ = run(lambda rows: add_up(rows.concat(rows)), 1)
+    assert rows == expected
+
+
+def test_the_rows_are_on_the_worker_of_their_key() -> None:
+    def check(rows: ps.ArrowStream) -> ps.ArrowStream:
+        checked: ps.ArrowStream = rows.unary(ps.Pipeline(), "check", passing)
+        return checked
+
+    def build(rows: ps.ArrowStream) -> ps.ArrowStream:
+        for made in (rows.exchange("a"), rows.distinct("a"), rows.join(add_up(rows), "a")):
+            check(made)
+        return check(rows.aggregate("a", [("b", "max")]))
+
+    assert len(run(build, WORKERS)[0]) == 7
+
+
+def test_an_exchange_for_an_aggregate_alone_moves_nothing() -> None:
+    _, direct = run(add_up, WORKERS)
+    _, exchanged = run(lambda rows: add_up(rows.exchange("a")), WORKERS)
+    assert exchanged == direct, "no operator was added for the exchange"
+    _, elsewhere = run(lambda rows: add_up(rows.exchange("b")), WORKERS)
+    assert elsewhere == direct + 1
+
+
+def test_null_keys_and_several_columns_stay_in_place() -> None:
+    schema = pa.schema([("k", pa.string()), ("n", pa.int64())])
+
+    def main(worker: ps.Worker) -> list[Any]:
+        source = ps.ArrowInput(schema)
+        with worker.dataflow() as scope:
+            firsts = source.to_stream(scope).distinct(["k", "n"])
+            counted = firsts.aggregate(["k", "n"], [("n", "count")]).aggregate(
+                ["k", "n"], [("n_count", "sum")]
+            )
+            captured = counted.capture()
+        keys = pa.array([None, "x", "y", None, "x"] * 10)
+        source.send(
+            pa.record_batch([keys, pc.fill_null(pc.binary_length(keys), 0).cast(pa.int64())], schema=schema)
+        )
+        source.close()
+        worker.run()
+        return [
+            tuple(row.values()) for _, found in captured.extract() for b in found for row in b.to_pylist()
+        ]
+
+    rows = [row for found in ps.execute(main, workers=3) for row in found]
+    assert Counter(rows) == Counter([(None, 0, 1), ("x", 1, 1), ("y", 1, 1)])
