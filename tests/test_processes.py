@@ -3,9 +3,12 @@
 import gc
 import os
 import re
+import shutil
 import socket
+import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -303,6 +306,10 @@ def test_a_listener_is_closed_where_none_is_needed() -> None:
     listener, _ = bind()
     assert ps.execute(lambda worker: worker.index, listener=listener) == [0]
     assert listener.fileno() == -1
+    listener, _ = bind()
+    with pytest.raises(ps.ConfigError):
+        ps.execute(lambda worker: None, workers=2, config=ps.Config(), listener=listener)
+    assert listener.fileno() == -1
 
 
 def test_strangers_are_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -324,6 +331,61 @@ def test_strangers_are_logged(caplog: pytest.LogCaptureFixture) -> None:
         other.join()
     assert [record.name for record in caplog.records] == ["pointstamp.cluster"]
     assert caplog.records[0].levelname == "WARNING"
+
+
+# ------------------------------------------------------------ certificates
+
+
+def openssl(where: Path, *arguments: str) -> None:
+    subprocess.run(["openssl", *arguments], cwd=where, check=True, capture_output=True, timeout=60)
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An authority, and a certificate of it for this host; and one of another authority."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl to make certificates")
+    where = tmp_path_factory.mktemp("certificates")
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+    for name in ("authority", "another"):
+        files = ["-keyout", f"{name}.key", "-out", f"{name}.pem"]
+        openssl(where, "req", "-x509", *key, "-subj", f"/CN={name}", *files)
+        files = ["-keyout", f"of-{name}.key", "-out", f"of-{name}.pem"]
+        signed = ["-CA", f"{name}.pem", "-CAkey", f"{name}.key"]
+        extensions = ["-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=CA:FALSE"]
+        openssl(where, "req", "-x509", *key, "-subj", "/CN=host", *signed, *extensions, *files)
+    return where
+
+
+def tls(where: Path, authority: str, own: str) -> ps.TLS:
+    return ps.TLS(
+        certificate=where / f"of-{own}.pem", key=where / f"of-{own}.key", authority=where / f"{authority}.pem"
+    )
+
+
+def test_processes_with_certificates(certificates: Path) -> None:
+    given = tls(certificates, "authority", "authority")
+    expected = together(ps.execute(programs.word_count))
+    assert together(several.execute(programs.word_count, 3, 2, tls=given)) == expected
+    assert several.execute(programs.arrays, 2, tls=given)
+
+
+def test_certificates_of_another_authority_are_refused(certificates: Path) -> None:
+    good = tls(certificates, "authority", "authority")
+    for bad in (tls(certificates, "authority", "another"), None):
+        found = different({"tls": [good, bad], "connect_timeout": [2, 2]})
+        assert all(isinstance(outcome, ps.ClusterError) for outcome in found), found
+
+
+def test_a_certificate_without_its_key(certificates: Path) -> None:
+    wrong = ps.TLS(
+        certificate=certificates / "of-authority.pem",
+        key=certificates / "of-another.key",
+        authority=certificates / "authority.pem",
+    )
+    for outcome in outcomes(programs.word_count, 2, tls=wrong):
+        assert isinstance(outcome, ps.ConfigError)
+        assert "the TLS certificate and key do not go together" in str(outcome)
 
 
 # ------------------------------------------------------------ again and again
