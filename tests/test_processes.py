@@ -6,9 +6,11 @@ import re
 import shutil
 import socket
 import subprocess
+import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
@@ -17,7 +19,7 @@ from hypothesis import given, settings
 import pointstamp as ps
 import processes as several
 import programs
-from harness import merged, notes, share
+from harness import merged, notes, passing, share
 from pointstamp.cluster import bind
 from processes import SHAPES, Failure, Pool, outcomes, pool
 from test_random_dataflows import Data, Steps, dataflow, inputs, model, written
@@ -154,8 +156,6 @@ def test_what_cannot_be_pickled_is_refused_with_the_operator() -> None:
             numbers.map(lambda x: lambda: x).unary(ps.Exchange(lambda _: 1), "takes functions", passing)
         worker.run()
 
-    from harness import passing
-
     first, second = outcomes(main, 2)
     assert isinstance(first, ps.CodecError)
     assert str(first).startswith("a record of type function cannot be sent to a worker of another process")
@@ -206,9 +206,7 @@ def test_a_failure_after_others_have_ended_is_raised_in_all() -> None:
     def main(worker: ps.Worker) -> int:
         worker.barrier()
         if worker.index == 1:
-            import time
-
-            time.sleep(0.3)
+            sleep(0.3)
             raise LookupError("late")
         return worker.index
 
@@ -222,13 +220,15 @@ def test_python_code_that_runs_elsewhere_is_interrupted() -> None:
     """Also where the only worker of a process runs in the thread that called `execute`."""
 
     def main(worker: ps.Worker) -> None:
-        worker.barrier()
         if worker.index == 0:
+            assert all(event.wait(20) for event in running)
             raise LookupError("now")
+        running[worker.index - 1].set()
         while True:
             pass
 
     for workers in (1, 2):
+        running = [threading.Event() for _ in range(2 * workers - 1)]
         found = outcomes(main, 2, workers)
         assert isinstance(found[0], LookupError)
         assert isinstance(found[1], ps.ClusterError)
@@ -279,8 +279,6 @@ def test_processes_with_different_secrets() -> None:
 
 def different(options: dict[str, list[Any]]) -> list[Any]:
     """What two processes raise whose configurations differ."""
-    import threading
-
     bound = [bind() for _ in range(2)]
     found: list[Any] = [None, None]
 
@@ -319,8 +317,6 @@ def test_strangers_are_logged(caplog: pytest.LogCaptureFixture) -> None:
         first_config, second_config = (
             ps.Config(processes=2, process=p, addresses=[address, elsewhere], secret="x") for p in range(2)
         )
-        import threading
-
         other = threading.Thread(
             target=ps.execute,
             args=(lambda worker: None,),
