@@ -115,10 +115,12 @@ def test_a_python_worker_that_is_killed_every_time(spark: Any) -> None:
         run(numbers(spark), counting(kill), COUNTS, num_workers=2).collect()
 
 
+@pytest.mark.executors
 def test_separate_executors(executors: Any) -> None:
     assert counted(run(numbers(executors), counting(lambda: None), COUNTS)) == RIGHT
 
 
+@pytest.mark.executors
 def test_an_executor_that_is_killed(executors: Any, tmp_path: Path) -> None:
     marker = str(tmp_path / "killed")
 
