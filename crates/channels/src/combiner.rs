@@ -8,13 +8,14 @@
 //! When to send. With every message, there would be as many frames as workers; to wait would cost latency. So the pots
 //! wait for those workers that are likely to have something to say about the same round: all that were awake when the
 //! first message went in. They go out when each of these has said something, or parks, or has made two steps (in one it hears
-//! the news, and `main` acts on them before the next), or when they are [`LINGER`] old. Who did not
+//! the news, and `main` acts on them before the next), or when they are `LINGER` old. Who did not
 //! speak in that time is not waited for again before it has begun another step. While something waits, no worker parks for longer than
 //! that; and where every worker is busy with something else, a thread of its own sends them.
 //! A worker alone in its process sends at the end of its step.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam::sync::{Parker, Unparker};
@@ -231,8 +232,13 @@ impl Combiner {
 
 impl Drop for Combiner {
     fn drop(&mut self) {
-        if let Some(clock) = self.clock.get() {
+        if let Some(clock) = self.clock.get_mut() {
             clock.unparker.unpark(); // it finds nobody and ends
+            if let Some(thread) = clock.thread.take()
+                && thread.thread().id() != std::thread::current().id()
+            {
+                let _panicked = thread.join();
+            }
         }
     }
 }
@@ -241,6 +247,7 @@ impl Drop for Combiner {
 struct Clock {
     set: Arc<AtomicBool>,
     unparker: Unparker,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Clock {
@@ -249,11 +256,15 @@ impl Clock {
         let unparker = parker.unparker().clone();
         let set = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&set);
-        std::thread::Builder::new()
+        let thread = std::thread::Builder::new()
             .name("pointstamp-progress".to_owned())
             .spawn(move || tick(&combiner, &seen, &parker))
             .expect("a thread for the progress of a process");
-        Clock { set, unparker }
+        Clock {
+            set,
+            unparker,
+            thread: Some(thread),
+        }
     }
 
     fn set(&self) {
