@@ -54,6 +54,7 @@ def counted(out: Any) -> dict[int, int]:
 
 
 @pytest.mark.parametrize("num_workers", [1, 2])
+@pytest.mark.timeout(150)
 def test_an_operator_that_raises(spark: Any, num_workers: int) -> None:
     def fail() -> None:
         raise LookupError("no such key")
