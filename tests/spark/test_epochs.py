@@ -213,6 +213,19 @@ def test_rows_that_are_missing_a_column(source: Source) -> None:
         assert epochs.sealed == []
 
 
+def test_on_a_resident_cluster_of_several_processes(wide: Any, tmp_path: Path) -> None:
+    source = Source(wide, tmp_path)
+    source.add(3)
+    with setup_cluster(2) as cluster, source.epochs(cluster=cluster) as epochs:
+        source.run(epochs)
+        assert epochs.sealed == [0, 1, 2]
+        source.check(epochs)
+        source.add(1)
+        source.run(epochs)
+        assert epochs.sealed == [0, 1, 2, 3]
+        source.check(epochs)
+
+
 def test_on_the_resident_cluster(source: Source) -> None:
     source.add(2)
     with setup_cluster(1) as cluster:

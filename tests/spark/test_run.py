@@ -1,6 +1,8 @@
 """`pointstamp.spark.run`: what goes in, what comes out, and what Spark itself says to it."""
 
 import datetime
+import os
+import resource
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
@@ -258,10 +260,65 @@ def test_runs_do_not_see_each_other(spark: Any) -> None:
         assert sorted(row.id for row in out.collect()) == list(range(10 + n))
 
 
-def test_threads_follow_the_cpus_of_a_task(spark: Any) -> None:
-    def build(scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
-        found = [{"peers": scope.peers}]
-        return scope.to_stream(found).to_arrow(pa.schema([("peers", pa.int64())]))
+def test_nothing_is_left_in_a_python_process_that_is_used_again(spark: Any) -> None:
+    schema = pa.schema([("pid", pa.int64()), ("threads", pa.int64()), ("files", pa.int64())])
 
-    out = run(spark.range(1), build, "peers bigint", num_workers=1)
-    assert [row.peers for row in out.collect()] == [1]  # spark.task.cpus is 1
+    def build(scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
+        here = [len(os.listdir(f"/proc/self/{what}")) for what in ("task", "fd")]
+        found = [dict(zip(schema.names, (os.getpid(), *here), strict=True))]
+        return scope.to_stream(found).to_arrow(schema)
+
+    seen: dict[int, set[tuple[int, int]]] = {}
+    for _ in range(4):
+        for row in run(spark.range(10), build, "pid bigint, threads bigint, files bigint").collect():
+            seen.setdefault(row.pid, set()).add((row.threads, row.files))
+    assert len(seen) < 8, "no process was used again"
+    assert {len(found) for found in seen.values()} == {1}, seen
+
+
+@tasks
+def test_threads_follow_the_cpus_of_a_task(wide: Any, num_workers: int) -> None:
+    def build(scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
+        found = [{"process": os.getpid(), "worker": scope.index, "peers": scope.peers}]
+        schema = pa.schema([("process", pa.int64()), ("worker", pa.int64()), ("peers", pa.int64())])
+        return scope.to_stream(found).to_arrow(schema)
+
+    schema = "process bigint, worker bigint, peers bigint"
+    rows = run(wide.range(1), build, schema, num_workers=num_workers).collect()
+    assert sorted(row.worker for row in rows) == list(range(2 * num_workers))
+    assert {row.peers for row in rows} == {2 * num_workers}
+    assert len({row.process for row in rows}) == num_workers
+
+
+def test_rows_reach_all_threads_of_all_tasks(wide: Any, same: Any) -> None:
+    words = wide.range(0, 20_000, 1, 5).select(
+        (sf.col("id") * sf.col("id") % 91).cast("string").alias("word"), (sf.col("id") % 5).alias("n")
+    )
+    counts = run(words, counted, "word string, n_sum bigint")  # the three tasks that fit
+    same(counts, words.groupBy("word").agg(sf.sum("n").alias("n_sum")))
+
+
+@pytest.mark.executors
+def test_modules_of_the_user(executors: Any, tmp_path: Path) -> None:
+    module = tmp_path / "of_yours.py"
+    module.write_text(
+        "def build(scope, rows):\n    return rows.aggregate('k', [('n', 'sum')])\n", encoding="utf-8"
+    )
+    rows = executors.range(0, 100).selectExpr("id % 3 k", "id n")
+    executors.sparkContext.addPyFile(str(module))
+    import of_yours  # type: ignore[import-not-found]
+
+    out = run(rows, of_yours.build, "k bigint, n_sum bigint")
+    assert {row.k: row.n_sum for row in out.collect()} == {k: sum(range(k, 100, 3)) for k in range(3)}
+
+
+@pytest.mark.executors
+def test_python_has_little_memory(executors: Any) -> None:
+    def build(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        assert limit == 1 << 30
+        return rows.aggregate("k", [("id", "count")])
+
+    rows = executors.range(0, 200_000, 1, 8).select((sf.col("id") % 1000).alias("k"), "id")
+    out = run(rows, build, "k bigint, id_count bigint").collect()
+    assert sorted(map(tuple, out)) == [(k, 200) for k in range(1000)]

@@ -1,8 +1,10 @@
 """What fails inside a run, and what Spark makes of it: the right exception, or the right answer once."""
 
 import os
+import re
 import signal
 import tempfile
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from pyspark.sql import functions as sf
 
 import pointstamp as ps
 from harness import notes
-from pointstamp.spark import run
+from pointstamp.spark import run, setup_cluster
 
 COUNTS = "k bigint, n_sum bigint"
 
@@ -105,6 +107,26 @@ def test_no_row_of_a_run_that_failed_is_seen(spark: Any, num_workers: int) -> No
         spark.conf.set(name, usual)
 
 
+def test_the_package_is_missing(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hiding = """
+        import sys
+
+        class Hiding:
+            def find_spec(self, name, path=None, target=None):
+                if name == "pointstamp":
+                    raise ModuleNotFoundError("No module named 'pointstamp'")
+
+        sys.meta_path.insert(0, Hiding())
+    """
+    (tmp_path / "sitecustomize.py").write_text(textwrap.dedent(hiding), encoding="utf-8")
+    monkeypatch.setitem(spark.sparkContext.environment, "PYTHONPATH", str(tmp_path))
+    advice = r'cannot be imported .*-m pip install "pointstamp\[spark\]==' + re.escape(ps.__version__)
+    with pytest.raises(ImportError, match=advice):
+        run(numbers(spark), counting(lambda: None), COUNTS, num_workers=1).collect()
+    with pytest.raises(ImportError, match=advice):
+        setup_cluster(1, session=spark)
+
+
 def test_a_build_that_only_one_task_can_load(spark: Any, tmp_path: Path) -> None:
     def missing() -> Any:
         from pyspark import BarrierTaskContext
@@ -117,7 +139,7 @@ def test_a_build_that_only_one_task_can_load(spark: Any, tmp_path: Path) -> None
         def __reduce__(self) -> Any:
             return missing, ()
 
-    using = Using()
+    using: Any = Using()
 
     def build(_scope: ps.Scope, rows: ps.ArrowStream) -> Any:
         assert using is None

@@ -22,6 +22,9 @@ __all__ = ["coded", "found", "in_text", "listen", "remember", "told"]
 
 _MARK = re.compile(r"<pointstamp:([A-Za-z0-9+/=]+)>")
 
+_MISSING = re.compile(r"^ImportError: (pointstamp .*; install the driver's version on .*)$", re.MULTILINE)
+"""What is raised where this package is missing, and so no exception can be pickled."""
+
 _LONGEST = 64 << 10
 """Bytes of a pickled exception that are sent; a longer one is told as text."""
 
@@ -69,6 +72,9 @@ def found(text: str) -> BaseException | None:
     """The exception that a text of Spark's carries, with the task's traceback in a note, or None."""
     from pyspark import cloudpickle
 
+    missing = _MISSING.search(text)
+    if missing is not None:
+        return ImportError(missing[1])
     mark = _MARK.search(text)
     if mark is None:
         return None
