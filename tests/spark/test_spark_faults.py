@@ -5,6 +5,7 @@ import re
 import signal
 import tempfile
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +151,24 @@ def test_a_build_that_only_one_task_can_load(spark: Any, tmp_path: Path) -> None
         run(rows, marking(build, tmp_path), "id bigint", num_workers=2).collect()
     assert "addArtifacts" in notes(raised.value)[0]
     assert times_built(tmp_path) == 0
+
+
+def test_every_action_raises_it(spark: Any, tmp_path: Path) -> None:
+    def fail() -> None:
+        raise LookupError("no such key")
+
+    actions: list[Callable[[Any], Any]] = [
+        lambda out: out.count(),
+        lambda out: out.show(),
+        lambda out: out.toArrow(),
+        lambda out: list(out.toLocalIterator()),
+        lambda out: out.write.parquet(str(tmp_path / "written")),
+        lambda out: out.groupBy().sum("n_sum").collect(),
+        lambda out: out.join(out, "k").collect(),
+    ]
+    for action in actions:
+        with pytest.raises(LookupError, match="no such key"):
+            action(run(numbers(spark), counting(fail), COUNTS, num_workers=1))
 
 
 def test_an_exception_that_cannot_be_pickled(spark: Any) -> None:
