@@ -65,7 +65,10 @@ class Sessions:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sorts the tests of this directory by the session that they want, so that each is started once."""
+    """Sorts the tests of this directory by the session that they want, so that each is started once.
+
+    Whichever test comes first has to start Spark as well; all have the time for that.
+    """
     here = [n for n, item in enumerate(items) if item.path.parent == Path(__file__).parent]
     kinds = ["spark", "wide", "executors"]
 
@@ -75,6 +78,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     for n, item in zip(here, sorted([items[n] for n in here], key=kind), strict=True):
         items[n] = item
+        if item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(110))
 
 
 @pytest.fixture(scope="session")

@@ -153,6 +153,7 @@ def test_a_build_that_only_one_task_can_load(spark: Any, tmp_path: Path) -> None
     assert times_built(tmp_path) == 0
 
 
+@pytest.mark.timeout(150)
 def test_every_action_raises_it(spark: Any, tmp_path: Path) -> None:
     def fail() -> None:
         raise LookupError("no such key")
@@ -213,8 +214,8 @@ def test_a_python_worker_that_is_killed_every_time(spark: Any) -> None:
     def kill() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
-    with pytest.raises(Exception, match=r"Python worker exited unexpectedly|ClusterError"):
-        run(numbers(spark), counting(kill), COUNTS, num_workers=2).collect()
+    with pytest.raises(Exception, match="Python worker exited unexpectedly"):
+        run(numbers(spark), counting(kill), COUNTS, num_workers=1).collect()
 
 
 @pytest.mark.executors
