@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pointstamp as ps
-from pointstamp.spark import session
+from pointstamp.spark import Cluster, session
 from pointstamp.spark.channel import Channel, Server, connect
 from pointstamp.spark.failures import coded, found, told
 from pointstamp.spark.merging import in_order
@@ -78,6 +78,21 @@ def test_an_exception_survives_the_text_it_travels_in() -> None:
     assert back.args == ("it",)
     assert found("nothing in here") is None
     assert isinstance(found(coded(ps.TimeError("t"))), ps.TimeError)
+
+
+def test_who_failed_is_heard_before_those_that_lost_him() -> None:
+    cluster = Cluster.__new__(Cluster)
+    cluster._changed = threading.Condition()
+    cluster._failure = None
+    answers = ["", coded(ps.ClusterError("process 1 failed"))]
+    later = threading.Timer(0.1, cluster._fail, [LookupError("it")])
+    later.start()
+    with cluster._changed:
+        reason = cluster._reason(answers)
+    later.join()
+    assert isinstance(reason, LookupError)
+    with cluster._changed:
+        assert cluster._reason([]) is reason
 
 
 @pytest.fixture
