@@ -134,7 +134,8 @@ class Cluster:
                 for channel in channels:
                     channel.send((request, name, *arguments))
             except OSError as error:
-                raise ClusterError("a process of the resident cluster is gone") from error
+                self._changed.wait_for(lambda: self._failure is not None, _ENDING)
+                raise self._reason([]) or ClusterError("a process of the resident cluster is gone") from error
             answers = self._answers[request]
             self._changed.wait_for(lambda: self._said(answers) or len(answers) == len(channels))
             reason = self._reason(answers)
