@@ -224,6 +224,35 @@ def test_a_dictionary_stays_one_and_its_layout_does_not_matter() -> None:
     assert bag(found[0]) == bag([("a", 201), ("b", 20), ("c", 1)])
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_dictionaries_that_together_have_more_values_than_one_can_number(workers: int) -> None:
+    """pandas makes such ones of categories: each batch has its own, and eight bits suffice for each."""
+    names = [f"name {number}" for number in range(1000)]
+    narrow = pa.dictionary(pa.int8(), pa.string())
+    keys = [pa.array(names[at : at + 100]).cast(narrow) for at in range(0, 1000, 100)]
+    feed = [(0, pa.table({"k": some, "x": range(100)})) for some in keys]
+    expected = [(name, number % 100) for number, name in enumerate(names)]
+    found = run(lambda rows: rows.aggregate("k", [("x", "sum")]), feed, workers=workers)
+    assert bag(found[0]) == bag(expected)
+    for build in (lambda rows: rows.exchange("k"), lambda rows: rows.distinct("k")):
+        assert bag(run(build, feed, workers=workers)[0]) == bag(expected)
+    found = run(lambda rows: rows.join(rows, on="k"), feed, workers=workers)
+    assert bag(found[0]) == bag((name, x, x) for name, x in expected)
+
+
+@pytest.mark.parametrize("index", [pa.int8(), pa.uint16(), pa.int64()])
+def test_a_dictionary_of_lists_is_a_key(index: pa.DataType) -> None:
+    values = pa.array([[1, 2], None, [3]], pa.list_(pa.int64()))
+    keys = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0, 2, None], index), values)
+    feed = [(0, pa.table({"k": keys, "x": [1, 10, 100, 1000, 10_000]}))]
+    found = run(lambda rows: rows.aggregate("k", [("x", "sum")]), feed, workers=2)
+    assert sorted((repr(row["k"]), row["x_sum"]) for row in found[0]) == [
+        ("None", 10_010),
+        ("[1, 2]", 101),
+        ("[3]", 1000),
+    ]
+
+
 def test_many_keys() -> None:
     """More keys than one message carries, of a table that DuckDB aggregates, too."""
     connection = duckdb.connect()
