@@ -1,13 +1,17 @@
 """Ctrl-C ends everything, wherever the workers are."""
 
+import _thread
 import os
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 
 import pytest
+
+import pointstamp as ps
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of a POSIX system")
 
@@ -132,6 +136,35 @@ def test_ctrl_c_stops_every_worker(body: str, workers: int) -> None:
     assert err.rstrip().splitlines()[-1].startswith(("KeyboardInterrupt", "raised in")), err
     assert "panic" not in err
     assert process.returncode == -signal.SIGINT
+
+
+@pytest.mark.parametrize("begins", [True, False])
+@pytest.mark.parametrize("struck", [1, 2, 3])
+def test_an_interruption_while_a_thread_is_started(
+    struck: int, begins: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have begun or not; none is left, and none runs on alone."""
+    original, count = threading.Thread.start, 0
+
+    def start(thread: threading.Thread) -> None:
+        nonlocal count
+        count += 1
+        if count == struck:
+            if begins:
+                _thread.start_new_thread(thread._bootstrap, ())  # type: ignore[attr-defined]
+            raise KeyboardInterrupt
+        original(thread)
+
+    def main(worker: ps.Worker) -> None:
+        while True:
+            worker.step_or_park(0.01)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    before = threading.enumerate()
+    with pytest.raises(KeyboardInterrupt):
+        ps.execute(main, workers=3)
+    assert threading.enumerate() == before
+    assert count == struck
 
 
 def test_a_signal_handler_of_ones_own_runs_while_the_worker_sleeps() -> None:
