@@ -87,6 +87,7 @@ bench: $(wheel_stamp)
 	$(CARGO) bench -p pointstamp-bench --locked
 	$(BIN)/python benches/python/bench_arrow.py
 	$(BIN)/python benches/python/bench_processes.py
+	$(BIN)/python benches/python/backpressure.py
 	-$(BIN)/python -m pip install --quiet --only-binary :all: bytewax==0.21.1
 	$(BIN)/python benches/python/run.py --wheel $(wheels)/*.whl $(ARGS)
 

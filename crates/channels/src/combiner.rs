@@ -6,23 +6,31 @@
 //! of the progress protocol asks of a link. What cancels within a pot is never sent.
 //!
 //! When to send. With every message, there would be as many frames as workers; to wait would cost latency. So the pots
-//! wait for those workers only that were in a step when the first message went in, or had been woken for one: each of
-//! them is about to say something about the same round. They go out when the last of these has ended its step or
-//! parks; when a worker ends a step and they are [`LINGER`] old; and a worker does not park for longer than that
-//! while they are there. A worker alone in its process sends at the end of its step.
+//! wait for those workers that are likely to have something to say about the same round: all that were awake when the
+//! first message went in. They go out when each of these has said something, or parks, or has made two steps (in one it hears
+//! the news, and `main` acts on them before the next), or when they are `LINGER` old. Who did not
+//! speak in that time is not waited for again before it has begun another step. While something waits, no worker parks for longer than
+//! that; and where every worker is busy with something else, a thread of its own sends them.
+//! A worker alone in its process sends at the end of its step.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crossbeam::sync::{Parker, Unparker};
 use crossbeam::utils::CachePadded;
 
+use crate::activity::Activity;
 use crate::encode::{Encode, Encoder};
 use crate::sender::{Sender, Uplink};
-use crate::{ChannelId, Doorbell, Route};
+use crate::{ChannelId, Route};
 
 /// How long combined messages wait for other workers at most, where a worker is at hand to send them.
-pub const LINGER: Duration = Duration::from_micros(200);
+pub(crate) const LINGER: Duration = Duration::from_micros(500);
+
+/// How long they wait at most where none is.
+const TICK: Duration = Duration::from_millis(1);
 
 /// Messages that can be added up.
 pub trait Combine: Encode + Clone {
@@ -36,28 +44,26 @@ pub trait Combine: Encode + Clone {
     fn put(&self, out: &mut Encoder);
 }
 
-/// What a worker is doing.
-const OUTSIDE: u8 = 0;
-const STEPPING: u8 = 1;
-const PARKED: u8 = 2;
-
 /// What the workers of one process have yet to tell the others.
 pub(crate) struct Combiner {
     /// Whether a pot holds something.
     dirty: AtomicBool,
-    doing: Vec<CachePadded<AtomicU8>>,
-    doorbells: Vec<Doorbell>,
+    activity: Arc<Activity>,
+    /// Workers that were waited for in vain, and have begun no step since.
+    absent: Vec<CachePadded<AtomicBool>>,
     pending: Mutex<Pending>,
     /// Held while frames are handed to the transport, so that those of a channel stay in order.
     wire: Mutex<()>,
     uplink: Arc<Uplink>,
     linger: Duration,
+    /// Where there are workers to wait for.
+    clock: OnceLock<Clock>,
 }
 
 struct Pending {
     pots: Vec<Arc<dyn Flush>>,
-    /// Workers that are waited for.
-    waiting: Vec<bool>,
+    /// For how many ends of a step each worker is waited for.
+    waiting: Vec<u8>,
     since: Instant,
 }
 
@@ -104,27 +110,34 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Combiner {
-    pub(crate) fn new(doorbells: Vec<Doorbell>, uplink: Arc<Uplink>, linger: Duration) -> Self {
-        let workers = doorbells.len();
-        Combiner {
+    pub(crate) fn new(activity: Arc<Activity>, uplink: Arc<Uplink>, linger: Duration) -> Arc<Self> {
+        let workers = activity.workers();
+        let combiner = Arc::new(Combiner {
             dirty: AtomicBool::new(false),
-            doing: (0..workers).map(|_| CachePadded::default()).collect(),
-            doorbells,
+            activity,
+            absent: (0..workers).map(|_| CachePadded::default()).collect(),
             pending: Mutex::new(Pending {
                 pots: Vec::new(),
-                waiting: vec![false; workers],
+                waiting: vec![0; workers],
                 since: Instant::now(),
             }),
             wire: Mutex::new(()),
             uplink,
             linger,
+            clock: OnceLock::new(),
+        });
+        if workers > 1 {
+            let clock = Clock::start(Arc::downgrade(&combiner));
+            let _first = combiner.clock.set(clock);
         }
+        combiner
     }
 
     /// Adds a message of a worker that is in a step.
     fn push<T: Combine>(&self, worker: usize, pot: &Arc<Pot<T>>, message: &T) {
         let mut pending = lock(&self.pending);
         let mut sum = lock(&pot.sum);
+        pending.waiting[worker] = 1;
         if let Some(sum) = &mut *sum {
             sum.add(message);
             return;
@@ -136,62 +149,66 @@ impl Combiner {
             return;
         }
         pending.since = Instant::now();
-        // A worker that ends its step now either sees this, or is not waited for.
+        // A worker that ends its step now, or parks, either sees this or is seen.
         self.dirty.store(true, Ordering::SeqCst);
-        for other in 0..self.doing.len() {
-            pending.waiting[other] = other == worker || self.is_about_to_speak(other);
-        }
-    }
-
-    /// Whether a worker is in a step, or has been woken for one.
-    fn is_about_to_speak(&self, worker: usize) -> bool {
-        match self.doing[worker].load(Ordering::SeqCst) {
-            STEPPING => true,
-            PARKED => self.doorbells[worker].has_rung(),
-            _ => false,
+        for (other, waiting) in pending.waiting.iter_mut().enumerate() {
+            let absent = self.absent[other].load(Ordering::SeqCst);
+            *waiting = if other == worker {
+                1
+            } else if absent || self.activity.sleeps(other) {
+                0
+            } else {
+                2
+            };
         }
     }
 
     pub(crate) fn step_begins(&self, worker: usize) {
-        self.doing[worker].store(STEPPING, Ordering::SeqCst);
+        if self.absent[worker].load(Ordering::Relaxed) {
+            self.absent[worker].store(false, Ordering::SeqCst);
+        }
     }
 
     pub(crate) fn step_ended(&self, worker: usize) {
-        self.doing[worker].store(OUTSIDE, Ordering::SeqCst);
         if !self.dirty.load(Ordering::SeqCst) {
             return;
         }
-        let mut pending = lock(&self.pending);
-        pending.waiting[worker] = false;
-        if !pending.waiting.contains(&true) || pending.since.elapsed() >= self.linger {
-            drop(pending);
-            self.flush();
+        if self.speaks(worker, 1).is_some()
+            && let Some(clock) = self.clock.get()
+        {
+            clock.set(); // the worker may not come back soon
         }
     }
 
     /// A worker is going to sleep: until when at most?
     pub(crate) fn parks(&self, worker: usize) -> Option<Instant> {
-        self.doing[worker].store(PARKED, Ordering::SeqCst);
         if !self.dirty.load(Ordering::SeqCst) {
             return None;
         }
+        self.speaks(worker, u8::MAX)
+    }
+
+    /// A worker has slept.
+    pub(crate) fn woke(&self) {
+        if self.dirty.load(Ordering::SeqCst) && lock(&self.pending).since.elapsed() >= self.linger {
+            self.flush();
+        }
+    }
+
+    /// A worker need be waited for less. Sends, unless there is somebody to wait for: then until when.
+    fn speaks(&self, worker: usize, less: u8) -> Option<Instant> {
         let mut pending = lock(&self.pending);
-        pending.waiting[worker] = false;
+        if pending.pots.is_empty() {
+            return None;
+        }
+        pending.waiting[worker] = pending.waiting[worker].saturating_sub(less);
         let until = pending.since + self.linger;
-        if pending.waiting.contains(&true) && Instant::now() < until {
+        if pending.waiting.iter().any(|&steps| steps > 0) && Instant::now() < until {
             return Some(until);
         }
         drop(pending);
         self.flush();
         None
-    }
-
-    /// A worker has slept.
-    pub(crate) fn woke(&self, worker: usize) {
-        self.doing[worker].store(OUTSIDE, Ordering::SeqCst);
-        if self.dirty.load(Ordering::SeqCst) && lock(&self.pending).since.elapsed() >= self.linger {
-            self.flush();
-        }
     }
 
     /// Sends all that waits.
@@ -200,10 +217,81 @@ impl Combiner {
         let pots = {
             let mut pending = lock(&self.pending);
             self.dirty.store(false, Ordering::SeqCst);
+            for (waiting, absent) in pending.waiting.iter_mut().zip(&self.absent) {
+                if std::mem::take(waiting) > 0 {
+                    absent.store(true, Ordering::SeqCst);
+                }
+            }
             std::mem::take(&mut pending.pots)
         };
         for pot in pots {
             pot.flush(&self.uplink);
+        }
+    }
+}
+
+impl Drop for Combiner {
+    fn drop(&mut self) {
+        if let Some(clock) = self.clock.get_mut() {
+            clock.unparker.unpark(); // it finds nobody and ends
+            if let Some(thread) = clock.thread.take()
+                && thread.thread().id() != std::thread::current().id()
+            {
+                let _panicked = thread.join();
+            }
+        }
+    }
+}
+
+/// Sends what waits where no worker comes back to do it. It sleeps while nobody has set it.
+struct Clock {
+    set: Arc<AtomicBool>,
+    unparker: Unparker,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Clock {
+    fn start(combiner: Weak<Combiner>) -> Self {
+        let parker = Parker::new();
+        let unparker = parker.unparker().clone();
+        let set = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&set);
+        let thread = std::thread::Builder::new()
+            .name("pointstamp-progress".to_owned())
+            .spawn(move || tick(&combiner, &seen, &parker))
+            .expect("a thread for the progress of a process");
+        Clock {
+            set,
+            unparker,
+            thread: Some(thread),
+        }
+    }
+
+    fn set(&self) {
+        if !self.set.load(Ordering::SeqCst) && !self.set.swap(true, Ordering::SeqCst) {
+            self.unparker.unpark();
+        }
+    }
+}
+
+fn tick(combiner: &Weak<Combiner>, set: &AtomicBool, parker: &Parker) {
+    loop {
+        let set = set.load(Ordering::SeqCst) || {
+            parker.park();
+            set.load(Ordering::SeqCst)
+        };
+        if set {
+            std::thread::sleep(TICK);
+        }
+        let Some(combiner) = combiner.upgrade() else {
+            return;
+        };
+        combiner.woke();
+        if let Some(clock) = combiner.clock.get() {
+            clock.set.store(false, Ordering::SeqCst);
+            if combiner.dirty.load(Ordering::SeqCst) {
+                clock.set.store(true, Ordering::SeqCst);
+            }
         }
     }
 }

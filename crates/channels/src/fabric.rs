@@ -15,12 +15,14 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
+use crate::activity::Activity;
 use crate::combiner::{Combine, Combined, Combiner, LINGER, Pot};
 use crate::encode::Encode;
 use crate::gauge::Gauge;
+use crate::pressure::Pressure;
 use crate::queue::Queue;
 use crate::routes::{Arrived, Entry, Queues, Routes};
-use crate::sender::{Away, Sender, Uplink, Way};
+use crate::sender::{Away, COMPUTATION, PRESSURE, Sender, Uplink, Way};
 use crate::{
     ChannelError, Doorbell, Farewell, Mailbox, Receive, Receiver, Route, Traffic, Transport,
 };
@@ -59,8 +61,10 @@ pub struct Fabric {
     first: usize,
     peers: usize,
     doorbells: Vec<Doorbell>,
+    activity: Arc<Activity>,
     routes: Mutex<Routes>,
     gauge: Arc<Gauge>,
+    pressure: Pressure,
     uplink: Option<Arc<Uplink>>,
     combiner: Option<Arc<Combiner>>,
     overseer: OnceLock<Weak<dyn Overseer>>,
@@ -94,19 +98,28 @@ impl Fabric {
             Some(transport) => (transport.process(), transport.processes()),
             None => (0, 1),
         };
-        let gauge = Arc::new(Gauge::new(workers, high_water));
+        let gauge = Arc::new(Gauge::new(workers));
         let transport = transport.filter(|_| processes > 1);
         let uplink =
             transport.map(|transport| Arc::new(Uplink::new(transport, Arc::clone(&gauge))));
+        let activity = Arc::new(Activity::new(doorbells.clone()));
         let combiner = uplink
             .as_ref()
-            .map(|uplink| Arc::new(Combiner::new(doorbells.clone(), Arc::clone(uplink), linger)));
+            .map(|uplink| Combiner::new(Arc::clone(&activity), Arc::clone(uplink), linger));
+        let pressure = Pressure::new(
+            Arc::clone(&gauge),
+            Arc::clone(&activity),
+            uplink.clone(),
+            high_water,
+        );
         let fabric = Fabric {
             first: process * workers,
             peers: processes * workers,
             doorbells,
+            activity,
             routes: Mutex::default(),
             gauge,
+            pressure,
             uplink,
             combiner,
             overseer: OnceLock::new(),
@@ -149,7 +162,7 @@ impl Fabric {
 
     /// Wakes every worker of this process.
     pub fn wake_all(&self) {
-        self.doorbells.iter().for_each(Doorbell::wake);
+        self.activity.wake_all();
     }
 
     fn routes(&self) -> MutexGuard<'_, Routes> {
@@ -302,26 +315,37 @@ impl Fabric {
     fn forget(&self, removed: &[Entry]) {
         let waiting = removed.iter().map(Entry::waiting).sum();
         self.gauge.sub(self.gauge.others(), waiting);
+        self.pressure.weigh();
     }
 
     /// Sends a message to every other process itself.
-    pub fn send_control(&self, body: &[Bytes]) {
+    pub fn send_control(&self, message: &[Bytes]) {
         if let Some(uplink) = &self.uplink {
-            uplink.send(uplink.others(), Route::Control, body, &uplink.control);
+            uplink.send_control(message);
         }
     }
 
     /// Notes that a worker begins a step.
     #[inline]
     pub fn step_begins(&self, worker: usize) {
+        if self.peers == 1 {
+            return; // nobody to tell, and nothing is ever on its way
+        }
+        self.activity.steps(worker - self.first);
         if let Some(combiner) = &self.combiner {
             combiner.step_begins(worker - self.first);
         }
     }
 
-    /// Notes that a worker has ended a step, and sends what is combined, unless it is better to wait.
+    /// Notes that a worker has ended a step, sends what is combined, unless it is better to wait, and looks how much is on
+    /// its way.
     #[inline]
     pub fn step_ended(&self, worker: usize) {
+        if self.peers == 1 {
+            return;
+        }
+        self.activity.outside(worker - self.first);
+        self.pressure.weigh();
         if let Some(combiner) = &self.combiner {
             combiner.step_ended(worker - self.first);
         }
@@ -331,6 +355,7 @@ impl Fabric {
     /// [`woke`](Self::woke).
     #[inline]
     pub fn parks(&self, worker: usize) -> Option<Instant> {
+        self.activity.parks(worker - self.first);
         let combiner = self.combiner.as_ref()?;
         combiner.parks(worker - self.first)
     }
@@ -338,9 +363,39 @@ impl Fabric {
     /// Notes that a worker has slept.
     #[inline]
     pub fn woke(&self, worker: usize) {
+        self.activity.outside(worker - self.first);
         if let Some(combiner) = &self.combiner {
-            combiner.woke(worker - self.first);
+            combiner.woke();
         }
+    }
+
+    /// Whether what feeds the computation is to pause: too much is on its way, here or in another process.
+    #[inline]
+    pub fn is_pressed(&self) -> bool {
+        self.pressure.is_on()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn pressure(&self) -> &Pressure {
+        &self.pressure
+    }
+
+    /// Looks how much is on its way, as at the end of a step.
+    pub fn weigh(&self) {
+        self.pressure.weigh();
+    }
+
+    /// A number that changes whenever [`is_pressed`](Self::is_pressed) ceases to hold, and all workers are woken then. Read it first:
+    /// whoever finds the fabric pressed afterwards sees this change.
+    #[inline]
+    pub fn releases(&self) -> u64 {
+        self.pressure.releases()
+    }
+
+    /// Asks the processes that are pressed to give way if nothing moves in them. To be called every [`ASK`](crate::ASK) by whoever
+    /// waits for the pressure to end.
+    pub fn ask_for_release(&self) {
+        self.pressure.ask();
     }
 
     /// Sends what is combined, without waiting for anybody.
@@ -372,6 +427,32 @@ impl Inbound {
     fn overseer(&self) -> Option<Arc<dyn Overseer>> {
         self.fabric.upgrade()?.overseer.get()?.upgrade()
     }
+
+    fn forget(&self, process: usize) {
+        if let Some(fabric) = self.fabric.upgrade() {
+            fabric.pressure.forget(process);
+        }
+    }
+
+    /// A word of another process to this one.
+    fn control(&self, fabric: &Fabric, from: usize, body: &Bytes) {
+        let made_sense = match body.first() {
+            Some(&PRESSURE) => fabric.pressure.hear(from, &body[1..]),
+            Some(&COMPUTATION) => {
+                if let Some(overseer) = self.overseer() {
+                    overseer.control(from, body.slice(1..));
+                }
+                true
+            }
+            _ => false,
+        };
+        if !made_sense && let Some(overseer) = self.overseer() {
+            overseer.lost(
+                from,
+                format!("process {from} sent a message that makes no sense"),
+            );
+        }
+    }
 }
 
 impl Receive for Inbound {
@@ -381,12 +462,7 @@ impl Receive for Inbound {
         };
         let workers = fabric.doorbells.len();
         let (id, worker) = match route {
-            Route::Control => {
-                if let Some(overseer) = self.overseer() {
-                    overseer.control(from, body);
-                }
-                return;
-            }
+            Route::Control => return self.control(&fabric, from, &body),
             Route::Everyone(id) => (id, None),
             Route::Worker(id, worker) if (worker as usize) < workers => (id, Some(worker as usize)),
             Route::Worker(id, worker) => {
@@ -408,15 +484,18 @@ impl Receive for Inbound {
             Arrived::Kept => fabric.gauge.add(fabric.gauge.others(), bytes),
             Arrived::Dropped => {}
         }
+        fabric.pressure.weigh();
     }
 
     fn left(&self, from: usize, how: Farewell) {
+        self.forget(from);
         if let Some(overseer) = self.overseer() {
             overseer.left(from, how);
         }
     }
 
     fn lost(&self, from: usize, why: String) {
+        self.forget(from);
         if let Some(overseer) = self.overseer() {
             overseer.lost(from, why);
         }
@@ -425,6 +504,7 @@ impl Receive for Inbound {
     fn written(&self, bytes: usize) {
         if let Some(fabric) = self.fabric.upgrade() {
             fabric.gauge.sub(fabric.gauge.others(), bytes);
+            fabric.pressure.weigh();
         }
     }
 }

@@ -13,15 +13,13 @@ use crossbeam::utils::CachePadded;
 #[derive(Debug)]
 pub(crate) struct Gauge {
     stripes: Vec<CachePadded<AtomicI64>>,
-    high_water: usize,
 }
 
 impl Gauge {
     /// A gauge for `workers`, and one more stripe for all other threads.
-    pub(crate) fn new(workers: usize, high_water: usize) -> Self {
+    pub(crate) fn new(workers: usize) -> Self {
         Gauge {
             stripes: (0..=workers).map(|_| CachePadded::default()).collect(),
-            high_water,
         }
     }
 

@@ -31,6 +31,7 @@
 
 #![forbid(unsafe_code)]
 
+mod activity;
 pub mod combiner;
 pub mod encode;
 pub mod error;
@@ -39,6 +40,7 @@ mod gauge;
 pub mod mailbox;
 pub mod memory;
 pub mod net;
+mod pressure;
 pub mod queue;
 mod routes;
 pub mod sender;
@@ -50,6 +52,7 @@ pub use encode::{Encode, Encoder};
 pub use error::ChannelError;
 pub use fabric::{ChannelId, Fabric, Overseer};
 pub use mailbox::{Doorbell, Event, Mailbox};
+pub use pressure::ASK;
 pub use queue::Receiver;
 pub use sender::{Sender, Traffic};
 pub use transport::{Farewell, MAX_BODY, Receive, Route, Transport};

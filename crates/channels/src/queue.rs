@@ -150,7 +150,7 @@ mod tests {
     };
 
     fn queue<T>(doorbell: Doorbell) -> (Arc<Queue<T>>, Arc<Gauge>) {
-        let gauge = Arc::new(Gauge::new(1, 1 << 20));
+        let gauge = Arc::new(Gauge::new(1));
         (Queue::new(ID, doorbell, Arc::clone(&gauge), 0), gauge)
     }
 

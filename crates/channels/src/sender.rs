@@ -14,6 +14,10 @@ use crate::gauge::Gauge;
 use crate::queue::Queue;
 use crate::{MAX_BODY, Route, Transport};
 
+/// What a frame of control is about: its first byte.
+pub(crate) const PRESSURE: u8 = 1;
+pub(crate) const COMPUTATION: u8 = 2;
+
 /// How much was sent to other processes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
@@ -79,6 +83,19 @@ impl Uplink {
             count.frames.fetch_add(1, Ordering::Relaxed);
             count.bytes.fetch_add(len as u64, Ordering::Relaxed);
         }
+    }
+
+    /// Queues a word about back-pressure.
+    pub(crate) fn send_pressure(&self, processes: impl IntoIterator<Item = usize>, word: Bytes) {
+        let body = [Bytes::from_static(&[PRESSURE]), word];
+        self.send(processes, Route::Control, &body, &self.control);
+    }
+
+    /// Queues a message of the computation itself for every other process.
+    pub(crate) fn send_control(&self, message: &[Bytes]) {
+        let mut body = vec![Bytes::from_static(&[COMPUTATION])];
+        body.extend_from_slice(message);
+        self.send(self.others(), Route::Control, &body, &self.control);
     }
 
     pub(crate) fn traffic(&self) -> Traffic {

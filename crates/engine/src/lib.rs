@@ -54,6 +54,7 @@
 
 pub mod activation;
 mod agreement;
+mod brake;
 pub mod capability;
 mod changes;
 pub mod cluster;

@@ -505,6 +505,7 @@ impl<P: Payload> Scope<P> {
             mode: worker.progress_mode(),
             peers: worker.peers(),
             links,
+            brake: Rc::clone(worker.brake()),
         })?;
         if let Some((id, reader)) = reader {
             self.expect_arrivals(id, &reader);

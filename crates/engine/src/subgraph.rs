@@ -17,6 +17,7 @@ use pointstamp_order::{MutableAntichain, Point, Summary};
 use pointstamp_progress::{Connectivity, Graph, Location, Mode, Port, Protocol, Source, Target};
 
 use crate::activation::Activation;
+use crate::brake::{Brake, Gate};
 use crate::changes::Changes;
 use crate::edge::MAX_APPENDED;
 use crate::error::Error;
@@ -41,6 +42,7 @@ pub(crate) struct Parts {
     pub(crate) mode: Mode,
     pub(crate) peers: usize,
     pub(crate) links: Option<(Combined<Changes>, Inbox<Changes>)>,
+    pub(crate) brake: Rc<Brake>,
 }
 
 /// An operator of a subgraph, and what the subgraph knows of it.
@@ -52,6 +54,8 @@ pub(crate) struct Child {
     local: bool,
     notify: bool,
     incomplete: bool,
+    /// Where it has no input, and feeds the dataflow: whether it may.
+    gate: Option<Gate>,
     /// Ports, inputs then outputs, at which a time may still appear, and how many of them.
     open: Vec<bool>,
     open_count: usize,
@@ -69,6 +73,7 @@ impl Child {
             local: description.local,
             notify: description.notify,
             incomplete: false,
+            gate: (description.local && description.inputs == 0).then(Gate::default),
             open: vec![false; description.inputs + description.outputs],
             open_count: 0,
             inputs: description.inputs,
@@ -109,6 +114,7 @@ pub(crate) struct Subgraph {
     /// Children whose last open port has closed in this pass.
     finishing: Vec<usize>,
     changes: Vec<((Location, Point), i64)>,
+    brake: Rc<Brake>,
 }
 
 /// Progress batches from the other workers.
@@ -213,6 +219,7 @@ impl Subgraph {
             incomplete: 0,
             finishing: Vec::new(),
             changes: Vec::new(),
+            brake: parts.brake,
         };
         subgraph.collect_initial();
         Ok((subgraph, reader))
@@ -384,7 +391,12 @@ impl Subgraph {
 
     fn visit(&mut self, index: usize) -> Result<(), Error> {
         let child = &mut self.children[index];
-        let visit = child.activation.begin();
+        let mut visit = child.activation.begin();
+        if visit.run
+            && let Some(gate) = &child.gate
+        {
+            visit.run = !self.brake.holds(&child.activation, gate);
+        }
         let result = match &mut child.operator {
             Some(operator) if visit.run => operator.schedule(),
             _ => Ok(child.incomplete),

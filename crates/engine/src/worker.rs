@@ -12,12 +12,13 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pointstamp_channels::{ChannelId, Event, Fabric, Mailbox};
+use pointstamp_channels::{ASK, ChannelId, Event, Fabric, Mailbox};
 use pointstamp_progress::Mode;
 use rustc_hash::FxHashMap;
 
 use crate::activation::Activation;
 use crate::agreement::Blueprint;
+use crate::brake::Brake;
 use crate::cluster::Cluster;
 use crate::edge::ClearOnDrop;
 use crate::error::Error;
@@ -48,6 +49,7 @@ struct WorkerCore<P: Payload> {
     mailbox: RefCell<Mailbox>,
     root: Activation,
     wakeups: Rc<Wakeups>,
+    brake: Rc<Brake>,
     dataflows: RefCell<BTreeMap<usize, Dataflow>>,
     /// Dataflows begun so far: the number of the next.
     begun: Cell<usize>,
@@ -80,12 +82,14 @@ impl<P: Payload> Clone for Worker<P> {
 impl<P: Payload> Worker<P> {
     pub(crate) fn new(index: usize, cluster: Arc<Cluster>, mailbox: Mailbox) -> Self {
         let wakeups = Wakeups::new(mailbox.doorbell());
+        let brake = Brake::new(Arc::clone(&cluster));
         Worker(Rc::new(WorkerCore {
             index,
             cluster,
             mailbox: RefCell::new(mailbox),
             root: Activation::root(),
             wakeups,
+            brake,
             dataflows: RefCell::default(),
             begun: Cell::new(0),
             channels: RefCell::default(),
@@ -121,6 +125,10 @@ impl<P: Payload> Worker<P> {
 
     pub(crate) fn wakeups(&self) -> &Rc<Wakeups> {
         &self.0.wakeups
+    }
+
+    pub(crate) fn brake(&self) -> &Rc<Brake> {
+        &self.0.brake
     }
 
     pub(crate) fn root_activation(&self) -> &Activation {
@@ -287,6 +295,7 @@ impl<P: Payload> Worker<P> {
         self.check()?;
         self.receive_events();
         self.0.wakeups.fire();
+        self.0.brake.check();
         let mut outcome = Ok(());
         while outcome.is_ok()
             && let Some(index) = self.0.root.next_active()
@@ -381,7 +390,9 @@ impl<P: Payload> Worker<P> {
 
     /// Whether a step would find something to do now.
     pub fn has_work(&self) -> bool {
-        self.0.root.has_active() || !self.0.mailbox.borrow().is_empty()
+        self.0.root.has_active()
+            || !self.0.mailbox.borrow().is_empty()
+            || self.0.brake.is_released()
     }
 
     /// Sleeps until there may be something to do, or until `deadline`.
@@ -393,17 +404,46 @@ impl<P: Payload> Worker<P> {
         if self.has_work() {
             return; // a timer was due
         }
-        let deadline = match (deadline, timer) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
         let fabric = self.fabric();
-        let deadline = match (deadline, fabric.parks(self.0.index)) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
+        let others = fabric.parks(self.0.index);
+        let deadlines = [deadline, timer, others, self.0.brake.deadline()];
+        let deadline = deadlines.into_iter().flatten().min();
         self.0.mailbox.borrow().park(deadline);
         fabric.woke(self.0.index);
+    }
+
+    /// Whether too much is on its way for more to be sent by `main`.
+    pub fn is_pressed(&self) -> bool {
+        !self.is_stepping() && self.fabric().is_pressed()
+    }
+
+    /// Steps while too much is on its way, so that less is, but not longer than until `deadline`; whether there is room then. Where
+    /// nothing moves any more there is room, after a second: nobody waits for ever. Inside an operator, which must not wait,
+    /// there always is.
+    ///
+    /// # Errors
+    ///
+    /// As [`step`](Self::step).
+    pub fn make_room(&self, deadline: Option<Instant>) -> Result<bool, Error> {
+        let fabric = self.fabric();
+        let releases = fabric.releases();
+        if self.is_stepping() {
+            return Ok(true);
+        }
+        fabric.weigh();
+        while fabric.is_pressed() && fabric.releases() == releases {
+            let now = Instant::now();
+            if deadline.is_some_and(|deadline| deadline <= now) {
+                return Ok(false);
+            }
+            self.0.brake.ask();
+            if !self.has_work() {
+                let soon = now + ASK;
+                self.park(Some(deadline.map_or(soon, |deadline| deadline.min(soon))));
+            }
+            self.step()?;
+        }
+        Ok(true)
     }
 
     /// Steps, after sleeping for at most `timeout` where there is nothing to do.
@@ -490,6 +530,7 @@ impl<P: Payload> Worker<P> {
         }
         let dataflows = self.0.dataflows.take();
         self.0.channels.take();
+        self.0.brake.clear();
         drop(dataflows);
         self.fabric().flush();
         self.fabric().end_worker();

@@ -301,10 +301,11 @@ fn workers_in_a_step_send_one_frame_together() {
 }
 
 #[test]
-fn a_worker_that_sleeps_or_does_something_else_is_not_waited_for() {
+fn a_worker_that_sleeps_is_not_waited_for() {
     let (nodes, senders) = combining(LONG);
     let fabric = &nodes[0].fabric;
     assert_eq!(fabric.parks(1), None);
+    assert_eq!(fabric.parks(2), None);
     fabric.step_begins(0);
     senders[0].push(Sum(1));
     fabric.step_ended(0);
@@ -320,9 +321,50 @@ fn a_worker_that_sleeps_or_does_something_else_is_not_waited_for() {
         "the first one sleeps for a moment"
     );
     fabric.woke(1);
+    for sent in [1, 2] {
+        fabric.step_begins(1);
+        fabric.step_ended(1);
+        assert_eq!(
+            frames(&nodes),
+            sent,
+            "it hears in one step and acts in another"
+        );
+    }
+    close(&nodes);
+}
+
+#[test]
+fn who_was_waited_for_in_vain_is_not_waited_for_again_before_he_steps() {
+    let (nodes, senders) = combining(LONG);
+    let fabric = &nodes[0].fabric;
+    assert_eq!(fabric.parks(2), None);
+    let speak = || {
+        fabric.step_begins(0);
+        senders[0].push(Sum(1));
+        fabric.step_ended(0);
+        frames(&nodes)
+    };
+    assert_eq!(speak(), 0, "worker 1 is awake, and may speak");
+    fabric.flush(); // as when the time is over
+    assert_eq!(speak(), 2);
+    assert_eq!(speak(), 3);
     fabric.step_begins(1);
-    fabric.step_ended(1);
-    assert_eq!(frames(&nodes), 2);
+    assert_eq!(speak(), 3);
+    assert_eq!(fabric.parks(1), None);
+    assert_eq!(frames(&nodes), 4);
+    close(&nodes);
+}
+
+#[test]
+fn what_waits_is_sent_although_no_worker_comes_back() {
+    let (nodes, senders) = combining(LINGER);
+    let fabric = &nodes[0].fabric;
+    fabric.step_begins(0);
+    senders[0].push(Sum(1));
+    fabric.step_ended(0);
+    while frames(&nodes) == 0 {
+        std::thread::yield_now();
+    }
     close(&nodes);
 }
 
@@ -350,14 +392,17 @@ fn what_cancels_is_not_sent() {
     let fabric = &nodes[0].fabric;
     fabric.step_begins(0);
     fabric.step_begins(1);
+    assert_eq!(fabric.parks(2), None);
     senders[0].push(Sum(1));
-    senders[1].push(Sum(-1));
     fabric.step_ended(0);
-    fabric.step_ended(1);
+    senders[1].push(Sum(-1));
+    assert_eq!(fabric.parks(1), None);
+    fabric.woke(1);
     assert_eq!(frames(&nodes), 0);
     fabric.step_begins(0);
     senders[0].push(Sum(7));
     fabric.step_ended(0);
+    assert_eq!(fabric.parks(1), None);
     assert_eq!(frames(&nodes), 1);
     close(&nodes);
 }

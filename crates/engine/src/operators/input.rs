@@ -11,7 +11,7 @@ use crate::payload::Payload;
 use crate::port::{OutputPort, SendError};
 use crate::scope::Scope;
 use crate::stream::Stream;
-use crate::worker::Close;
+use crate::worker::{Close, Worker};
 
 /// Introduces batches at its current time, into any number of dataflows. Clones are the same input.
 ///
@@ -22,6 +22,8 @@ struct State<P: Payload> {
     time: Option<Point>,
     outlets: Vec<(OutputPort<P>, Capability)>,
     closed: bool,
+    /// From the first outlet on.
+    worker: Option<Worker<P>>,
 }
 
 impl<P: Payload> Clone for Input<P> {
@@ -43,6 +45,7 @@ impl<P: Payload> Input<P> {
             time: None,
             outlets: Vec::new(),
             closed: false,
+            worker: None,
         })))
     }
 
@@ -69,6 +72,7 @@ impl<P: Payload> Input<P> {
             let state = Rc::clone(&self.0) as Rc<dyn Close>;
             scope.worker().register_input(Rc::downgrade(&state));
         }
+        state.worker = Some(scope.worker().clone());
         state.outlets.push((output, capability));
         Ok(stream)
     }
@@ -83,12 +87,31 @@ impl<P: Payload> Input<P> {
         self.0.borrow().closed
     }
 
-    /// Sends a batch at the current time.
+    /// The worker, once the input is connected.
+    pub fn worker(&self) -> Option<Worker<P>> {
+        self.0.borrow().worker.clone()
+    }
+
+    /// Sends a batch at the current time. While too much is on its way, here or in another process, this steps the
+    /// worker ([`Worker::make_room`]); inside an operator it does not.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`], what a routing function raises, or as [`Worker::step`].
+    pub fn send(&self, data: P) -> Result<(), SendError> {
+        self.send_now(data)?;
+        if let Some(worker) = self.worker() {
+            worker.make_room(None)?;
+        }
+        Ok(())
+    }
+
+    /// Sends a batch at the current time, however much is on its way: for those who call [`Worker::make_room`] themselves.
     ///
     /// # Errors
     ///
     /// [`Error::Closed`], or what a routing function raises.
-    pub fn send(&self, data: P) -> Result<(), SendError> {
+    pub fn send_now(&self, data: P) -> Result<(), SendError> {
         let (time, count) = {
             let state = self.0.borrow();
             match (&state.time, state.closed) {
@@ -158,7 +181,8 @@ impl<P: Payload> Close for RefCell<State<P>> {
         let mut state = self.borrow_mut();
         state.closed = true;
         let outlets = std::mem::take(&mut state.outlets);
+        let worker = state.worker.take();
         drop(state);
-        drop(outlets);
+        drop((outlets, worker));
     }
 }

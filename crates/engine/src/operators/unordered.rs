@@ -8,11 +8,12 @@ use crate::payload::Payload;
 use crate::port::{OutputPort, SendError};
 use crate::scope::Scope;
 use crate::stream::Stream;
-use crate::worker::Close;
+use crate::worker::{Close, Worker};
 
 /// Introduces batches at any time for which there is a capability, in any order.
 pub struct UnorderedInput<P: Payload> {
     output: OutputPort<P>,
+    worker: Worker<P>,
 }
 
 impl<P: Payload> Scope<P> {
@@ -27,18 +28,27 @@ impl<P: Payload> Scope<P> {
         let (output, stream, capability) = builder.new_revocable_output()?;
         let closer = Rc::clone(&output.core) as Rc<dyn Close>;
         self.worker().register_input(Rc::downgrade(&closer));
-        Ok((UnorderedInput { output }, capability, stream))
+        let worker = self.worker().clone();
+        Ok((UnorderedInput { output, worker }, capability, stream))
     }
 }
 
 impl<P: Payload> UnorderedInput<P> {
-    /// Sends a batch at the capability's time.
+    /// Sends a batch at the capability's time. While too much is on its way, this steps the worker, as
+    /// [`Input::send`](crate::operators::Input::send) does.
     ///
     /// # Errors
     ///
-    /// As [`OutputPort::send`].
+    /// As [`OutputPort::send`], or as [`Worker::step`].
     pub fn send(&self, capability: &Capability, data: P) -> Result<(), SendError> {
-        self.output.send(capability, data)
+        self.output.send(capability, data)?;
+        self.worker.make_room(None)?;
+        Ok(())
+    }
+
+    /// The worker that the input is on.
+    pub fn worker(&self) -> &Worker<P> {
+        &self.worker
     }
 
     /// Where the batches go.

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use pointstamp_channels::memory::{self, Delay, Memory};
-use pointstamp_engine::cluster::{Cluster, Failure, HIGH_WATER, execute, run_workers};
+use pointstamp_engine::cluster::{Cluster, Failure, HIGH_WATER, run_workers};
 use pointstamp_engine::error::Error;
 use pointstamp_engine::payload::Payload;
 use pointstamp_engine::worker::Worker;
@@ -86,7 +86,8 @@ impl Shape {
         main: impl Fn(&Worker<P>) -> Result<R, Error> + Sync,
     ) -> Result<Vec<R>, Failure> {
         if self.processes == 1 {
-            return execute(self.workers, mode, main);
+            let (cluster, seeds) = Cluster::in_process(self.workers, mode, self.high_water);
+            return run_workers(&cluster, seeds, main);
         }
         let (mut results, mut failures) = (Vec::new(), Vec::new());
         for process in self.run_each(mode, |worker, _| main(worker)) {

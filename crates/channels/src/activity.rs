@@ -1,0 +1,78 @@
+//! What the workers of a process are doing, as far as they tell.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crossbeam::utils::CachePadded;
+
+use crate::Doorbell;
+
+const OUTSIDE: u64 = 0;
+const STEPPING: u64 = 1;
+const PARKED: u64 = 2;
+/// Above what a worker is doing stands how many steps it has begun.
+const STEP: u64 = 4;
+
+/// What each worker is doing.
+pub(crate) struct Activity {
+    doing: Vec<CachePadded<AtomicU64>>,
+    doorbells: Vec<Doorbell>,
+}
+
+impl Activity {
+    pub(crate) fn new(doorbells: Vec<Doorbell>) -> Self {
+        Activity {
+            doing: doorbells.iter().map(|_| CachePadded::default()).collect(),
+            doorbells,
+        }
+    }
+
+    pub(crate) fn workers(&self) -> usize {
+        self.doing.len()
+    }
+
+    /// Only the worker itself sets what it does. Who reads it may have written something for the worker to see before: the
+    /// order is total.
+    fn set(&self, worker: usize, doing: u64, steps: u64) {
+        let old = self.doing[worker].load(Ordering::Relaxed);
+        let new = (old & !(STEP - 1)).wrapping_add(steps * STEP) | doing;
+        self.doing[worker].store(new, Ordering::SeqCst);
+    }
+
+    /// The worker begins a step.
+    pub(crate) fn steps(&self, worker: usize) {
+        self.set(worker, STEPPING, 1);
+    }
+
+    /// The worker neither steps nor sleeps.
+    pub(crate) fn outside(&self, worker: usize) {
+        self.set(worker, OUTSIDE, 0);
+    }
+
+    /// The worker goes to sleep.
+    pub(crate) fn parks(&self, worker: usize) {
+        self.set(worker, PARKED, 0);
+    }
+
+    /// Whether the worker sleeps, and has not been rung.
+    pub(crate) fn sleeps(&self, worker: usize) -> bool {
+        self.doing[worker].load(Ordering::SeqCst) % STEP == PARKED
+            && !self.doorbells[worker].has_rung()
+    }
+
+    /// Notes what the workers are doing; whether one of them is still in the step that it was in when this was called last.
+    pub(crate) fn in_a_long_step(&self, last: &mut Vec<u64>) -> bool {
+        last.resize(self.workers(), OUTSIDE);
+        let mut long = false;
+        for (last, doing) in last.iter_mut().zip(&self.doing) {
+            let now = doing.load(Ordering::SeqCst);
+            long |= now == *last && now % STEP == STEPPING;
+            *last = now;
+        }
+        long
+    }
+
+    /// Wakes every worker.
+    pub(crate) fn wake_all(&self) {
+        self.doorbells.iter().for_each(Doorbell::wake);
+    }
+}

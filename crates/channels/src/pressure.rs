@@ -1,0 +1,222 @@
+//! Back-pressure: when there is too much on its way, what feeds the computation pauses.
+//!
+//! A process is pressed while its gauge is above the high water mark, until it is below half of it. It tells the others: while any
+//! process is pressed, the sources of all pause. Whatever has an input goes on, so that loops, and all else that
+//! empties queues, never stands still for it.
+//!
+//! A computation may need its sources to go on before it reads what it has: an operator that leaves its input alone until
+//! another one is complete. So that nothing hangs, a process whose level has not moved for [`STALLED`], while none of its workers
+//! was in one long step, gives way, and is pressed again only once its level has moved. Those who wait ask for that, every
+//! [`ASK`]: nobody else has to watch the time.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use crate::activity::Activity;
+use crate::gauge::Gauge;
+use crate::sender::Uplink;
+
+/// How long nothing must have moved before a process gives way.
+const STALLED: Duration = Duration::from_secs(1);
+
+/// How often those who wait ask whether nothing moves.
+pub const ASK: Duration = Duration::from_millis(250);
+
+/// What processes tell each other about it.
+const ON: u8 = 1;
+const OFF: u8 = 2;
+const QUESTION: u8 = 3;
+
+/// Whether sources are to pause.
+pub(crate) struct Pressure {
+    gauge: Arc<Gauge>,
+    activity: Arc<Activity>,
+    uplink: Option<Arc<Uplink>>,
+    high_water: usize,
+    /// This process is pressed. Changes under `own`.
+    here: AtomicBool,
+    /// A level to which this process has given way; none is as large as `usize::MAX`.
+    given_way: AtomicUsize,
+    own: Mutex<Watch>,
+    /// Which other processes are pressed, and how many.
+    there: Mutex<Vec<bool>>,
+    elsewhere: AtomicUsize,
+    /// How often the last pressed process has ceased to be.
+    releases: AtomicU64,
+    stalled: Duration,
+}
+
+/// What was found when somebody last asked.
+struct Watch {
+    asked: Instant,
+    level: usize,
+    doing: Vec<u64>,
+    /// Since when nothing has moved.
+    since: Instant,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Pressure {
+    pub(crate) fn new(
+        gauge: Arc<Gauge>,
+        activity: Arc<Activity>,
+        uplink: Option<Arc<Uplink>>,
+        high_water: usize,
+    ) -> Self {
+        let processes = uplink
+            .as_ref()
+            .map_or(1, |uplink| uplink.transport().processes());
+        Pressure {
+            gauge,
+            activity,
+            uplink,
+            high_water,
+            here: AtomicBool::new(false),
+            given_way: AtomicUsize::new(usize::MAX),
+            own: Mutex::new(Watch {
+                asked: Instant::now(),
+                level: usize::MAX,
+                doing: Vec::new(),
+                since: Instant::now(),
+            }),
+            there: Mutex::new(vec![false; processes]),
+            elsewhere: AtomicUsize::new(0),
+            releases: AtomicU64::new(0),
+            stalled: STALLED,
+        }
+    }
+
+    /// Whether sources are to pause.
+    #[inline]
+    pub(crate) fn is_on(&self) -> bool {
+        self.here.load(Ordering::SeqCst) || self.elsewhere.load(Ordering::SeqCst) > 0
+    }
+
+    /// A number that changes whenever the pressure ends. Whoever read it before he found the pressure on sees the end of that.
+    #[inline]
+    pub(crate) fn releases(&self) -> u64 {
+        self.releases.load(Ordering::SeqCst)
+    }
+
+    /// Looks at the gauge. Called wherever it may have moved by much.
+    #[inline]
+    pub(crate) fn weigh(&self) {
+        let level = self.gauge.level();
+        let turns = if self.here.load(Ordering::Relaxed) {
+            level <= self.high_water / 2
+        } else {
+            level > self.high_water && self.given_way.load(Ordering::Relaxed) != level
+        };
+        if turns {
+            self.turn();
+        }
+    }
+
+    /// Looks at the gauge again, alone, and tells the others what has changed.
+    fn turn(&self) {
+        let watch = lock(&self.own);
+        let level = self.gauge.level();
+        if self.here.load(Ordering::SeqCst) {
+            if level <= self.high_water / 2 {
+                self.release(watch);
+            }
+        } else if level > self.high_water && self.given_way.load(Ordering::SeqCst) != level {
+            self.given_way.store(usize::MAX, Ordering::SeqCst);
+            self.here.store(true, Ordering::SeqCst);
+            self.tell(ON);
+        }
+    }
+
+    /// This process is not pressed any more.
+    fn release(&self, watch: MutexGuard<'_, Watch>) {
+        self.here.store(false, Ordering::SeqCst);
+        self.tell(OFF);
+        drop(watch);
+        self.released();
+    }
+
+    /// Lets those go on who waited, unless there is another reason to wait.
+    fn released(&self) {
+        if !self.is_on() {
+            self.releases.fetch_add(1, Ordering::SeqCst);
+            self.activity.wake_all();
+        }
+    }
+
+    fn tell(&self, what: u8) {
+        if let Some(uplink) = &self.uplink {
+            uplink.send_pressure(uplink.others(), Bytes::copy_from_slice(&[what]));
+        }
+    }
+
+    /// Asks whoever is pressed whether anything moves there.
+    pub(crate) fn ask(&self) {
+        if self.here.load(Ordering::SeqCst) {
+            self.give_way();
+        }
+        if let Some(uplink) = &self.uplink {
+            let pressed: Vec<usize> = {
+                let there = lock(&self.there);
+                (0..there.len()).filter(|&process| there[process]).collect()
+            };
+            uplink.send_pressure(pressed, Bytes::from_static(&[QUESTION]));
+        }
+    }
+
+    /// Ceases to be pressed where nothing moves.
+    fn give_way(&self) {
+        let mut watch = lock(&self.own);
+        // Several may ask at once: a step between two such moments need not be a long one.
+        if !self.here.load(Ordering::SeqCst) || watch.asked.elapsed() < ASK / 2 {
+            return;
+        }
+        watch.asked = Instant::now();
+        let level = self.gauge.level();
+        let busy = self.activity.in_a_long_step(&mut watch.doing);
+        if watch.level != level || busy {
+            watch.level = level;
+            watch.since = watch.asked;
+        } else if watch.since.elapsed() >= self.stalled {
+            self.given_way.store(level, Ordering::SeqCst);
+            self.release(watch);
+        }
+    }
+
+    /// Hears from another process. Whether that made sense.
+    pub(crate) fn hear(&self, from: usize, what: &[u8]) -> bool {
+        match what {
+            [ON] => self.set(from, true),
+            [OFF] => self.set(from, false),
+            [QUESTION] => self.give_way(),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Another process has left: it is pressed no more.
+    pub(crate) fn forget(&self, process: usize) {
+        self.set(process, false);
+    }
+
+    fn set(&self, process: usize, on: bool) {
+        let mut there = lock(&self.there);
+        if std::mem::replace(&mut there[process], on) == on {
+            return;
+        }
+        let pressed = there.iter().filter(|&&on| on).count();
+        self.elsewhere.store(pressed, Ordering::SeqCst);
+        drop(there);
+        if !on {
+            self.released();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
