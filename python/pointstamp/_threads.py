@@ -1,7 +1,9 @@
-"""Threads that somebody waits for, whatever interrupts him.
+"""Threads that are waited for, whatever interrupts whoever waits.
 
-Ctrl-C raises `KeyboardInterrupt` between any two instructions of the main thread, also inside `Thread.start`:
-the thread may then begin or not, and nothing says which. `Helper` knows what can be known about that.
+Ctrl-C raises `KeyboardInterrupt` between any two instructions of the main thread, also inside
+`Thread.start`, where nothing says whether the thread will run, and inside `Thread.join`, after which
+CPython before 3.13 takes a thread that runs for one that has ended. So each thread says itself whether it
+has begun, and when it ends.
 """
 
 from __future__ import annotations
@@ -15,56 +17,57 @@ if TYPE_CHECKING:
 
 __all__ = ["Helper", "join"]
 
-BEGINS = 1.0
-"""Seconds in which a thread begins, if it does; one that is later than that does nothing."""
+_LONG = 2.0
+"""Seconds that an interruption waits for threads; another that comes later leaves them to themselves."""
 
 
 class Helper(threading.Thread):
-    """A thread that runs a function, and knows how far it has come."""
+    """A thread that runs a function once, or, where somebody waits for its end before it begins, never."""
 
-    def __init__(self, function: Callable[[], None], name: str) -> None:
-        super().__init__(name=name)
+    def __init__(self, function: Callable[[], None], name: str, *, daemon: bool | None = None) -> None:
+        super().__init__(name=name, daemon=daemon)
         self._function = function
-        self._launched = False
-        self._ended = False
-        self._given_up = False
-
-    def start(self) -> None:
-        """Starts the thread."""
-        self._launched = True
-        super().start()
+        self._verdict: dict[str, bool] = {}
+        self._ended = threading.Event()
 
     def run(self) -> None:
         """What the thread does."""
         try:
-            if not self._given_up:
+            if self._begins(True):
                 self._function()
         finally:
-            self._ended = True
+            self._ended.set()
 
-    def is_gone(self, *, late: bool) -> bool:
-        """Whether it has ended, or was never started; when it is late, also if it has not begun."""
-        if self.ident is None and late:
-            self._given_up = True
-        return not self._launched or self._given_up or (self._ended and not self.is_alive())
+    def ends(self, seconds: float) -> bool:
+        """Waits for its end, for at most so many seconds; whether it is over."""
+        if not self._begins(False):
+            return True
+        if not self._ended.wait(seconds):
+            return False
+        self.join()
+        return True
+
+    def _begins(self, wish: bool) -> bool:
+        # Who comes first decides, in one step, and hears the same if interrupted and asking again.
+        return self._verdict.setdefault("begins", wish)
 
 
-def join(threads: Sequence[Helper], every: float, press: Callable[[], None] | None = None) -> None:
-    """Waits until threads have ended that were told to; `press` is called every so many seconds meanwhile."""
-    late = time.monotonic() + BEGINS
-    presses = time.monotonic() + every
+def join(threads: Sequence[Helper], every: float, press: Callable[[], None] = lambda: None) -> None:
+    """Waits until threads have ended that were told to, and calls `press` every so many seconds meanwhile.
+
+    Raises:
+        KeyboardInterrupt: If that interrupts the wait: when it is over, or long after it has begun.
+    """
+    begin = time.monotonic()
+    interruption = None
     while True:
         try:
-            now = time.monotonic()
-            waiting = [thread for thread in threads if not thread.is_gone(late=now >= late)]
-            if not waiting:
-                return
-            if press is not None and now >= presses:
+            while not all(thread.ends(every) for thread in threads):
                 press()
-                presses += every
-            if waiting[0].is_alive():
-                waiting[0].join(every)
-            else:
-                time.sleep(every / 100)
-        except KeyboardInterrupt:
-            continue
+            break
+        except KeyboardInterrupt as error:
+            interruption = error
+            if time.monotonic() - begin > _LONG:
+                break
+    if interruption is not None:
+        raise interruption

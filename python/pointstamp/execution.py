@@ -114,7 +114,7 @@ def _watched(cluster: _core.Cluster) -> Iterator[None]:
                 cluster.interrupt()
             stopped = cluster.stopped
 
-    watcher = Helper(watch, "pointstamp-watch")
+    watcher = Helper(watch, "pointstamp-watch", daemon=True)
     try:
         watcher.start()
         yield
@@ -134,6 +134,8 @@ def _run_on_threads(cluster: _core.Cluster, main: Callable[[Worker], R], config:
             ended.release()
 
     first = config.process * config.workers
+    # They are daemons only where this thread is: the user's code may start threads, which take after them,
+    # and the interpreter is to wait for those as it does where one worker runs in the main thread.
     threads = [
         Helper(partial(run, index), f"pointstamp-worker-{first + index}") for index in range(config.workers)
     ]
@@ -144,11 +146,12 @@ def _run_on_threads(cluster: _core.Cluster, main: Callable[[Worker], R], config:
             _wait(ended, cluster, alone=config.processes == 1)
     except BaseException as error:
         # An interruption of this thread, or a thread that could not be started: nobody goes on alone.
-        cluster.abandon(in_words(error, error.__traceback__))
-        join(threads, _PATIENCE, cluster.interrupt)
+        try:
+            cluster.abandon(in_words(error, error.__traceback__))
+        finally:
+            join(threads, _PATIENCE, cluster.interrupt)
         raise
-    for thread in threads:
-        thread.join()
+    join(threads, _PATIENCE)
     return results
 
 
