@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pointstamp as ps
-import processes
+import processes_in_threads as several
 
 alone = ps.execute
 clusters = 0
@@ -19,7 +19,7 @@ def execute(main: Callable[[ps.Worker], Any], *, workers: int = 1, **options: An
     if options or workers < 2 or workers % 2:
         return alone(main, workers=workers, **options)
     clusters += 1
-    return processes.execute(main, 2, workers // 2)
+    return several.execute(main, 2, workers // 2)
 
 
 ps.execute = execute
