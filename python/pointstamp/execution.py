@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from pointstamp._errors import ConfigError, in_words
 from pointstamp._forming import form
+from pointstamp._threads import Helper, join
 from pointstamp.config import Config
 from pointstamp.worker import Worker
 
@@ -113,13 +114,13 @@ def _watched(cluster: _core.Cluster) -> Iterator[None]:
                 cluster.interrupt()
             stopped = cluster.stopped
 
-    watcher = threading.Thread(target=watch, name="pointstamp-watch", daemon=True)
-    watcher.start()
+    watcher = Helper(watch, "pointstamp-watch", daemon=True)
     try:
+        watcher.start()
         yield
     finally:
         ended.set()
-        watcher.join()
+        join([watcher], _PATIENCE)
 
 
 def _run_on_threads(cluster: _core.Cluster, main: Callable[[Worker], R], config: Config) -> list[R | None]:
@@ -133,24 +134,24 @@ def _run_on_threads(cluster: _core.Cluster, main: Callable[[Worker], R], config:
             ended.release()
 
     first = config.process * config.workers
+    # They are daemons only where this thread is: the user's code may start threads, which take after them,
+    # and the interpreter is to wait for those as it does where one worker runs in the main thread.
     threads = [
-        threading.Thread(target=run, args=(index,), name=f"pointstamp-worker-{first + index}")
-        for index in range(config.workers)
+        Helper(partial(run, index), f"pointstamp-worker-{first + index}") for index in range(config.workers)
     ]
-    started = []
     try:
         for thread in threads:
             thread.start()
-            started.append(thread)
         for _ in threads:
             _wait(ended, cluster, alone=config.processes == 1)
     except BaseException as error:
         # An interruption of this thread, or a thread that could not be started: nobody goes on alone.
-        cluster.abandon(in_words(error, error.__traceback__))
-        _stop(cluster, started)
+        try:
+            cluster.abandon(in_words(error, error.__traceback__))
+        finally:
+            join(threads, _PATIENCE, cluster.interrupt)
         raise
-    for thread in threads:
-        thread.join()
+    join(threads, _PATIENCE)
     return results
 
 
@@ -163,19 +164,6 @@ def _wait(ended: threading.Semaphore, cluster: _core.Cluster, *, alone: bool) ->
             return
         if stopped:
             cluster.interrupt()
-
-
-def _stop(cluster: _core.Cluster, threads: list[threading.Thread]) -> None:
-    """Waits until the threads of stopped workers have ended, whatever interrupts the wait."""
-    deadline = time.monotonic() + _PATIENCE
-    while alive := [thread for thread in threads if thread.is_alive()]:
-        try:
-            if time.monotonic() >= deadline:
-                cluster.interrupt()
-                deadline += _PATIENCE
-            alive[0].join(_PATIENCE)
-        except KeyboardInterrupt:
-            continue
 
 
 def execute_from_args(main: Callable[[Worker], R], argv: Sequence[str] | None = None) -> list[R]:
