@@ -79,6 +79,11 @@ def in_words(error: BaseException, frames: TracebackType | None) -> str:
     return f"{sentence}{where}\n\n{trace[-_LONGEST:]}"
 
 
+def says_why(error: BaseException) -> bool:
+    """Whether it tells what another process raised, `in_words`; who is lost, or left alone, says nothing."""
+    return isinstance(error, ClusterError) and "\n\n" in str(error)
+
+
 # Users meet them, in tracebacks and pickles, under the package's own name.
 for _error in list(globals().values()):
     if isinstance(_error, type) and issubclass(_error, PointstampError):

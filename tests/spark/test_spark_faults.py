@@ -2,6 +2,7 @@
 
 import os
 import signal
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -53,18 +54,80 @@ def counted(out: Any) -> dict[int, int]:
     return {row.k: row.n_sum for row in rows}
 
 
+def marking(build: Any, directory: Path) -> Any:
+    """Leaves a file in a directory for each time that a dataflow is built."""
+    name = str(directory)
+
+    def marked(scope: ps.Scope, rows: ps.ArrowStream) -> Any:
+        tempfile.mkstemp(dir=name)
+        return build(scope, rows)
+
+    return marked
+
+
+def times_built(directory: Path) -> int:
+    return len(list(directory.iterdir()))
+
+
 @pytest.mark.parametrize("num_workers", [1, 2])
-@pytest.mark.timeout(150)
-def test_an_operator_that_raises(spark: Any, num_workers: int) -> None:
+def test_an_operator_that_raises(spark: Any, tmp_path: Path, num_workers: int) -> None:
     def fail() -> None:
         raise LookupError("no such key")
 
+    failing = marking(counting(fail), tmp_path)
     with pytest.raises(LookupError, match="no such key") as raised:
-        run(numbers(spark), counting(fail), COUNTS, num_workers=num_workers).collect()
+        run(numbers(spark), failing, COUNTS, num_workers=num_workers).collect()
     said = "\n".join(notes(raised.value))
     assert "raised in operator 'map_batches' on worker" in said
     assert 'raise LookupError("no such key")' in said, "the line of the operator"
+    assert times_built(tmp_path) == num_workers, "Spark ran it again"
     assert counted(run(numbers(spark), counting(lambda: None), COUNTS, num_workers=num_workers)) == RIGHT
+
+
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_no_row_of_a_run_that_failed_is_seen(spark: Any, num_workers: int) -> None:
+    def build(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
+        def longer(batch: pa.RecordBatch) -> pa.RecordBatch:
+            if batch["id"][0].as_py() == 30:
+                raise LookupError("too late")
+            return pa.record_batch({"text": ["x" * (5 << 20)]})  # what goes to Spark at once
+
+        return rows.map_batches(longer, pa.schema([("text", pa.string())]))
+
+    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    usual = spark.conf.get(name)
+    spark.conf.set(name, 1)  # Spark does not read ahead
+    try:
+        out = run(spark.range(31), build, "text string", time="id", num_workers=num_workers)
+        with pytest.raises(LookupError, match="too late"):
+            out.take(1)
+    finally:
+        spark.conf.set(name, usual)
+
+
+def test_a_build_that_only_one_task_can_load(spark: Any, tmp_path: Path) -> None:
+    def missing() -> Any:
+        from pyspark import BarrierTaskContext
+
+        if BarrierTaskContext.get().partitionId() == 1:
+            raise ModuleNotFoundError("No module named 'of_yours'")
+        return None
+
+    class Using:
+        def __reduce__(self) -> Any:
+            return missing, ()
+
+    using = Using()
+
+    def build(_scope: ps.Scope, rows: ps.ArrowStream) -> Any:
+        assert using is None
+        return rows
+
+    rows = spark.range(100)
+    with pytest.raises(ModuleNotFoundError, match="of_yours") as raised:
+        run(rows, marking(build, tmp_path), "id bigint", num_workers=2).collect()
+    assert "addArtifacts" in notes(raised.value)[0]
+    assert times_built(tmp_path) == 0
 
 
 def test_an_exception_that_cannot_be_pickled(spark: Any) -> None:
@@ -80,20 +143,17 @@ def test_an_exception_that_cannot_be_pickled(spark: Any) -> None:
 
 
 def test_an_operator_of_one_process_that_raises(spark: Any, tmp_path: Path) -> None:
-    marker = str(tmp_path / "raised")
-
     def build(scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
         def passing(batch: pa.RecordBatch) -> pa.RecordBatch:
             if scope.index == 1:
-                once(marker)
                 raise LookupError("only here")
             return batch
 
         return rows.exchange("k").map_batches(passing).aggregate("k", [("n", "sum")])
 
     with pytest.raises(LookupError, match="only here"):
-        run(numbers(spark), build, COUNTS, num_workers=2).collect()
-    assert os.path.exists(marker)
+        run(numbers(spark), marking(build, tmp_path), COUNTS, num_workers=2).collect()
+    assert times_built(tmp_path) == 2, "Spark ran it again"
 
 
 @pytest.mark.parametrize("num_workers", [1, 2])

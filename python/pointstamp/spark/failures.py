@@ -18,7 +18,7 @@ from pointstamp._errors import PointstampError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["coded", "found", "listen", "remember", "told"]
+__all__ = ["coded", "found", "in_text", "listen", "remember", "told"]
 
 _MARK = re.compile(r"<pointstamp:([A-Za-z0-9+/=]+)>")
 
@@ -36,8 +36,13 @@ def told() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        trace = "".join(traceback.format_exception(error))
-        raise TaskError(f"{trace.rstrip()}\n{coded(error)}") from None
+        raise TaskError(in_text(error)) from None
+
+
+def in_text(error: BaseException) -> str:
+    """An exception for people, and under it for `found`."""
+    trace = "".join(traceback.format_exception(error))
+    return f"{trace.rstrip()}\n{coded(error)}"
 
 
 def coded(error: BaseException) -> str:

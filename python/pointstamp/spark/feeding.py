@@ -41,6 +41,9 @@ class Feed:
     Args:
         schemas: Of each input.
         workers: How many workers the process has.
+
+    Attributes:
+        failure: What `fill` got in place of a batch.
     """
 
     def __init__(self, schemas: list[pa.Schema], workers: int) -> None:
@@ -56,7 +59,7 @@ class Feed:
         self._turn = 0
         self._ended = False
         self._stopped = False
-        self._failure: BaseException | None = None
+        self.failure: BaseException | None = None
 
     def stream(self, scope: Scope, stream: int, name: str) -> ArrowStream:
         """Adds the operator of an input to the dataflow of a worker."""
@@ -77,7 +80,7 @@ class Feed:
                 if not self.put(batch):
                     return
         except BaseException as error:  # raised in the dataflow, where it ends the task
-            self._failure = error
+            self.failure = error
         self.end()
 
     def put(self, batch: Packed) -> bool:
@@ -128,8 +131,8 @@ class Feed:
     def _take(self, worker: int, stream: int) -> tuple[list[tuple[int, Any]], int, bool]:
         """What to send now, the time up to which nothing follows it, and whether nothing follows at all."""
         with self._changed:
-            if self._failure is not None:
-                raise self._failure
+            if self.failure is not None:
+                raise self.failure
             queue = self._queues[worker, stream]
             taken = [queue.popleft() for _ in range(min(_TURN, len(queue)))]
             self._bytes -= sum(batch.nbytes for _, batch in taken)

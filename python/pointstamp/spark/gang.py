@@ -10,34 +10,55 @@ from __future__ import annotations
 import hashlib
 import hmac
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pointstamp.config import Config
 
 if TYPE_CHECKING:
     from pyspark import BarrierTaskContext
 
-__all__ = ["gather", "reachable"]
+__all__ = ["Gang", "gather", "reachable"]
 
 
-def gather(context: BarrierTaskContext, secret: bytes) -> tuple[Config, socket.socket | None]:
-    """The configuration of this task's process, and the socket on which it is to listen."""
+class Gang(NamedTuple):
+    """What a task knows once all have met.
+
+    Attributes:
+        config: The configuration of this task's process.
+        listener: The socket on which it is to listen; None where it is alone.
+        ready: Whether all of them are.
+    """
+
+    config: Config
+    listener: socket.socket | None
+    ready: bool
+
+
+def gather(context: BarrierTaskContext, secret: bytes, *, ready: bool = True) -> Gang:
+    """Meets the other tasks.
+
+    Args:
+        context: Spark's.
+        secret: What the tasks prove to each other.
+        ready: Whether this one can go on. It must come even if not: the others would wait for it.
+    """
     workers = max(1, context.cpus())
     tasks = [_host(task.address) for task in context.getTaskInfos()]
     if len(tasks) == 1:
-        return Config(workers=workers), None
+        return Gang(Config(workers=workers), None, ready)
     process = context.partitionId()
     listener, address = _bind("127.0.0.1" if len(set(tasks)) == 1 else tasks[process])
-    told = [message.split() for message in context.allGather(f"{context.taskAttemptId()} {address}")]
-    attempt = min(int(number) for number, _ in told)
+    mine = f"{context.taskAttemptId()} {address} {ready:d}"
+    told = [message.split() for message in context.allGather(mine)]
+    attempt = min(int(number) for number, _, _ in told)
     config = Config(
         workers=workers,
         processes=len(told),
         process=process,
-        addresses=[address for _, address in told],
+        addresses=[address for _, address, _ in told],
         secret=hmac.digest(secret, str(attempt).encode(), hashlib.sha256),
     )
-    return config, listener
+    return Gang(config, listener, all(int(other) for _, _, other in told))
 
 
 def reachable(context: BarrierTaskContext) -> str:

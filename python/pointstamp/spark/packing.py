@@ -13,18 +13,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pointstamp._errors import TimeError
+from pointstamp.spark.failures import in_text
 from pointstamp.spark.schemas import like
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["GUARD", "PACKED", "Packed", "pack", "packed", "read", "unpack"]
+__all__ = ["FAILED", "GUARD", "PACKED", "Packed", "failed", "pack", "packed", "read", "unpack"]
 
 PACKED = "stream int, low bigint, batch binary"
 """The schema of packed batches, for Spark."""
 
 GUARD = -1
 """The `stream` of rows that stand for nothing. They keep Spark from planning a stage without input away."""
+
+FAILED = -2
+"""The `stream` of rows that hold an exception, as text, in place of a batch."""
 
 _PACKED = pa.schema([("stream", pa.int32()), ("low", pa.int64()), ("batch", pa.binary())])
 
@@ -47,6 +51,19 @@ def packed(stream: int, low: int, batch: pa.RecordBatch) -> pa.RecordBatch:
     binary = pa.Array.from_buffers(pa.binary(), 1, [None, ends, data])
     return pa.record_batch(
         [pa.array([stream], pa.int32()), pa.array([low], pa.int64()), binary], schema=_PACKED
+    )
+
+
+def failed(error: BaseException, copies: int) -> pa.RecordBatch:
+    """Rows that say that the dataflow failed. They are all alike."""
+    text = in_text(error).encode()
+    return pa.record_batch(
+        [
+            pa.array([FAILED] * copies, pa.int32()),
+            pa.array([0] * copies, pa.int64()),
+            pa.array([text] * copies, pa.binary()),
+        ],
+        schema=_PACKED,
     )
 
 

@@ -274,7 +274,7 @@ def reside(residence: Residence, batches: Iterator[pa.RecordBatch]) -> Iterator[
 
     deque(batches, maxlen=0)  # one row that says nothing
     context = BarrierTaskContext.get()
-    config, listener = gather(context, residence.secret)
+    config, listener, _ = gather(context, residence.secret)
     resident = Resident(config.workers)
     host = reachable(context)
     server = Server(host, residence.secret, resident.serve)

@@ -13,7 +13,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.spark.failures import listen
-from pointstamp.spark.packing import GUARD, PACKED
+from pointstamp.spark.packing import FAILED, GUARD, PACKED
 from pointstamp.spark.plan import dataframes, plan, spark_schemas, times_of
 from pointstamp.spark.session import is_connect, session_of, tasks
 from pointstamp.spark.shipped import ship
@@ -82,6 +82,8 @@ def run(
     An exception of a task is raised by the action, as it was raised in the task, with the task's traceback in
     a note. An input's time that is null or negative is a `TimeError` that shows the row.
     """
+    from pyspark import cloudpickle
+
     several = isinstance(inputs, dict)
     named = dataframes(inputs)
     session = session_of(next(iter(named.values())))
@@ -93,11 +95,13 @@ def run(
         keyword=several,
         time_column=time_column,
     )
-    job = Job(checked, times_of(named, time, several), secrets.token_bytes(32))
+    pickled: bytes = cloudpickle.dumps(checked)  # type: ignore[no-untyped-call]
+    job = Job(pickled, times_of(named, time, several), secrets.token_bytes(32))
     workers = tasks(session, num_workers)
     listen(connect=is_connect(session))
-    dealt = _dealt(session, named, job, workers)
-    ran = dealt.mapInArrow(ship("run", job), PACKED, barrier=True).repartition(workers)
+    packed = packed_inputs(checked, named, job.times)
+    dealt = _dealt(session, packed, job, workers)
+    ran = _raising(dealt.mapInArrow(ship("run", job), PACKED, barrier=True).repartition(workers))
     stored = ran.persist() if isinstance(schema, dict) else ran
     unpacked = {
         name: stored.mapInArrow(ship("unpack", number), rows)
@@ -108,7 +112,7 @@ def run(
     return next(iter(unpacked.values()))
 
 
-def _dealt(session: SparkSession, named: dict[str, DataFrame], job: Job, workers: int) -> DataFrame:
+def _dealt(session: SparkSession, packed: DataFrame, job: Job, workers: int) -> DataFrame:
     """The inputs, packed and dealt to the barrier stage's tasks, in the order of times."""
     from pyspark.sql import functions as sf
 
@@ -116,8 +120,22 @@ def _dealt(session: SparkSession, named: dict[str, DataFrame], job: Job, workers
     guard = session.range(0, workers, 1, 1).select(
         sf.lit(GUARD).alias("stream"), sf.lit(0).cast("bigint").alias("low"), sf.lit(b"").alias("batch")
     )
-    dealt = guard.union(packed_inputs(job.plan, named, job.times)).repartition(workers)
+    dealt = guard.union(packed).repartition(workers)
     return dealt if not any(job.times) else dealt.sortWithinPartitions("low")
+
+
+def _raising(ran: DataFrame) -> DataFrame:
+    """What the barrier stage sent; it raises where that says that the dataflow failed.
+
+    Sorting has all of a partition read before any of it goes on: who asks for one row alone, of a dataflow
+    that failed after it, is told. Spark itself raises, since it tries every task four times, and starting
+    Python takes most of each.
+    """
+    from pyspark.sql import functions as sf
+
+    failed = sf.raise_error(sf.col("batch").cast("string")).cast("binary")
+    batch = sf.when(sf.col("stream") == FAILED, failed).otherwise(sf.col("batch"))
+    return ran.withColumn("batch", batch).sortWithinPartitions("stream")
 
 
 def packed_inputs(plan: Plan, named: dict[str, DataFrame], times: list[str | None]) -> DataFrame:

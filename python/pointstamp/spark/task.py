@@ -3,6 +3,10 @@
 Three threads: Spark's own takes the outputs and yields them, one runs the dataflow (with more workers, one
 each), and one reads the input. Nothing outlives the generator but what Spark itself leaves behind, because
 its Python processes are used again.
+
+Spark runs a barrier stage again when one of its tasks fails, three times over, each of which takes seconds.
+That is right where a process or its connections are lost, and so is raised. What the user's code raises would
+be raised again: such a task ends well, and sends the exception in place of output; whoever reads it raises it.
 """
 
 from __future__ import annotations
@@ -11,13 +15,13 @@ import threading
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from pointstamp._errors import ClusterError
+from pointstamp._errors import ClusterError, says_why
 from pointstamp.execution import execute
 from pointstamp.spark.draining import Drain, Stopped
 from pointstamp.spark.feeding import Feed
 from pointstamp.spark.gang import gather
 from pointstamp.spark.merging import in_order
-from pointstamp.spark.packing import read
+from pointstamp.spark.packing import failed, read
 
 if TYPE_CHECKING:
     import socket
@@ -32,35 +36,53 @@ if TYPE_CHECKING:
 __all__ = ["Job", "run"]
 
 _MANNERS = 2.0
-"""Seconds that a task whose peer failed waits with saying so: Spark reports the first that it hears of."""
+"""Seconds that a task whose peer is lost waits with saying so: Spark reports the first that it hears of."""
+
+
+_ADVICE = (
+    'build was unpickled in a task of Spark: send modules of yours there, with spark.addArtifacts("module.py", '
+    "pyfile=True) or addPyFile"
+)
 
 
 class Job(NamedTuple):
     """What every task is told.
 
     Attributes:
-        plan: What to build.
+        plan: What to build: a `Plan`, pickled.
         times: Of each input, the column of its rows' times, or None.
         secret: What the tasks prove to each other.
     """
 
-    plan: Plan
+    plan: bytes
     times: list[str | None]
     secret: bytes
 
 
 def run(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Runs the dataflow on a task's input and yields its share of the outputs, packed."""
-    from pyspark import BarrierTaskContext
+    from pyspark import BarrierTaskContext, cloudpickle
 
-    config, listener = gather(BarrierTaskContext.get(), job.secret)
-    feed = Feed(list(job.plan.inputs.values()), config.workers)
-    drain = Drain(job.plan.declared)
+    context = BarrierTaskContext.get()
+    tasks = len(context.getTaskInfos())
+    try:
+        plan: Plan = cloudpickle.loads(job.plan)
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError):
+            error.__notes__ = [_ADVICE]  # type: ignore[attr-defined]
+        gather(context, job.secret, ready=False)
+        yield failed(error, tasks)
+        return
+    gang = gather(context, job.secret)
+    if not gang.ready:
+        return  # another task says why
+    feed = Feed(list(plan.inputs.values()), gang.config.workers)
+    drain = Drain(plan.declared)
     failures: list[BaseException] = []
 
     def engine() -> None:
         try:
-            _execute(job.plan, config, listener, feed, drain)
+            _execute(plan, gang.config, gang.listener, feed, drain)
         except BaseException as error:
             failures.append(error)
         finally:
@@ -80,11 +102,19 @@ def run(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
         drain.stop()
         feed.stop()
         runner.join()
-    if failures:
-        if isinstance(failures[0], ClusterError):
-            time.sleep(_MANNERS)
-        raise failures[0]
-    reader.join()
+    if not failures:
+        reader.join()
+        return
+    failure = failures[0]
+    if says_why(failure):
+        return  # the other task itself does that, too
+    if isinstance(failure, ClusterError):
+        time.sleep(_MANNERS)
+        raise failure
+    if failure is feed.failure or not isinstance(failure, Exception):
+        raise failure  # Spark's, not the user's
+    # Spark deals rows that are alike to one partition each: no action sees output of a run that failed.
+    yield failed(failure, tasks)
 
 
 def _execute(plan: Plan, config: Config, listener: socket.socket | None, feed: Feed, drain: Drain) -> None:
