@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pointstamp as ps
+from pointstamp.spark import task
 from pointstamp.spark.channel import Channel, Server, connect
 from pointstamp.spark.failures import coded, found, told
 from pointstamp.spark.merging import in_order
@@ -34,6 +35,19 @@ def test_batches_are_merged_in_the_order_of_times(parts: list[list[int]], plain:
     rows = [(row["t"], row["n"]) for batch_rows in timed_rows for row in batch_rows]
     assert sorted(rows) == sorted((t, n) for n, times in enumerate(parts) for t in times)
     assert sum(batch.stream == 0 for batch in merged) == plain
+
+
+def test_a_part_of_a_stage_is_not_run_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Spark would have it where a stage failed while one of its tasks was ending well."""
+    pyspark = pytest.importorskip("pyspark")
+
+    class Context:
+        def getTaskInfos(self) -> list[str]:
+            return ["127.0.0.1:1"]
+
+    monkeypatch.setattr(pyspark.BarrierTaskContext, "get", Context)
+    with pytest.raises(ps.ClusterError, match="1 of 2 tasks of a barrier stage"):
+        next(task.run(task.Job(b"", [None], b"", 2), iter([])))
 
 
 def test_a_packed_batch_comes_back() -> None:
