@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pointstamp as ps
-from pointstamp.spark import task
+from pointstamp.spark import failures, task
 from pointstamp.spark.channel import Channel, Server, connect
 from pointstamp.spark.failures import coded, found, told
 from pointstamp.spark.merging import in_order
@@ -42,7 +42,7 @@ def test_a_part_of_a_stage_is_not_run_alone(monkeypatch: pytest.MonkeyPatch) -> 
     pyspark = pytest.importorskip("pyspark")
 
     class Context:
-        def getTaskInfos(self) -> list[str]:
+        def getTaskInfos(self) -> list[str]:  # noqa: N802 - Spark's name
             return ["127.0.0.1:1"]
 
     monkeypatch.setattr(pyspark.BarrierTaskContext, "get", Context)
@@ -77,6 +77,18 @@ def test_an_exception_survives_the_text_it_travels_in() -> None:
     assert back.args == ("it",)
     assert found("nothing in here") is None
     assert isinstance(found(coded(ps.TimeError("t"))), ps.TimeError)
+
+
+def test_an_exception_that_somebody_else_made_up_is_not_unpickled() -> None:
+    """It may stand in a row of a table, which an error of Spark's quotes."""
+    ours, key = coded(ps.TimeError("t")), failures.key()
+    failures.adopt(b"another")
+    try:
+        forged = coded(ps.GraphError("g"))
+    finally:
+        failures.adopt(key)
+    assert found(forged) is None
+    assert isinstance(found(f"the value '{forged}' of {ours}"), ps.TimeError)
 
 
 @pytest.fixture

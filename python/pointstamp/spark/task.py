@@ -122,8 +122,9 @@ def run(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 def _expect(tasks: int, wanted: int) -> None:
     """Refuses to run with fewer tasks than the stage has.
 
-    Where a stage fails while one of its tasks is just ending well, Spark may count that one, and run only the others
-    again: among themselves they would compute something else. Once this is refused, Spark runs all of them.
+    Where a stage fails while one of its tasks is just ending well, Spark may count that one, and run only
+    the others again: among themselves they would compute something else. Once this is refused, Spark runs
+    all of them.
     """
     if tasks != wanted:
         raise ClusterError(
