@@ -146,8 +146,14 @@ def _run_on_threads(cluster: _core.Cluster, main: Callable[[Worker], R], config:
             _wait(ended, cluster, alone=config.processes == 1)
     except BaseException as error:
         # An interruption of this thread, or a thread that could not be started: nobody goes on alone.
+        # Saying why takes a while, and may be interrupted in turn: SIGINT often comes twice, to a whole group
+        # and from the one who leads it.
+        reason = type(error).__name__
         try:
-            cluster.abandon(in_words(error, error.__traceback__))
+            try:
+                reason = in_words(error, error.__traceback__)
+            finally:
+                cluster.abandon(reason)
         finally:
             join(threads, _PATIENCE, cluster.interrupt)
         raise
