@@ -8,10 +8,13 @@ import textwrap
 import threading
 import time
 from functools import partial
+from typing import Any
 
 import pytest
 
 import pointstamp as ps
+from pointstamp import execution
+from pointstamp._forming import form
 from pointstamp._threads import Helper, join
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of a POSIX system")
@@ -177,6 +180,48 @@ def test_an_interruption_while_a_thread_is_started(
         assert time.monotonic() < end, threading.enumerate()
         time.sleep(0.001)
     assert count == struck
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_an_interruption_while_another_one_is_told(when: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason is put into words, and sent to other processes; workers are waited for all the same."""
+
+    class Struck:
+        """A cluster whose caller is interrupted when it has abandoned it."""
+
+        def __init__(self, cluster: Any) -> None:
+            self.cluster = cluster
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.cluster, name)
+
+        def abandon(self, reason: str) -> None:
+            self.cluster.abandon(reason)
+            if when == "after":
+                raise KeyboardInterrupt
+
+    def in_words(*_: object) -> str:
+        if when == "before":
+            raise KeyboardInterrupt
+        return ""
+
+    def wait(*_: object, **__: object) -> None:
+        ready.wait()
+        raise KeyboardInterrupt
+
+    def main(worker: ps.Worker) -> None:
+        ready.wait()
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            pass
+
+    ready = threading.Barrier(4)
+    monkeypatch.setattr(execution, "form", lambda *arguments: Struck(form(*arguments)))
+    monkeypatch.setattr(execution, "in_words", in_words)
+    monkeypatch.setattr(execution, "_wait", wait)
+    with pytest.raises(KeyboardInterrupt):
+        ps.execute(main, workers=3)
+    assert [thread for thread in threading.enumerate() if thread.name.startswith("pointstamp-")] == []
 
 
 def test_a_thread_that_comes_late_does_nothing() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -20,7 +20,7 @@ from pointstamp.config import Config
 from pointstamp.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from socket import socket
 
     from pointstamp import _core
@@ -98,29 +98,28 @@ def _run(cluster: _core.Cluster, main: Callable[[Worker], R], config: Config) ->
     if config.workers > 1:
         return _run_on_threads(cluster, main, config)
     signals = threading.current_thread() is threading.main_thread()
-    with _watched(cluster) if config.processes > 1 else nullcontext():
+    if config.processes == 1:
         return [cluster.run(0, Worker, main, threading.get_ident(), signals)]
-
-
-@contextmanager
-def _watched(cluster: _core.Cluster) -> Iterator[None]:
-    """Interrupts the worker on this thread when the computation is stopped from elsewhere."""
     ended = threading.Event()
-
-    def watch() -> None:
-        stopped = False
-        while not ended.wait(_PATIENCE):
-            if stopped:
-                cluster.interrupt()
-            stopped = cluster.stopped
-
-    watcher = Helper(watch, "pointstamp-watch", daemon=True)
+    watcher = Helper(partial(_watch, cluster, ended), "pointstamp-watch", daemon=True)
+    # Not by a context manager, which an interruption keeps from being left when it comes between the two.
     try:
         watcher.start()
-        yield
+        return [cluster.run(0, Worker, main, threading.get_ident(), signals)]
     finally:
-        ended.set()
-        join([watcher], _PATIENCE)
+        try:
+            ended.set()
+        finally:
+            join([watcher], _PATIENCE, ended.set)
+
+
+def _watch(cluster: _core.Cluster, ended: threading.Event) -> None:
+    """Interrupts the one worker of this process when the computation is stopped from elsewhere."""
+    stopped = False
+    while not ended.wait(_PATIENCE):
+        if stopped:
+            cluster.interrupt()
+        stopped = cluster.stopped
 
 
 def _run_on_threads(cluster: _core.Cluster, main: Callable[[Worker], R], config: Config) -> list[R | None]:
@@ -146,8 +145,14 @@ def _run_on_threads(cluster: _core.Cluster, main: Callable[[Worker], R], config:
             _wait(ended, cluster, alone=config.processes == 1)
     except BaseException as error:
         # An interruption of this thread, or a thread that could not be started: nobody goes on alone.
+        # Saying why takes a while, and may be interrupted in turn: SIGINT often comes twice, to a whole group
+        # and from the one who leads it.
+        reason = type(error).__name__
         try:
-            cluster.abandon(in_words(error, error.__traceback__))
+            try:
+                reason = in_words(error, error.__traceback__)
+            finally:
+                cluster.abandon(reason)
         finally:
             join(threads, _PATIENCE, cluster.interrupt)
         raise
