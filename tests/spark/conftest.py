@@ -4,6 +4,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 os.environ["PYSPARK_PYTHON"] = sys.executable
 
 LOCAL = "local[2]"
+WIDE = "local[6]"
 EXECUTORS = "local-cluster[2,1,1024]"
 
 _SETTINGS = {
@@ -23,6 +25,14 @@ _SETTINGS = {
     "spark.sql.session.timeZone": "Europe/Berlin",
     "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
     "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "3",
+}
+
+# Both for each: what the first session of a process has is what later ones have by default. The second limits
+# the address space of Python, and so what may be reserved of it.
+_MORE = {
+    LOCAL: {"spark.task.cpus": "1", "spark.executor.pyspark.memory": "8g"},
+    WIDE: {"spark.task.cpus": "2", "spark.executor.pyspark.memory": "8g"},
+    EXECUTORS: {"spark.task.cpus": "1", "spark.executor.pyspark.memory": "1g"},
 }
 
 
@@ -39,7 +49,7 @@ class Sessions:
         if master != self._master:
             self.stop()
             builder = SparkSession.builder.master(master).appName("pointstamp tests")
-            for name, value in _SETTINGS.items():
+            for name, value in {**_SETTINGS, **_MORE[master]}.items():
                 builder = builder.config(name, value)
             if "PYTHONPATH" in os.environ:
                 builder = builder.config("spark.executorEnv.PYTHONPATH", os.environ["PYTHONPATH"])
@@ -54,6 +64,24 @@ class Sessions:
             self._session = self._master = None
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sorts the tests of this directory by the session that they want, so that each is started once.
+
+    Whichever test comes first has to start Spark as well; all have the time for that.
+    """
+    here = [n for n, item in enumerate(items) if item.path.parent == Path(__file__).parent]
+    kinds = ["spark", "wide", "executors"]
+
+    def kind(item: pytest.Item) -> int:
+        names = getattr(item, "fixturenames", ())
+        return max((n for n, name in enumerate(kinds) if name in names), default=0)
+
+    for n, item in zip(here, sorted([items[n] for n in here], key=kind), strict=True):
+        items[n] = item
+        if item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(110))
+
+
 @pytest.fixture(scope="session")
 def sessions() -> Iterator[Sessions]:
     made = Sessions()
@@ -65,6 +93,12 @@ def sessions() -> Iterator[Sessions]:
 def spark(sessions: Sessions) -> Any:
     """Spark in this process, with two slots."""
     return sessions.get(LOCAL)
+
+
+@pytest.fixture
+def wide(sessions: Sessions) -> Any:
+    """Spark in this process, with three slots of two cores each."""
+    return sessions.get(WIDE)
 
 
 @pytest.fixture

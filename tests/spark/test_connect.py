@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -23,9 +24,8 @@ PROGRAM = """
     def counted(scope, rows):
         return rows.aggregate("k", [("n", "sum")])
 
-    for tasks in (1, 2):
-        out = run(rows, counted, "k bigint, n_sum bigint", num_workers=tasks)
-        assert {row.k: row.n_sum for row in out.collect()} == {k: len(range(k, 1000, 7)) for k in range(7)}
+    out = run(rows, counted, "k bigint, n_sum bigint", num_workers=2)
+    assert {row.k: row.n_sum for row in out.collect()} == {k: len(range(k, 1000, 7)) for k in range(7)}
     schemas = {"a": "k bigint, n int", "b": "n int, k bigint"}
     both = run(rows, lambda scope, rows: {"a": rows, "b": rows}, schemas, num_workers=1)
     assert both["a"].count() == both["b"].count() == 1000
@@ -34,6 +34,16 @@ PROGRAM = """
         def fail(batch):
             raise LookupError("no such word")
         return rows.map_batches(fail)
+
+    def of_yours(scope, rows):
+        import module_of_yours
+
+        return module_of_yours.counted(rows)
+
+    with pytest.raises(ModuleNotFoundError, match="module_of_yours"):
+        run(rows, of_yours, "k bigint, n_sum bigint", num_workers=1).collect()
+    spark.addArtifacts({module!r}, pyfile=True)
+    assert run(rows, of_yours, "k bigint, n_sum bigint", num_workers=1).count() == 7
 
     with pytest.raises(LookupError, match="no such word"):
         run(rows, failing, "k bigint, n int", num_workers=1).collect()
@@ -48,10 +58,14 @@ PROGRAM = """
 
 
 @pytest.mark.timeout(180)
-def test_connect() -> None:
+def test_connect(tmp_path: Path) -> None:
+    module = tmp_path / "module_of_yours.py"
+    module.write_text(
+        "def counted(rows):\n    return rows.aggregate('k', [('n', 'sum')])\n", encoding="utf-8"
+    )
     environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
     result = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(PROGRAM)],
+        [sys.executable, "-c", textwrap.dedent(PROGRAM).replace("{module!r}", repr(str(module)))],
         capture_output=True,
         text=True,
         timeout=150,

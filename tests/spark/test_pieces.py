@@ -1,8 +1,10 @@
 """The parts of `pointstamp.spark` that need no Spark to run."""
 
+import itertools
 import socket
 import sys
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pointstamp as ps
-from pointstamp.spark import failures, task
+from pointstamp.spark import failures, session, task
 from pointstamp.spark.channel import Channel, Server, connect
 from pointstamp.spark.failures import coded, found, told
 from pointstamp.spark.merging import in_order
@@ -48,6 +50,18 @@ def test_a_part_of_a_stage_is_not_run_alone(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(pyspark.BarrierTaskContext, "get", Context)
     with pytest.raises(ps.ClusterError, match="1 of 2 tasks of a barrier stage"):
         next(task.run(task.Job(b"", [None], b"", 2), iter([])))
+
+
+@pytest.mark.parametrize(("seen", "slots"), [([0, 0, 0, 0, 1, 2, 9], 2), ([0, 1, 1, 1, 1, 9], 1)])
+def test_executors_are_awaited(seen: list[int], slots: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A tick of this clock for each look: the first executor may take three and more, others may not.
+    clock = itertools.count()
+    monkeypatch.setattr(session, "time", SimpleNamespace(monotonic=lambda: next(clock), sleep=lambda _: None))
+    monkeypatch.setattr(session, "_STARTING", 10)
+    monkeypatch.setattr(session, "_REGISTERING", 3)
+    looks = iter(seen)
+    monkeypatch.setattr(session, "_slots", lambda _: next(looks))
+    assert session._awaited(None, 2) == slots  # type: ignore[arg-type]
 
 
 def test_a_packed_batch_comes_back() -> None:

@@ -1,6 +1,8 @@
 """`pointstamp.spark.run`: what goes in, what comes out, and what Spark itself says to it."""
 
 import datetime
+import os
+import resource
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
@@ -234,7 +236,7 @@ def test_skew(spark: Any, num_workers: int) -> None:
 
 
 def test_actions_that_spark_refuses_on_a_barrier_stage(words: Any) -> None:
-    out = run(words, counted, "word string, n_sum bigint", num_workers=2)
+    out = run(words, counted, "word string, n_sum bigint", num_workers=1)
     everything = {tuple(row) for row in out.collect()}
     assert {tuple(row) for row in out.limit(3).collect()} < everything
     assert {tuple(row) for row in out.take(2)} < everything
@@ -250,18 +252,70 @@ def test_a_result_is_an_input(words: Any) -> None:
     assert Counter(map(tuple, twice.collect())) == Counter(map(tuple, once.collect()))
 
 
-def test_runs_do_not_see_each_other(spark: Any) -> None:
+def test_runs_leave_nothing_to_each_other(spark: Any) -> None:
     # Spark's Python processes are used again, one run after the other.
-    for n in range(4):
-        rows = spark.range(0, 10 + n)
-        out = run(rows, identity, "id bigint", num_workers=1 + n % 2)
-        assert sorted(row.id for row in out.collect()) == list(range(10 + n))
+    schema = pa.schema([("pid", pa.int64()), ("threads", pa.int64()), ("files", pa.int64())])
+
+    def build(scope: ps.Scope, rows: ps.ArrowStream) -> dict[str, ps.ArrowStream]:
+        threads, files = (len(os.listdir(f"/proc/self/{what}")) for what in ("task", "fd"))
+        here = [{"pid": os.getpid(), "threads": threads, "files": files}]
+        return {"rows": rows, "here": scope.to_stream(here).to_arrow(schema)}
+
+    schemas = {"rows": "id bigint", "here": "pid bigint, threads bigint, files bigint"}
+    seen: dict[int, set[tuple[int, int]]] = {}
+    for n in range(5):
+        outputs = run(spark.range(0, 10 + n), build, schemas, num_workers=2)
+        assert sorted(row.id for row in outputs["rows"].collect()) == list(range(10 + n))
+        for row in outputs["here"].collect():
+            seen.setdefault(row.pid, set()).add((row.threads, row.files))
+        outputs.unpersist()
+    assert len(seen) < 10, "no process was used again"
+    assert {len(found) for found in seen.values()} == {1}, seen
 
 
-def test_threads_follow_the_cpus_of_a_task(spark: Any) -> None:
+@tasks
+def test_threads_follow_the_cpus_of_a_task(wide: Any, num_workers: int) -> None:
     def build(scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
-        found = [{"peers": scope.peers}]
-        return scope.to_stream(found).to_arrow(pa.schema([("peers", pa.int64())]))
+        found = [{"process": os.getpid(), "worker": scope.index, "peers": scope.peers}]
+        schema = pa.schema([("process", pa.int64()), ("worker", pa.int64()), ("peers", pa.int64())])
+        return scope.to_stream(found).to_arrow(schema)
 
-    out = run(spark.range(1), build, "peers bigint", num_workers=1)
-    assert [row.peers for row in out.collect()] == [1]  # spark.task.cpus is 1
+    schema = "process bigint, worker bigint, peers bigint"
+    rows = run(wide.range(1), build, schema, num_workers=num_workers).collect()
+    assert sorted(row.worker for row in rows) == list(range(2 * num_workers))
+    assert {row.peers for row in rows} == {2 * num_workers}
+    assert len({row.process for row in rows}) == num_workers
+
+
+def test_rows_reach_all_threads_of_all_tasks(wide: Any, same: Any) -> None:
+    words = wide.range(0, 20_000, 1, 5).select(
+        (sf.col("id") * sf.col("id") % 91).cast("string").alias("word"), (sf.col("id") % 5).alias("n")
+    )
+    counts = run(words, counted, "word string, n_sum bigint")  # the three tasks that fit
+    same(counts, words.groupBy("word").agg(sf.sum("n").alias("n_sum")))
+
+
+@pytest.mark.executors
+def test_modules_of_the_user(executors: Any, tmp_path: Path) -> None:
+    module = tmp_path / "of_yours.py"
+    module.write_text(
+        "def build(scope, rows):\n    return rows.aggregate('k', [('n', 'sum')])\n", encoding="utf-8"
+    )
+    rows = executors.range(0, 100).selectExpr("id % 3 k", "id n")
+    executors.sparkContext.addPyFile(str(module))
+    import of_yours  # type: ignore[import-not-found]
+
+    out = run(rows, of_yours.build, "k bigint, n_sum bigint")
+    assert {row.k: row.n_sum for row in out.collect()} == {k: sum(range(k, 100, 3)) for k in range(3)}
+
+
+@pytest.mark.executors
+def test_python_has_little_memory(executors: Any) -> None:
+    def build(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        assert limit == 1 << 30
+        return rows.aggregate("k", [("id", "count")])
+
+    rows = executors.range(0, 200_000, 1, 8).select((sf.col("id") % 1000).alias("k"), "id")
+    out = run(rows, build, "k bigint, id_count bigint").collect()
+    assert sorted(map(tuple, out)) == [(k, 200) for k in range(1000)]

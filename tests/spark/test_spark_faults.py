@@ -1,8 +1,11 @@
 """What fails inside a run, and what Spark makes of it: the right exception, or the right answer once."""
 
 import os
+import re
 import signal
 import tempfile
+import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,7 @@ from pyspark.sql import functions as sf
 
 import pointstamp as ps
 from harness import notes
-from pointstamp.spark import run
+from pointstamp.spark import run, setup_cluster
 
 COUNTS = "k bigint, n_sum bigint"
 
@@ -105,6 +108,26 @@ def test_no_row_of_a_run_that_failed_is_seen(spark: Any, num_workers: int) -> No
         spark.conf.set(name, usual)
 
 
+def test_the_package_is_missing(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hiding = """
+        import sys
+
+        class Hiding:
+            def find_spec(self, name, path=None, target=None):
+                if name == "pointstamp":
+                    raise ModuleNotFoundError("No module named 'pointstamp'")
+
+        sys.meta_path.insert(0, Hiding())
+    """
+    (tmp_path / "sitecustomize.py").write_text(textwrap.dedent(hiding), encoding="utf-8")
+    monkeypatch.setitem(spark.sparkContext.environment, "PYTHONPATH", str(tmp_path))
+    advice = r'cannot be imported .*-m pip install "pointstamp\[spark\]==' + re.escape(ps.__version__)
+    with pytest.raises(ImportError, match=advice):
+        run(numbers(spark), counting(lambda: None), COUNTS, num_workers=1).collect()
+    with pytest.raises(ImportError, match=advice):
+        setup_cluster(1, session=spark)
+
+
 def test_a_build_that_only_one_task_can_load(spark: Any, tmp_path: Path) -> None:
     def missing() -> Any:
         from pyspark import BarrierTaskContext
@@ -117,7 +140,7 @@ def test_a_build_that_only_one_task_can_load(spark: Any, tmp_path: Path) -> None
         def __reduce__(self) -> Any:
             return missing, ()
 
-    using = Using()
+    using: Any = Using()
 
     def build(_scope: ps.Scope, rows: ps.ArrowStream) -> Any:
         assert using is None
@@ -128,6 +151,25 @@ def test_a_build_that_only_one_task_can_load(spark: Any, tmp_path: Path) -> None
         run(rows, marking(build, tmp_path), "id bigint", num_workers=2).collect()
     assert "addArtifacts" in notes(raised.value)[0]
     assert times_built(tmp_path) == 0
+
+
+@pytest.mark.timeout(150)
+def test_every_action_raises_it(spark: Any, tmp_path: Path) -> None:
+    def fail() -> None:
+        raise LookupError("no such key")
+
+    actions: list[Callable[[Any], Any]] = [
+        lambda out: out.count(),
+        lambda out: out.show(),
+        lambda out: out.toArrow(),
+        lambda out: list(out.toLocalIterator()),
+        lambda out: out.write.parquet(str(tmp_path / "written")),
+        lambda out: out.groupBy().sum("n_sum").collect(),
+        lambda out: out.join(out, "k").collect(),
+    ]
+    for action in actions:
+        with pytest.raises(LookupError, match="no such key"):
+            action(run(numbers(spark), counting(fail), COUNTS, num_workers=1))
 
 
 def test_an_exception_that_cannot_be_pickled(spark: Any) -> None:
@@ -172,8 +214,8 @@ def test_a_python_worker_that_is_killed_every_time(spark: Any) -> None:
     def kill() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
-    with pytest.raises(Exception, match=r"Python worker exited unexpectedly|ClusterError"):
-        run(numbers(spark), counting(kill), COUNTS, num_workers=2).collect()
+    with pytest.raises(Exception, match="Python worker exited unexpectedly"):
+        run(numbers(spark), counting(kill), COUNTS, num_workers=1).collect()
 
 
 @pytest.mark.executors

@@ -30,6 +30,9 @@ _MARK = re.compile(r"<pointstamp:([0-9a-f]{64}):([A-Za-z0-9+/=]+)>")
 
 _key = secrets.token_bytes(32)
 
+_MISSING = re.compile(r"^ImportError: (pointstamp .*; install the driver's version on .*)$", re.MULTILINE)
+"""What is raised where this package is missing, and so no exception can be pickled."""
+
 _LONGEST = 64 << 10
 """Bytes of a pickled exception that are sent; a longer one is told as text."""
 
@@ -96,7 +99,8 @@ def found(text: str) -> BaseException | None:
     signed = (mark[2] for mark in marks if hmac.compare_digest(mark[1], _signature(mark[2].encode())))
     pickled = next(signed, None)
     if pickled is None:
-        return None
+        missing = _MISSING.search(text)
+        return ImportError(missing[1]) if missing is not None else None
     try:
         error, notes, trace = cloudpickle.loads(zlib.decompress(base64.b64decode(pickled)))
     except Exception:

@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 
 __all__ = ["is_connect", "is_dataframe", "session_of", "tasks"]
 
+_STARTING = 60.0
+"""Seconds that a new session has to get its first executor, which is a process to be started,"""
+
 _REGISTERING = 10.0
-"""Seconds that executors of a new session have to register before there are too few."""
+"""and, once there are some, seconds without another after which there are too few."""
 
 
 def is_connect(thing: object) -> bool:
@@ -62,11 +65,7 @@ def tasks(session: SparkSession, asked: Any) -> int:
                 "the server's executors times their cores"
             )
         return asked
-    slots = _slots(session)
-    deadline = time.monotonic() + _REGISTERING
-    while slots < (asked or 1) and time.monotonic() < deadline and not _is_local(session):
-        time.sleep(0.1)
-        slots = _slots(session)
+    slots = _slots(session) if _is_local(session) else _awaited(session, asked or 1)
     if slots < (asked or 1):
         raise ConfigError(
             f"a barrier stage of {asked or 1} tasks needs as many slots at once, and Spark has {slots} "
@@ -75,6 +74,17 @@ def tasks(session: SparkSession, asked: Any) -> int:
             "the session more cores"
         )
     return asked or slots
+
+
+def _awaited(session: SparkSession, enough: int) -> int:
+    """How many slots there are, once there are enough or no more come."""
+    slots, since = _slots(session), time.monotonic()
+    while slots < enough and time.monotonic() - since < (_REGISTERING if slots else _STARTING):
+        time.sleep(0.1)
+        before, slots = slots, _slots(session)
+        if slots != before:
+            since = time.monotonic()
+    return slots
 
 
 def _is_local(session: SparkSession) -> bool:

@@ -6,7 +6,7 @@ its Python processes are used again.
 
 Spark runs a barrier stage again when one of its tasks fails, three times over, each of which takes seconds.
 That is right where a process or its connections are lost, and so is raised. What the user's code raises would
-be raised again: such a task ends well, and sends the exception in place of output; whoever reads it raises it.
+be raised again: such a task ends well, and sends the exception in place of output; who reads it raises it.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _MANNERS = 2.0
 
 
 _ADVICE = (
-    'build was unpickled in a task of Spark: send modules of yours there, with spark.addArtifacts("module.py", '
-    "pyfile=True) or addPyFile"
+    "build was unpickled in a task of Spark: send modules of yours there, with "
+    'spark.addArtifacts("module.py", pyfile=True) or addPyFile'
 )
 
 
