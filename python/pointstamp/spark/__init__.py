@@ -3,8 +3,13 @@
 Spark reads, cleans and partitions; a dataflow runs inside the Spark job, one process of a cluster for each
 task; its result is a DataFrame again. Install ``pointstamp[spark]`` where the driver runs and on every
 executor.
+
+`run` is a step of a Spark job, from DataFrames to DataFrames. `setup_cluster` keeps the processes resident
+between jobs. `Epochs` is a dataflow that Structured Streaming feeds.
 """
 
+from pointstamp.spark.cluster import Cluster, setup_cluster, shutdown_cluster
+from pointstamp.spark.epochs import Epochs
 from pointstamp.spark.run import Outputs, run
 
-__all__ = ["Outputs", "run"]
+__all__ = ["Cluster", "Epochs", "Outputs", "run", "setup_cluster", "shutdown_cluster"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pointstamp.spark import packing, task
+from pointstamp.spark import packing, resident, task
 from pointstamp.spark.failures import told
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-__all__ = ["pack", "run", "unpack"]
+__all__ = ["deliver", "fetch", "pack", "reside", "run", "unpack"]
 
 
 def _entered(
@@ -39,3 +39,12 @@ run = _entered(task.run)
 
 unpack = _entered(packing.unpack)
 """The last stage: packed batches of an output to its rows."""
+
+reside = _entered(resident.reside)
+"""The barrier stage of a resident cluster."""
+
+deliver = _entered(resident.deliver)
+"""A task that brings packed batches to the resident cluster."""
+
+fetch = _entered(resident.fetch)
+"""A task that fetches an output of the resident cluster."""

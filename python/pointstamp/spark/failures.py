@@ -18,7 +18,7 @@ from pointstamp._errors import PointstampError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["found", "listen", "told"]
+__all__ = ["coded", "found", "listen", "remember", "told"]
 
 _MARK = re.compile(r"<pointstamp:([A-Za-z0-9+/=]+)>")
 
@@ -37,27 +37,31 @@ def told() -> Iterator[None]:
         yield
     except Exception as error:
         trace = "".join(traceback.format_exception(error))
-        raise TaskError(f"{trace.rstrip()}\n{_marked(error, trace)}") from None
+        raise TaskError(f"{trace.rstrip()}\n{coded(error)}") from None
 
 
-def _marked(error: Exception, trace: str) -> str:
+def coded(error: BaseException) -> str:
+    """An exception as a text that `found` finds it in; empty where it is too long."""
     from pyspark import cloudpickle
 
+    trace = "".join(traceback.format_exception(error))
     notes = list(getattr(error, "__notes__", ()))
     for candidate in (error, PointstampError(f"{type(error).__name__}: {error}")):
         try:
-            pickled = cloudpickle.dumps((candidate, notes, trace))
+            pickled: bytes = cloudpickle.dumps(  # type: ignore[no-untyped-call]
+                (candidate, notes, trace)
+            )
             cloudpickle.loads(pickled)
         except Exception:
             continue  # it is told as text
-        coded = base64.b64encode(zlib.compress(pickled))
-        if len(coded) <= _LONGEST:
-            return f"<pointstamp:{coded.decode()}>"
+        text = base64.b64encode(zlib.compress(pickled))
+        if len(text) <= _LONGEST:
+            return f"<pointstamp:{text.decode()}>"
     return ""
 
 
 def found(text: str) -> BaseException | None:
-    """The exception that a text of Spark's carries, with the task's traceback in a note; None if it carries none."""
+    """The exception that a text of Spark's carries, with the task's traceback in a note, or None."""
     from pyspark import cloudpickle
 
     mark = _MARK.search(text)
@@ -72,6 +76,29 @@ def found(text: str) -> BaseException | None:
     return raised
 
 
+def remember(error: BaseException, note: str) -> None:
+    """Has an error that is raised out of a function that Spark calls in this process come back as itself.
+
+    Args:
+        error: What is raised.
+        note: Is noted on it, and with that becomes part of what Spark is told; tells it from others.
+    """
+    notes = getattr(error, "__notes__", [])
+    if note not in notes:
+        error.__notes__ = [*notes, note]  # type: ignore[attr-defined]
+    _remembered[note] = error
+
+
+def _recalled(text: str) -> BaseException | None:
+    for note in list(_remembered):
+        if note in text:
+            return _remembered.pop(note)
+    return None
+
+
+_remembered: dict[str, BaseException] = {}
+
+
 def listen() -> None:
     """Has PySpark raise a task's exception itself, from now on."""
     from pyspark.errors.exceptions import captured
@@ -81,15 +108,16 @@ def listen() -> None:
         return
 
     def converted(error: Any) -> Any:
-        return found(_text(error)) or convert(error)
+        text = _text(error)
+        return found(text) or _recalled(text) or convert(error)
 
     converted._pointstamp = True  # type: ignore[attr-defined]
-    captured.convert_exception = converted
+    captured.convert_exception = converted  # type: ignore[assignment]
 
 
 def _text(error: Any) -> str:
     """What a Java exception says, and what those say that caused it."""
-    texts = []
+    texts: list[str] = []
     while error is not None and len(texts) < 20:
         texts.append(str(error.toString()))
         error = error.getCause()

@@ -1,9 +1,9 @@
-"""A task's input on its way into the dataflow: bounded queues, and the operators that read them.
+"""A process's input on its way into the dataflow: bounded queues, and the operators that read them.
 
-One thread reads the batches that Spark sends and deals them to the task's workers, in the order of times.
-Each worker has one operator for each input, which takes what is queued for it, sends it, and gives up the
-times that the whole task has passed: so an epoch closes as soon as every task is past it. The thread waits
-while more than a fixed number of bytes is queued; operators never wait.
+One thread puts the batches that Spark sends, in the order of times, and they are dealt to the workers. Each
+worker has one operator for each input, which takes what is queued for it, sends it, and gives up the times
+that the whole task has passed: so an epoch closes as soon as every task is past it. The thread waits while
+more than a fixed number of bytes is queued; operators never wait.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _TURN = 64
 
 
 class Feed:
-    """The input of one task, for all its workers.
+    """The inputs of a dataflow in one process, for all its workers.
 
     Args:
         schemas: Of each input.
-        workers: How many workers the task has.
+        workers: How many workers the process has.
     """
 
     def __init__(self, schemas: list[pa.Schema], workers: int) -> None:
@@ -53,49 +53,47 @@ class Feed:
         self._activators: list[Activator] = []
         self._bytes = 0
         self._passed = 0
+        self._turn = 0
         self._ended = False
         self._stopped = False
         self._failure: BaseException | None = None
 
-    def stream(self, scope: Scope, stream: int) -> ArrowStream:
+    def stream(self, scope: Scope, stream: int, name: str) -> ArrowStream:
         """Adds the operator of an input to the dataflow of a worker."""
         columns = _core.Schema(self._schemas[stream])
         made: ArrowStream = single_output(
-            scope, f"input {stream}", (), self._source(stream), notify=False, start=True, schema=columns
+            scope, f"input {name}", (), self._source(stream), notify=False, start=True, schema=columns
         )
         return made
 
     def fill(self, batches: Iterable[Packed]) -> None:
-        """Queues batches until they end; on the thread that reads them.
+        """Puts batches, which are in the order of their times, until they end; on the thread that reads them.
 
         What reading them raises is raised in the dataflow instead.
         """
         try:
-            for turn, batch in enumerate(batches):
-                if batch.low > self._passed:
-                    self._pass(batch.low)
-                if not self._put(turn % self._workers, batch):
+            for batch in batches:
+                self.advance_to(batch.low)
+                if not self.put(batch):
                     return
         except BaseException as error:  # raised in the dataflow, where it ends the task
             self._failure = error
-        with self._changed:
-            self._ended = True
-        self._activate()
+        self.end()
 
-    def stop(self) -> None:
-        """Lets `fill` return: nothing is taken any more."""
-        with self._changed:
-            self._stopped = True
-            self._changed.notify_all()
+    def put(self, batch: Packed) -> bool:
+        """Queues a batch for one of the workers, who take turns; waits for room.
 
-    def _put(self, worker: int, batch: Packed) -> bool:
+        Returns:
+            False once nothing is taken any more.
+        """
         size = batch.batch.nbytes
         with self._changed:
             while self._bytes and self._bytes + size > _BOUND and not self._stopped:
                 self._changed.wait()
             if self._stopped:
                 return False
-            queue = self._queues[worker, batch.stream]
+            self._turn = (self._turn + 1) % self._workers
+            queue = self._queues[self._turn, batch.stream]
             queue.append((batch.low, batch.batch))
             self._bytes += size
             first = len(queue) == 1
@@ -103,9 +101,23 @@ class Feed:
             self._activate()
         return True
 
-    def _pass(self, time: int) -> None:
-        self._passed = time
+    def advance_to(self, time: int) -> None:
+        """Nothing will be put before this time any more."""
+        if time > self._passed:
+            self._passed = time
+            self._activate()
+
+    def end(self) -> None:
+        """Nothing will be put any more."""
+        with self._changed:
+            self._ended = True
         self._activate()
+
+    def stop(self) -> None:
+        """Nothing will be taken any more: who puts something does not wait."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
 
     def _activate(self) -> None:
         with self._changed:

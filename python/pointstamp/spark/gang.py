@@ -17,7 +17,7 @@ from pointstamp.config import Config
 if TYPE_CHECKING:
     from pyspark import BarrierTaskContext
 
-__all__ = ["gather"]
+__all__ = ["gather", "reachable"]
 
 
 def gather(context: BarrierTaskContext, secret: bytes) -> tuple[Config, socket.socket | None]:
@@ -38,6 +38,11 @@ def gather(context: BarrierTaskContext, secret: bytes) -> tuple[Config, socket.s
         secret=hmac.digest(secret, str(attempt).encode(), hashlib.sha256),
     )
     return config, listener
+
+
+def reachable(context: BarrierTaskContext) -> str:
+    """The name by which Spark's other tasks reach this one's host."""
+    return _host(context.getTaskInfos()[context.partitionId()].address)
 
 
 def _host(address: str) -> str:

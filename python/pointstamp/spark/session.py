@@ -1,7 +1,7 @@
 """What Spark must offer before anything is started: a session that can run a barrier stage of so many tasks.
 
-Spark itself would say some of this late, in words of its own, or never: a stage with more tasks than slots waits
-without end.
+Spark itself would say some of this late, in words of its own, or never: a stage with more tasks than slots
+waits without end.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _is_local(session: SparkSession) -> bool:
 
 
 def _slots(session: SparkSession) -> int:
-    """How many tasks can run at once. (Spark's defaultParallelism is another number.)"""
+    """How many tasks can run at once; Spark's defaultParallelism is another number."""
     context: Any = session.sparkContext._jsc.sc()
     profile = context.resourceProfileManager().defaultResourceProfile()
     return int(context.maxNumConcurrentTasks(profile))

@@ -29,8 +29,9 @@ def ship(entry: str, *arguments: Any) -> Callable[[Iterator[Any]], Iterator[Any]
     from pointstamp import __version__
 
     module = sys.modules[__name__]
-    cloudpickle.register_pickle_by_value(module)
-    return shipped(entry, cloudpickle.dumps(arguments), __version__)
+    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+    pickled = cloudpickle.dumps(arguments)  # type: ignore[no-untyped-call]
+    return shipped(entry, pickled, __version__)
 
 
 def shipped(entry: str, pickled: bytes, version: str) -> Callable[[Iterator[Any]], Iterator[Any]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pointstamp._errors import ClusterError
 from pointstamp.execution import execute
@@ -21,11 +21,12 @@ from pointstamp.spark.packing import read
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     import pyarrow as pa
 
     from pointstamp.config import Config
+    from pointstamp.spark.plan import Plan
     from pointstamp.worker import Worker
 
 __all__ = ["Job", "run"]
@@ -38,23 +39,13 @@ class Job(NamedTuple):
     """What every task is told.
 
     Attributes:
-        build: The user's function.
-        inputs: The schema of each input, by name.
-        keyword: Whether `build` takes the inputs by name.
+        plan: What to build.
         times: Of each input, the column of its rows' times, or None.
-        outputs: The schema of each output, by name.
-        single: Whether `build` returns one stream.
-        time_column: The column for the times of the outputs' rows, or None.
         secret: What the tasks prove to each other.
     """
 
-    build: Callable[..., Any]
-    inputs: dict[str, pa.Schema]
-    keyword: bool
+    plan: Plan
     times: list[str | None]
-    outputs: dict[str, pa.Schema]
-    single: bool
-    time_column: str | None
     secret: bytes
 
 
@@ -63,13 +54,13 @@ def run(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     from pyspark import BarrierTaskContext
 
     config, listener = gather(BarrierTaskContext.get(), job.secret)
-    feed = Feed(list(job.inputs.values()), config.workers)
-    drain = Drain(job.outputs, job.single, job.time_column)
+    feed = Feed(list(job.plan.inputs.values()), config.workers)
+    drain = Drain(job.plan.declared)
     failures: list[BaseException] = []
 
     def engine() -> None:
         try:
-            _execute(job, config, listener, feed, drain)
+            _execute(job.plan, config, listener, feed, drain)
         except BaseException as error:
             failures.append(error)
         finally:
@@ -96,18 +87,16 @@ def run(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     reader.join()
 
 
-def _execute(job: Job, config: Config, listener: socket.socket | None, feed: Feed, drain: Drain) -> None:
+def _execute(plan: Plan, config: Config, listener: socket.socket | None, feed: Feed, drain: Drain) -> None:
     def main(worker: Worker) -> None:
         with worker.dataflow("Spark") as scope:
-            streams = {name: feed.stream(scope, number) for number, name in enumerate(job.inputs)}
-            built = job.build(scope, **streams) if job.keyword else job.build(scope, *streams.values())
-            drain.connect(built)
+            drain.connect(plan.built(scope, feed))
         worker.run()
 
     try:
         if listener is None:
             execute(main, config=config)
         else:
-            execute(main, config=config, listener=listener)  # type: ignore[call-arg]
+            execute(main, config=config, listener=listener)
     except Stopped:
         pass  # Spark wants no more of the output

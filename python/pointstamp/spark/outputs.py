@@ -1,0 +1,114 @@
+"""A dataflow's outputs: the streams that `build` returned, and their batches as the schema declares them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+
+from pointstamp._errors import GraphError
+from pointstamp.spark.schemas import check, conform
+
+if TYPE_CHECKING:
+    from pointstamp.arrow import ArrowStream
+
+__all__ = ["ONE", "Declared", "Output"]
+
+ONE = "output"
+"""The name of an output that has none, for messages and as an operator's name."""
+
+_LAST = 2**63 - 1
+"""The greatest time that a column of Spark holds."""
+
+
+class Output(NamedTuple):
+    """One output.
+
+    Attributes:
+        name: Its name.
+        what: What messages call it.
+        schema: The schema that was declared.
+        time_column: The column for each row's time, after the declared ones; None for none.
+    """
+
+    name: str
+    what: str
+    schema: pa.Schema
+    time_column: str | None
+
+    @property
+    def rows(self) -> pa.Schema:
+        """The schema with the column of times."""
+        if self.time_column is None:
+            return self.schema
+        return self.schema.append(pa.field(self.time_column, pa.int64()))
+
+    def shaped(self, batch: pa.RecordBatch, time: int) -> pa.RecordBatch:
+        """A batch of the stream, at a time, as rows of the output.
+
+        Raises:
+            ValueError: If a value does not fit the declared type.
+            OverflowError: If the time does not fit its column.
+        """
+        batch = conform(batch, self.schema, self.what)
+        if self.time_column is None:
+            return batch
+        if time > _LAST:
+            raise OverflowError(f"{self.what} has a row at time {time}, which a bigint column does not hold")
+        times = pa.repeat(pa.scalar(time, pa.int64()), batch.num_rows)
+        return pa.RecordBatch.from_arrays([*batch.columns, times], schema=self.rows)
+
+
+class Declared(NamedTuple):
+    """The outputs that were declared.
+
+    Attributes:
+        schemas: The schema of each, by name.
+        single: Whether there is one, without a name of the user's.
+        time_column: The column for the times of their rows, or None.
+    """
+
+    schemas: dict[str, pa.Schema]
+    single: bool
+    time_column: str | None
+
+    def outputs(self) -> list[Output]:
+        """Each of them."""
+        return [
+            Output(name, "the output" if self.single else f"output '{name}'", schema, self.time_column)
+            for name, schema in self.schemas.items()
+        ]
+
+    def streams(self, built: Any) -> list[tuple[Output, ArrowStream]]:
+        """Each of them with its stream, of what `build` returned.
+
+        Raises:
+            GraphError: If it returned something else, or they are not those that were declared.
+        """
+        from pointstamp.arrow import ArrowStream
+
+        if self.single:
+            if not isinstance(built, ArrowStream):
+                hint = ": make it one with to_arrow(schema)" if type(built).__name__ == "Stream" else ""
+                raise GraphError(f"build must return an ArrowStream, and returned {built!r}{hint}")
+            built = dict.fromkeys(self.schemas, built)
+        if not isinstance(built, dict):
+            raise GraphError(
+                f"there are schemas for the outputs {', '.join(self.schemas)}, so build must return a dict "
+                f"of ArrowStreams by those names, and returned {built!r}"
+            )
+        if built.keys() != self.schemas.keys():
+            raise GraphError(
+                f"build must return the outputs that have a schema, {', '.join(self.schemas)}, and "
+                f"returned {', '.join(map(str, built)) or 'none'}"
+            )
+        paired = [(output, built[output.name]) for output in self.outputs()]
+        for output, stream in paired:
+            if not isinstance(stream, ArrowStream):
+                raise GraphError(f"{output.what} of build must be an ArrowStream, and is {stream!r}")
+            if stream.scope._parent is not None:
+                raise GraphError(
+                    f"{output.what} is a stream of the scope '{stream.scope.name}': return what leaves it"
+                )
+            check(stream.schema, output.schema, output.what)
+        return paired

@@ -1,0 +1,80 @@
+"""The resident cluster: jobs and streams that come to it, and how it ends."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as sf
+
+import pointstamp as ps
+from harness import notes
+from pointstamp.spark import Cluster, setup_cluster, shutdown_cluster
+
+
+@pytest.fixture
+def cluster(spark: Any) -> Iterator[Cluster]:
+    with setup_cluster(1) as made:
+        yield made
+
+
+def identity(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
+    return rows
+
+
+def test_jobs_one_after_the_other(cluster: Cluster, spark: Any) -> None:
+    def build(_scope: ps.Scope, left: Any, right: Any) -> dict[str, Any]:
+        return {"joined": left.join(right, "id"), "days": right.aggregate("day", [("id", "count")])}
+
+    for size in (100, 0, 40):
+        left = spark.range(0, size, 1, 3).select("id", (sf.col("id") * 2).alias("double"))
+        right = spark.range(0, 60, 1, 2).select("id", (sf.col("id") % 4).alias("day"))
+        out = cluster.run(
+            {"left": left, "right": right},
+            build,
+            {"joined": "id bigint, double bigint, day bigint", "days": "day bigint, id_count bigint"},
+            time={"right": "day"},
+            time_column="when",
+        )
+        joined = {tuple(row) for row in out["joined"].collect()}
+        assert joined == {(n, 2 * n, n % 4, n % 4) for n in range(min(size, 60))}
+        assert sorted(map(tuple, out["days"].collect())) == [(day, 15, day) for day in range(4)]
+
+
+def test_a_result_stays_when_the_cluster_is_gone(spark: Any) -> None:
+    with setup_cluster(1) as cluster:
+        out = cluster.run(spark.range(10), identity, "id bigint")
+    assert sorted(row.id for row in out.collect()) == list(range(10))
+    shutdown_cluster()  # once more does nothing
+
+
+def test_there_is_one_at_a_time(cluster: Cluster) -> None:
+    with pytest.raises(ps.ConfigError, match="there is a resident cluster already"):
+        setup_cluster(1)
+
+
+def test_too_few_slots(spark: Any) -> None:
+    with pytest.raises(ps.ConfigError, match=r"3 tasks needs as many slots at once, and Spark has 2"):
+        setup_cluster(2)
+
+
+def test_an_operator_that_raises_ends_it(spark: Any) -> None:
+    def build(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
+        def fail(batch: pa.RecordBatch) -> pa.RecordBatch:
+            raise LookupError("no such word")
+
+        return rows.map_batches(fail)
+
+    with setup_cluster(1) as cluster:
+        with pytest.raises(LookupError, match="no such word") as raised:
+            cluster.run(spark.range(10), build, "id bigint")
+        assert any("operator 'map_batches'" in note for note in notes(raised.value))
+        with pytest.raises(LookupError, match="no such word"):
+            cluster.run(spark.range(10), identity, "id bigint")
+    with setup_cluster(1) as cluster:
+        assert cluster.run(spark.range(10), identity, "id bigint").count() == 10
+
+
+def test_a_build_that_raises_ends_it(spark: Any) -> None:
+    with setup_cluster(1) as cluster, pytest.raises(ps.GraphError, match="'nme'"):
+        cluster.run(spark.range(10), lambda _scope, rows: rows.exchange("nme"), "id bigint")

@@ -1,0 +1,230 @@
+"""Structured Streaming: stopped, restarted and killed, the answer is that of a batch run."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pointstamp as ps
+from pointstamp.spark import Epochs, setup_cluster
+
+ROWS = "word string, n bigint"
+
+
+def first_seen(_scope: ps.Scope, rows: ps.ArrowStream) -> dict[str, ps.ArrowStream]:
+    """What needs state of earlier epochs, and what is by epoch."""
+    return {"words": rows.distinct("word"), "sums": rows.aggregate("word", [("n", "sum")])}
+
+
+OUTPUTS = {"words": ROWS, "sums": "word string, n_sum bigint"}
+
+
+class Source:
+    """A directory of files, each of which is to be a micro-batch."""
+
+    def __init__(self, spark: Any, root: Path) -> None:
+        self.spark = spark
+        self.root = root
+        self.files = root / "files"
+        self.files.mkdir()
+        self.rows: list[tuple[str, int]] = []
+
+    def add(self, count: int) -> None:
+        for _ in range(count):
+            number = len(os.listdir(self.files))
+            rows = [(f"w{(number * 7 + n) % 23}", n) for n in range(12)]
+            self.rows += rows
+            table = pa.table({"word": [word for word, _ in rows], "n": [n for _, n in rows]})
+            written = self.root / "writing"
+            pq.write_table(table, written)
+            os.utime(written, (1_000_000 + number, 1_000_000 + number))  # Spark's order
+            written.rename(self.files / f"{number:04}.parquet")
+
+    def stream(self) -> Any:
+        return self.spark.readStream.schema(ROWS).option("maxFilesPerTrigger", 1).parquet(str(self.files))
+
+    def run(self, epochs: Epochs) -> None:
+        """Runs what is there to its end, and raises what it raises."""
+        query = (
+            self.stream()
+            .writeStream.foreachBatch(epochs)
+            .option("checkpointLocation", str(self.root / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        try:
+            query.awaitTermination()
+        finally:
+            query.stop()
+
+    def epochs(self, **options: Any) -> Epochs:
+        return Epochs(
+            self.spark,
+            self.stream(),
+            first_seen,
+            OUTPUTS,
+            str(self.root / "stored"),
+            time_column="epoch",
+            **options,
+        )
+
+    def check(self, epochs: Epochs) -> None:
+        """Whether the outputs are those of a batch run of the files of the sealed batches."""
+        rows = self.rows[: 12 * len(epochs.sealed)]
+        words = epochs.read("words").collect()
+        assert sorted(row.word for row in words) == sorted({word for word, _ in rows})
+        first = {row.word: row.epoch for row in words}
+        assert first == {word: min(i // 12 for i, row in enumerate(rows) if row[0] == word) for word in first}
+        sums = epochs.read("sums").groupBy("word").sum("n_sum").collect()
+        expected: dict[str, int] = {}
+        for word, n in rows:
+            expected[word] = expected.get(word, 0) + n
+        assert {row[0]: row[1] for row in sums} == expected
+
+
+@pytest.fixture
+def source(spark: Any, tmp_path: Path) -> Iterator[Source]:
+    yield Source(spark, tmp_path)
+    for query in spark.streams.active:
+        query.stop()
+
+
+def test_stopped_and_restarted(source: Source) -> None:
+    source.add(2)
+    with source.epochs() as epochs:
+        assert epochs.read("words").collect() == []
+        source.run(epochs)
+        assert epochs.sealed == [0, 1]
+        source.check(epochs)
+        source.add(1)
+        source.run(epochs)  # another query, the same dataflow
+        source.check(epochs)
+    source.add(2)
+    with source.epochs(workers=2) as epochs:
+        assert epochs.sealed == [0, 1, 2]
+        source.check(epochs)
+        source.run(epochs)
+        assert epochs.sealed == [0, 1, 2, 3, 4]
+        source.check(epochs)
+
+
+def test_a_sealed_batch_is_skipped(source: Source) -> None:
+    source.add(1)
+    batch = source.spark.read.schema(ROWS).parquet(str(source.files))
+    with source.epochs() as epochs:
+        epochs(batch, 0)
+        epochs(batch, 0)
+        source.check(epochs)
+    with source.epochs() as epochs:
+        epochs(batch, 0)
+        source.check(epochs)
+        epochs(batch.where("false"), 3)
+        with pytest.raises(
+            ps.GraphError, match=r"micro-batch 1 comes after micro-batch 3 was sealed: .*another query"
+        ):
+            epochs(batch, 1)
+
+
+KILLED = """
+    import os, signal, sys
+    from pathlib import Path
+    sys.path[:0] = [{tests!r}]
+    import conftest, test_epochs
+    from pointstamp.spark import epochs as module
+
+    store, where = module._Store, {where!r}
+
+    def die(*_):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    plain = getattr(store, where[0])
+
+    def fails(self, *arguments):
+        if arguments[-1] == 2 and where[1] in map(str, arguments):
+            if where[2] == "after":
+                plain(self, *arguments)
+            die()
+        return plain(self, *arguments)
+
+    setattr(store, where[0], fails)
+    sessions = conftest.Sessions()
+    source = test_epochs.Source.__new__(test_epochs.Source)
+    source.spark, source.root = sessions.get("local[2]"), Path({root!r})
+    source.files = source.root / "files"
+    with source.epochs() as epochs:
+        source.run(epochs)
+"""
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        ("write", "output/words", "after"),
+        ("seal", "2", "after"),
+    ],
+    ids=["in the middle of a batch", "between two batches"],
+)
+def test_killed(source: Source, where: tuple[str, str, str]) -> None:
+    source.add(4)
+    program = textwrap.dedent(
+        KILLED.format(tests=str(Path(__file__).parent), where=where, root=str(source.root))
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=100, check=False
+    )
+    assert result.returncode == -signal.SIGKILL, result.stderr
+    with source.epochs() as epochs:
+        assert epochs.sealed == ([0, 1, 2] if where[2] == "after" and where[0] == "seal" else [0, 1])
+        source.run(epochs)
+        assert epochs.sealed == [0, 1, 2, 3]
+        source.check(epochs)
+
+
+def test_an_operator_that_raises_ends_the_query(source: Source) -> None:
+    def build(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
+        def fail(batch: pa.RecordBatch) -> pa.RecordBatch:
+            raise LookupError("no such word")
+
+        return rows.map_batches(fail)
+
+    source.add(2)
+    with Epochs(source.spark, ROWS, build, ROWS, str(source.root / "stored")) as epochs:
+        with pytest.raises(LookupError, match="no such word"):
+            source.run(epochs)
+        assert epochs.sealed == []
+    with Epochs(source.spark, ROWS, lambda _scope, rows: rows, ROWS, str(source.root / "stored")) as epochs:
+        source.run(epochs)
+        assert epochs.read().count() == 24
+
+
+def test_rows_that_are_missing_a_column(source: Source) -> None:
+    with source.epochs() as epochs:
+        with pytest.raises(Exception, match="word"):
+            epochs(source.spark.range(3), 0)
+        assert epochs.sealed == []
+
+
+def test_on_the_resident_cluster(source: Source) -> None:
+    source.add(2)
+    with setup_cluster(1) as cluster:
+        with source.epochs(cluster=cluster) as epochs:
+            source.run(epochs)
+            assert epochs.sealed == [0, 1]
+        source.add(1)
+        with source.epochs(cluster=cluster) as epochs:
+            source.check(epochs)
+            source.run(epochs)
+            source.check(epochs)
+    source.add(1)
+    with source.epochs() as epochs:  # what is stored does not depend on where it runs
+        source.run(epochs)
+        assert epochs.sealed == [0, 1, 2, 3]
+        source.check(epochs)
