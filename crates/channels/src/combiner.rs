@@ -15,6 +15,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam::sync::{Parker, Unparker};
@@ -55,8 +56,9 @@ pub(crate) struct Combiner {
     wire: Mutex<()>,
     uplink: Arc<Uplink>,
     linger: Duration,
-    /// Where there are workers to wait for.
+    /// From the first time on when somebody is waited for.
     clock: OnceLock<Clock>,
+    me: Weak<Combiner>,
 }
 
 struct Pending {
@@ -111,7 +113,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Combiner {
     pub(crate) fn new(activity: Arc<Activity>, uplink: Arc<Uplink>, linger: Duration) -> Arc<Self> {
         let workers = activity.workers();
-        let combiner = Arc::new(Combiner {
+        Arc::new_cyclic(|me| Combiner {
             dirty: AtomicBool::new(false),
             activity,
             absent: (0..workers).map(|_| CachePadded::default()).collect(),
@@ -124,12 +126,8 @@ impl Combiner {
             uplink,
             linger,
             clock: OnceLock::new(),
-        });
-        if workers > 1 {
-            let clock = Clock::start(Arc::downgrade(&combiner));
-            let _first = combiner.clock.set(clock);
-        }
-        combiner
+            me: Weak::clone(me),
+        })
     }
 
     /// Adds a message of a worker that is in a step.
@@ -172,10 +170,12 @@ impl Combiner {
         if !self.dirty.load(Ordering::SeqCst) {
             return;
         }
-        if self.speaks(worker, 1).is_some()
-            && let Some(clock) = self.clock.get()
-        {
-            clock.set(); // the worker may not come back soon
+        if self.speaks(worker, 1).is_some() {
+            // The worker may not come back soon.
+            let clock = self
+                .clock
+                .get_or_init(|| Clock::start(Weak::clone(&self.me)));
+            clock.set();
         }
     }
 
@@ -229,57 +229,90 @@ impl Combiner {
     }
 }
 
+impl Combiner {
+    /// Sends all that waits, for the last time: the workers have ended.
+    pub(crate) fn end(&self) {
+        self.flush();
+        if let Some(clock) = self.clock.get() {
+            clock.end();
+        }
+    }
+}
+
 impl Drop for Combiner {
     fn drop(&mut self) {
         if let Some(clock) = self.clock.get() {
-            clock.unparker.unpark(); // it finds nobody and ends
+            clock.tell_to_end(); // it may be the one who drops this
         }
     }
 }
 
 /// Sends what waits where no worker comes back to do it. It sleeps while nobody has set it.
 struct Clock {
-    set: Arc<AtomicBool>,
+    state: Arc<ClockState>,
     unparker: Unparker,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+struct ClockState {
+    set: AtomicBool,
+    ended: AtomicBool,
 }
 
 impl Clock {
     fn start(combiner: Weak<Combiner>) -> Self {
         let parker = Parker::new();
         let unparker = parker.unparker().clone();
-        let set = Arc::new(AtomicBool::new(false));
-        let seen = Arc::clone(&set);
-        std::thread::Builder::new()
+        let state = Arc::<ClockState>::default();
+        let seen = Arc::clone(&state);
+        let thread = std::thread::Builder::new()
             .name("pointstamp-progress".to_owned())
-            .spawn(move || tick(&combiner, &seen, &parker))
+            .spawn(move || seen.run(&combiner, &parker))
             .expect("a thread for the progress of a process");
-        Clock { set, unparker }
+        Clock {
+            state,
+            unparker,
+            thread: Mutex::new(Some(thread)),
+        }
     }
 
     fn set(&self) {
-        if !self.set.load(Ordering::SeqCst) && !self.set.swap(true, Ordering::SeqCst) {
+        let set = &self.state.set;
+        if !set.load(Ordering::SeqCst) && !set.swap(true, Ordering::SeqCst) {
             self.unparker.unpark();
+        }
+    }
+
+    fn tell_to_end(&self) {
+        self.state.ended.store(true, Ordering::SeqCst);
+        self.unparker.unpark();
+    }
+
+    fn end(&self) {
+        self.tell_to_end();
+        if let Some(thread) = lock(&self.thread).take() {
+            let _panicked = thread.join();
         }
     }
 }
 
-fn tick(combiner: &Weak<Combiner>, set: &AtomicBool, parker: &Parker) {
-    loop {
-        let set = set.load(Ordering::SeqCst) || {
-            parker.park();
-            set.load(Ordering::SeqCst)
-        };
-        if set {
+impl ClockState {
+    fn run(&self, combiner: &Weak<Combiner>, parker: &Parker) {
+        while !self.ended.load(Ordering::SeqCst) {
+            if !self.set.load(Ordering::SeqCst) {
+                parker.park();
+                continue;
+            }
             std::thread::sleep(TICK);
-        }
-        let Some(combiner) = combiner.upgrade() else {
-            return;
-        };
-        combiner.woke();
-        if let Some(clock) = combiner.clock.get() {
-            clock.set.store(false, Ordering::SeqCst);
+            let Some(combiner) = combiner.upgrade() else {
+                return;
+            };
+            combiner.woke();
+            // Who sets it from now on does so for something that has not been looked at.
+            self.set.store(false, Ordering::SeqCst);
             if combiner.dirty.load(Ordering::SeqCst) {
-                clock.set.store(true, Ordering::SeqCst);
+                self.set.store(true, Ordering::SeqCst);
             }
         }
     }

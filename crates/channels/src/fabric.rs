@@ -308,8 +308,11 @@ impl Fabric {
 
     /// Says that `worker` opens no channel any more, and reads none. To be called once.
     pub fn end_worker(&self) {
-        let removed = self.routes().leave(self.doorbells.len());
+        let (removed, last) = self.routes().leave(self.doorbells.len());
         self.forget(&removed);
+        if last && let Some(combiner) = &self.combiner {
+            combiner.end();
+        }
     }
 
     fn forget(&self, removed: &[Entry]) {
@@ -382,7 +385,9 @@ impl Fabric {
 
     /// Looks how much is on its way, as at the end of a step.
     pub fn weigh(&self) {
-        self.pressure.weigh();
+        if self.peers > 1 {
+            self.pressure.weigh();
+        }
     }
 
     /// A number that changes whenever [`is_pressed`](Self::is_pressed) ceases to hold, and all workers are woken then. Read it first:

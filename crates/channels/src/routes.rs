@@ -118,14 +118,15 @@ impl Routes {
         removed.map(|(_, entry)| entry).collect()
     }
 
-    /// Notes that a worker has ended. The last one leaves nothing behind.
-    pub(crate) fn leave(&mut self, workers: usize) -> Vec<Entry> {
+    /// Notes that a worker has ended; whether it was the last one, which leaves nothing behind.
+    pub(crate) fn leave(&mut self, workers: usize) -> (Vec<Entry>, bool) {
         self.gone += 1;
         if self.gone < workers {
-            return Vec::new();
+            return (Vec::new(), false);
         }
         self.ending.clear();
-        self.channels.drain().map(|(_, entry)| entry).collect()
+        let removed = self.channels.drain().map(|(_, entry)| entry);
+        (removed.collect(), true)
     }
 }
 

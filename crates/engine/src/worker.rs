@@ -414,7 +414,11 @@ impl<P: Payload> Worker<P> {
 
     /// Whether too much is on its way for more to be sent by `main`.
     pub fn is_pressed(&self) -> bool {
-        !self.is_stepping() && self.fabric().is_pressed()
+        if self.is_stepping() {
+            return false;
+        }
+        self.fabric().weigh();
+        self.fabric().is_pressed()
     }
 
     /// Steps while too much is on its way, so that less is, but not longer than until `deadline`; whether there is room then. Where

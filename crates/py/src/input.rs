@@ -19,6 +19,7 @@ use crate::errors::{IntoException, PointstampError};
 use crate::gil::attached;
 use crate::raised::exception_of;
 use crate::time::{point_from_py, point_infer, point_to_py};
+use crate::worker::make_room;
 
 /// An input with the records that it has not sent yet.
 pub(crate) struct Buffered {
@@ -47,7 +48,7 @@ impl Buffered {
         let full = self.buffer.borrow_mut().take();
         let Some(full) = full else { return Ok(()) };
         in_batches(full.into_bound(py), |batch| {
-            self.input.send(batch).map_err(SendError::into_cause)
+            self.input.send_now(batch).map_err(SendError::into_cause)
         })
         .map_err(|error: BoxError| exception_of(py, error))
     }
@@ -63,7 +64,7 @@ impl Buffered {
     }
 
     fn send_now(&self, columns: RecordBatch) -> Result<(), BoxError> {
-        let sent = self.input.send(Batch::Arrow(columns));
+        let sent = self.input.send_now(Batch::Arrow(columns));
         sent.map_err(SendError::into_cause)
     }
 
@@ -98,7 +99,7 @@ impl Buffered {
 ///
 /// `InputHandle()`, then `to_stream(scope)` or `scope.input_from(handle)`; one handle can feed several
 /// dataflows. Records wait until a batch is full, the time advances, `flush()` is called, or the worker
-/// steps. Until the handle advances past a time or is closed, that time stays open downstream, on every worker.
+/// steps. While more is on its way than `Config(high_water=)` allows, sending steps the worker. Until the handle advances past a time or is closed, that time stays open downstream, on every worker.
 #[pyclass(frozen, subclass, module = "pointstamp")]
 pub(crate) struct InputHandle {
     /// Made when the handle is connected: only then is it clear whose it is.
@@ -127,6 +128,14 @@ impl InputHandle {
     /// Checks that something can be sent.
     pub(crate) fn check_open(&self) -> PyResult<()> {
         self.open_state().map(drop)
+    }
+
+    /// Waits while too much is on its way for more to be sent.
+    pub(crate) fn make_room(&self, py: Python<'_>) -> PyResult<()> {
+        match self.state.get() {
+            Some(state) => make_room(py, state, |state| state.input.worker()),
+            None => Ok(()),
+        }
     }
 
     /// Sends a record batch at the current time; it needs no interpreter.
@@ -227,7 +236,8 @@ impl InputHandle {
             buffer.len() >= MAX_BATCH
         };
         if full {
-            return state.flush(py);
+            state.flush(py)?;
+            return self.make_room(py);
         }
         state.list();
         Ok(())
@@ -259,6 +269,7 @@ impl InputHandle {
                 }
             }
             state.flush(py)?;
+            self.make_room(py)?;
         }
     }
 
@@ -277,15 +288,17 @@ impl InputHandle {
         state
             .input
             .advance_to(&point)
-            .map_err(IntoException::into_exception)
+            .map_err(IntoException::into_exception)?;
+        self.make_room(time.py())
     }
 
     /// Sends what waits.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         match self.state.get() {
-            Some(state) => state.get()?.flush(py),
-            None => Ok(()),
+            Some(state) => state.get()?.flush(py)?,
+            None => return Ok(()),
         }
+        self.make_room(py)
     }
 
     /// Closes the input: nothing will be sent any more. Closing it twice does nothing.
@@ -360,6 +373,7 @@ impl UnorderedInput {
         py: Python<'_>,
         capability: &Bound<'_, PyAny>,
     ) -> PyResult<crate::port::Session> {
+        make_room(py, &self.input, |input| Some(input.worker().clone()))?;
         let port = self.input.get()?.output().clone();
         crate::port::open_session(py, self.input.home(), port, capability, None)
     }

@@ -59,25 +59,7 @@ impl Worker {
 
     /// The result of the engine as Python sees it. A failure stops every worker.
     fn conclude<T>(&self, py: Python<'_>, result: Result<T, Error>) -> PyResult<T> {
-        result.map_err(|error| {
-            if matches!(error, Error::Stopped) {
-                return WorkerStopped::new_err(
-                    "the computation was stopped: another worker failed, or it was interrupted",
-                );
-            }
-            let fatal = !matches!(error, Error::Reentrant);
-            let (error, operator) = exception(error);
-            if fatal && let Ok(worker) = self.engine.get() {
-                record(
-                    py,
-                    worker.cluster(),
-                    worker.index(),
-                    &error,
-                    operator.as_deref(),
-                );
-            }
-            error
-        })
+        result.map_err(|error| failed(py, self.engine.get().ok(), error))
     }
 
     /// One step, after sleeping until `deadline` where there is nothing to do.
@@ -123,6 +105,51 @@ impl Worker {
             self.prepare(py)?;
         }
     }
+}
+
+/// An error of the engine as Python sees it. It stops every worker.
+fn failed(py: Python<'_>, worker: Option<&EngineWorker<Batch>>, error: Error) -> PyErr {
+    if matches!(error, Error::Stopped) {
+        return WorkerStopped::new_err(
+            "the computation was stopped: another worker failed, or it was interrupted",
+        );
+    }
+    let fatal = !matches!(error, Error::Reentrant);
+    let (error, operator) = exception(error);
+    if fatal && let Some(worker) = worker {
+        record(
+            py,
+            worker.cluster(),
+            worker.index(),
+            &error,
+            operator.as_deref(),
+        );
+    }
+    error
+}
+
+/// Steps the worker of something that `main` sends with while too much is on its way; not inside an operator.
+pub(crate) fn make_room<T>(
+    py: Python<'_>,
+    sender: &ThreadBound<T>,
+    worker: fn(&T) -> Option<EngineWorker<Batch>>,
+) -> PyResult<()> {
+    let Some(engine) = worker(sender.get()?) else {
+        return Ok(());
+    };
+    while engine.is_pressed() {
+        let until = Instant::now() + SIGNAL_INTERVAL;
+        let room = detached(py, || match sender.get().ok().and_then(worker) {
+            // The engine is on its own thread here, only without the interpreter.
+            Some(engine) => engine.make_room(Some(until)),
+            None => Ok(true),
+        });
+        if room.map_err(|error| failed(py, Some(&engine), error))? {
+            break;
+        }
+        py.check_signals()?;
+    }
+    Ok(())
 }
 
 /// Keeps the first failure of the computation, with its note, and stops every worker.
