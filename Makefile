@@ -23,6 +23,10 @@ LIMIT = $(BIN)/python tools/timelimit.py 1800
 # The book's programs, as whoever asked for this package wrote them down; run where they are at hand.
 ACCEPTANCE := ../shared/acceptance
 
+# What is run a second time with two processes where a test asks for several workers.
+ON_PROCESSES := $(patsubst %,tests/test_%.py,arrow arrow_custom arrow_keyed capabilities inputs library \
+	notificators operators probes scopes streams worker)
+
 # The extension is type-checked by clippy against the same interpreter that runs it.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -55,6 +59,8 @@ test-python: $(wheel_stamp) $(java_stamp)
 	$(JAVA) $(LIMIT) $(BIN)/python -m pytest tests
 	$(LIMIT) $(BIN)/python -m pytest --doctest-modules --pyargs pointstamp
 	$(if $(wildcard $(ACCEPTANCE)),$(LIMIT) $(BIN)/python -m pytest -c pyproject.toml --rootdir=. -p no:cacheprovider $(ACCEPTANCE))
+	PYTHONPATH=tests $(LIMIT) $(BIN)/python -m pytest -c pyproject.toml --rootdir=. -p no:cacheprovider \
+		-p on_processes $(ON_PROCESSES) $(wildcard $(ACCEPTANCE))
 
 lint: lint-rust lint-python
 
@@ -81,6 +87,7 @@ bench: $(wheel_stamp)
 	$(CARGO) bench -p pointstamp-bench --locked
 	$(BIN)/python benches/python/bench_arrow.py
 	$(BIN)/python benches/python/bench_processes.py
+	$(BIN)/python benches/python/backpressure.py
 	-$(BIN)/python -m pip install --quiet --only-binary :all: bytewax==0.21.1
 	$(BIN)/python benches/python/run.py --wheel $(wheels)/*.whl $(ARGS)
 

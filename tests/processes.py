@@ -28,6 +28,8 @@ from pointstamp.cluster import bind
 
 R = TypeVar("R")
 
+alone = ps.execute  # before `on_processes` puts another in its place
+
 SECRET = "of the tests"
 PATIENCE = 40.0
 """Seconds after which a cluster that has not ended is one that hangs."""
@@ -53,7 +55,7 @@ def outcomes(
                 addresses=addresses,
                 **{"secret": SECRET, **options},
             )
-            found[number] = ps.execute(main, config=config, listener=bound[number][0])
+            found[number] = alone(main, config=config, listener=bound[number][0])
         except BaseException as error:
             found[number] = error
 
@@ -262,9 +264,13 @@ config = ps.Config(
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    def kill(self) -> list[tuple[str, str]]:
+        """Ends the processes; what they have printed."""
         for process in self.processes:
             process.kill()
-            process.communicate()
+        return [process.communicate() for process in self.processes]
 
     def line(self, number: int) -> str:
         """The next line that a process prints."""

@@ -1,6 +1,7 @@
 """The Python benchmarks run, with a tenth of their work; what they measure is not judged here."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -50,3 +51,14 @@ def test_the_benches_of_processes_run() -> None:
     assert result.returncode == 0, result.stdout + result.stderr
     for name in ("words:", "exchange:", "rounds:", "progress:", "4 x 4"):
         assert name in result.stdout
+
+
+def test_a_fast_source_waits_for_a_slow_worker() -> None:
+    command = [sys.executable, "-W", "error", str(RUN.parent / "backpressure.py"), "--seconds", "2"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=55, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    for line in result.stdout.splitlines():
+        through, grown = (float(word.replace(",", "")) for word in re.findall(r"([\d,]+) MB", line)[:2])
+        # More than memory grew by has gone through, or the source did not wait for anybody.
+        assert grown < 4 * 34, line
+        assert through < 1000, line

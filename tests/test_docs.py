@@ -24,6 +24,7 @@ import pointstamp
 import pointstamp.capture
 import pointstamp.order
 import pointstamp.progress
+import pointstamp.spark
 
 DOCS = Path(__file__).parent.parent / "docs"
 CHAPTERS = sorted(DOCS.glob("*.md"))
@@ -139,7 +140,9 @@ def test_session(path: Path) -> None:
     assert not report, "".join(report)
 
 
-@pytest.mark.parametrize("module", [pointstamp, pointstamp.order, pointstamp.progress, pointstamp.capture])
+@pytest.mark.parametrize(
+    "module", [pointstamp, pointstamp.order, pointstamp.progress, pointstamp.capture, pointstamp.spark]
+)
 def test_the_reference_has_every_public_name(module: ModuleType) -> None:
     reference = (DOCS / "reference.md").read_text(encoding="utf-8")
     described = set(re.findall(r"^\.\. auto(?:class|function|exception):: (\w+)$", reference, re.MULTILINE))

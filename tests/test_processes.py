@@ -3,9 +3,14 @@
 import gc
 import os
 import re
+import shutil
 import socket
+import subprocess
+import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
@@ -14,7 +19,7 @@ from hypothesis import given, settings
 import pointstamp as ps
 import processes as several
 import programs
-from harness import merged, notes, share
+from harness import merged, notes, passing, share
 from pointstamp.cluster import bind
 from processes import SHAPES, Failure, Pool, outcomes, pool
 from test_random_dataflows import Data, Steps, dataflow, inputs, model, written
@@ -151,8 +156,6 @@ def test_what_cannot_be_pickled_is_refused_with_the_operator() -> None:
             numbers.map(lambda x: lambda: x).unary(ps.Exchange(lambda _: 1), "takes functions", passing)
         worker.run()
 
-    from harness import passing
-
     first, second = outcomes(main, 2)
     assert isinstance(first, ps.CodecError)
     assert str(first).startswith("a record of type function cannot be sent to a worker of another process")
@@ -203,9 +206,7 @@ def test_a_failure_after_others_have_ended_is_raised_in_all() -> None:
     def main(worker: ps.Worker) -> int:
         worker.barrier()
         if worker.index == 1:
-            import time
-
-            time.sleep(0.3)
+            sleep(0.3)
             raise LookupError("late")
         return worker.index
 
@@ -219,13 +220,15 @@ def test_python_code_that_runs_elsewhere_is_interrupted() -> None:
     """Also where the only worker of a process runs in the thread that called `execute`."""
 
     def main(worker: ps.Worker) -> None:
-        worker.barrier()
         if worker.index == 0:
+            assert all(event.wait(20) for event in running)
             raise LookupError("now")
+        running[worker.index - 1].set()
         while True:
             pass
 
     for workers in (1, 2):
+        running = [threading.Event() for _ in range(2 * workers - 1)]
         found = outcomes(main, 2, workers)
         assert isinstance(found[0], LookupError)
         assert isinstance(found[1], ps.ClusterError)
@@ -276,8 +279,6 @@ def test_processes_with_different_secrets() -> None:
 
 def different(options: dict[str, list[Any]]) -> list[Any]:
     """What two processes raise whose configurations differ."""
-    import threading
-
     bound = [bind() for _ in range(2)]
     found: list[Any] = [None, None]
 
@@ -303,6 +304,10 @@ def test_a_listener_is_closed_where_none_is_needed() -> None:
     listener, _ = bind()
     assert ps.execute(lambda worker: worker.index, listener=listener) == [0]
     assert listener.fileno() == -1
+    listener, _ = bind()
+    with pytest.raises(ps.ConfigError):
+        ps.execute(lambda worker: None, workers=2, config=ps.Config(), listener=listener)
+    assert listener.fileno() == -1
 
 
 def test_strangers_are_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -312,8 +317,6 @@ def test_strangers_are_logged(caplog: pytest.LogCaptureFixture) -> None:
         first_config, second_config = (
             ps.Config(processes=2, process=p, addresses=[address, elsewhere], secret="x") for p in range(2)
         )
-        import threading
-
         other = threading.Thread(
             target=ps.execute,
             args=(lambda worker: None,),
@@ -324,6 +327,61 @@ def test_strangers_are_logged(caplog: pytest.LogCaptureFixture) -> None:
         other.join()
     assert [record.name for record in caplog.records] == ["pointstamp.cluster"]
     assert caplog.records[0].levelname == "WARNING"
+
+
+# ------------------------------------------------------------ certificates
+
+
+def openssl(where: Path, *arguments: str) -> None:
+    subprocess.run(["openssl", *arguments], cwd=where, check=True, capture_output=True, timeout=60)
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An authority, and a certificate of it for this host; and one of another authority."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl to make certificates")
+    where = tmp_path_factory.mktemp("certificates")
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+    for name in ("authority", "another"):
+        files = ["-keyout", f"{name}.key", "-out", f"{name}.pem"]
+        openssl(where, "req", "-x509", *key, "-subj", f"/CN={name}", *files)
+        files = ["-keyout", f"of-{name}.key", "-out", f"of-{name}.pem"]
+        signed = ["-CA", f"{name}.pem", "-CAkey", f"{name}.key"]
+        extensions = ["-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=CA:FALSE"]
+        openssl(where, "req", "-x509", *key, "-subj", "/CN=host", *signed, *extensions, *files)
+    return where
+
+
+def tls(where: Path, authority: str, own: str) -> ps.TLS:
+    return ps.TLS(
+        certificate=where / f"of-{own}.pem", key=where / f"of-{own}.key", authority=where / f"{authority}.pem"
+    )
+
+
+def test_processes_with_certificates(certificates: Path) -> None:
+    given = tls(certificates, "authority", "authority")
+    expected = together(ps.execute(programs.word_count))
+    assert together(several.execute(programs.word_count, 3, 2, tls=given)) == expected
+    assert several.execute(programs.arrays, 2, tls=given)
+
+
+def test_certificates_of_another_authority_are_refused(certificates: Path) -> None:
+    good = tls(certificates, "authority", "authority")
+    for bad in (tls(certificates, "authority", "another"), None):
+        found = different({"tls": [good, bad], "connect_timeout": [2, 2]})
+        assert all(isinstance(outcome, ps.ClusterError) for outcome in found), found
+
+
+def test_a_certificate_without_its_key(certificates: Path) -> None:
+    wrong = ps.TLS(
+        certificate=certificates / "of-authority.pem",
+        key=certificates / "of-another.key",
+        authority=certificates / "authority.pem",
+    )
+    for outcome in outcomes(programs.word_count, 2, tls=wrong):
+        assert isinstance(outcome, ps.ConfigError)
+        assert "the TLS certificate and key do not go together" in str(outcome)
 
 
 # ------------------------------------------------------------ again and again

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from pointstamp import _core
@@ -19,14 +18,13 @@ __all__ = ["form"]
 def form(config: Config, listener: socket | None) -> _core.Cluster:
     """The workers that a configuration asks for, connected to those of the other processes.
 
-    The listener, where there is one, is closed in any case.
+    The listener, where there is one, is taken over when connections are made.
 
     Raises:
         ClusterError: If the cluster was not formed in time, or the processes cannot be in one cluster.
         ConfigError: If the certificates or the user's secret cannot be used.
     """
-    with listener if listener is not None else nullcontext():
-        connections = _connected(config, listener) if config.processes > 1 else None
+    connections = _connected(config, listener) if config.processes > 1 else None
     return _core.Cluster(config.workers, config.progress_mode, config.high_water, connections)
 
 

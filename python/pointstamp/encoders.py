@@ -94,13 +94,16 @@ def dumps(records: list[Any], apart: Callable[[pickle.PickleBuffer], bool]) -> b
     try:
         return _dumps(records, apart)
     except _REFUSALS as error:
-        for record in records:
-            try:
-                _dumps(record, lambda _: True)
-            except _REFUSALS as why:
-                raise CodecError(_refusal(record, why)) from why
-        # It was the batch as a whole: nested too deeply, or an object that changes.
-        raise CodecError(f"a batch of records cannot be pickled: {error}") from error
+        refused: Exception = error
+    # Out of the handler, so that the traceback tells of one failure. Which record is it?
+    says = f"a batch of records cannot be pickled: {refused}"
+    for record in records:
+        try:
+            _dumps(record, lambda _: True)
+        except _REFUSALS as error:
+            refused, says = error, _refusal(record, error)
+            break
+    raise CodecError(says) from refused
 
 
 def _refusal(record: Any, why: Exception) -> str:

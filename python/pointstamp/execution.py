@@ -75,11 +75,12 @@ def execute(
         >>> ps.execute(main, workers=2)
         [[(0, [0, 4, 16, 36, 64])], [(0, [1, 9, 25, 49, 81])]]
     """
-    if config is None:
-        config = Config(workers=workers)
-    elif workers != 1:
-        raise ConfigError("give the number of workers in the config, or without one, not both")
-    cluster = form(config, listener)
+    with listener if listener is not None else nullcontext():  # closed, however this goes
+        if config is None:
+            config = Config(workers=workers)
+        elif workers != 1:
+            raise ConfigError("give the number of workers in the config, or without one, not both")
+        cluster = form(config, listener)
     try:
         results = _run(cluster, main, config)
         if config.processes > 1:

@@ -78,3 +78,27 @@ def test_an_operator_that_raises_ends_it(spark: Any) -> None:
 def test_a_build_that_raises_ends_it(spark: Any) -> None:
     with setup_cluster(1) as cluster, pytest.raises(ps.GraphError, match="'nme'"):
         cluster.run(spark.range(10), lambda _scope, rows: rows.exchange("nme"), "id bigint")
+
+
+def test_of_several_processes(sessions: Any) -> None:
+    spark = sessions.get("local[3]")
+
+    def build(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
+        return rows.aggregate("k", [("id", "count")])
+
+    with setup_cluster() as cluster:
+        assert cluster.num_workers == 2
+        for size in (1000, 10):
+            rows = spark.range(0, size, 1, 5).select("id", (sf.col("id") % 7).alias("k"))
+            out = cluster.run(rows, build, "k bigint, id_count bigint")
+            expected = {k: len(range(k, size, 7)) for k in range(7)}
+            assert {row.k: row.id_count for row in out.collect()} == expected
+
+        def fails(scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
+            def fail(batch: pa.RecordBatch) -> pa.RecordBatch:
+                raise LookupError(f"worker {scope.index}")
+
+            return rows.map_batches(fail)
+
+        with pytest.raises(LookupError, match=r"worker [01]"):
+            cluster.run(spark.range(10), fails, "id bigint")

@@ -172,6 +172,7 @@ KILLED = """
     ],
     ids=["in the middle of a batch", "between two batches"],
 )
+@pytest.mark.timeout(150)
 def test_killed(source: Source, where: tuple[str, str, str]) -> None:
     source.add(4)
     program = textwrap.dedent(

@@ -54,6 +54,7 @@ def counted(out: Any) -> dict[int, int]:
 
 
 @pytest.mark.parametrize("num_workers", [1, 2])
+@pytest.mark.timeout(150)
 def test_an_operator_that_raises(spark: Any, num_workers: int) -> None:
     def fail() -> None:
         raise LookupError("no such key")
@@ -115,10 +116,12 @@ def test_a_python_worker_that_is_killed_every_time(spark: Any) -> None:
         run(numbers(spark), counting(kill), COUNTS, num_workers=2).collect()
 
 
+@pytest.mark.executors
 def test_separate_executors(executors: Any) -> None:
     assert counted(run(numbers(executors), counting(lambda: None), COUNTS)) == RIGHT
 
 
+@pytest.mark.executors
 def test_an_executor_that_is_killed(executors: Any, tmp_path: Path) -> None:
     marker = str(tmp_path / "killed")
 

@@ -4,7 +4,7 @@
 //! that came before it, so every pair comes out once, when its second row arrives, at the least upper bound of the
 //! two rows' times. A null in a key matches nothing; floats match by value (`-0.0` is `0.0`, and a NaN is a NaN).
 //!
-//! State: see [`crate::kept`]; when one side has ended, nothing of the other is kept for it. Cost: a look into a table per
+//! State: see `kept`; when one side has ended, nothing of the other is kept for it. Cost: a look into a table per
 //! row, and the copying of each pair.
 
 use std::collections::HashMap;

@@ -14,7 +14,7 @@ use pointstamp_channels::{Fabric, Farewell, Mailbox, Overseer, Traffic, Transpor
 use pointstamp_progress::Mode;
 
 use crate::agreement::{Agreement, Blueprint};
-use crate::control::Control;
+use crate::control::{self, Control};
 use crate::departures::Departures;
 use crate::error::Error;
 use crate::payload::Payload;
@@ -259,9 +259,7 @@ impl Cluster {
     /// Ends the computation because the workers built different graphs: each of them, in every process, learns what differs.
     fn disagreement(&self, why: &str) -> Error {
         if self.disagreement.set(why.to_owned()).is_ok() {
-            self.tell(&Control::Disagreed {
-                why: why.to_owned(),
-            });
+            self.say_failed(self.process(), control::disagreed(why));
         }
         self.stop();
         Error::Disagreement(why.to_owned())
@@ -277,16 +275,12 @@ impl Cluster {
     pub fn fail_because(&self, worker: usize, error: Error, reason: String) {
         // A worker that was stopped has not failed; who stopped it has, or will say so in a moment.
         if !matches!(error, Error::Stopped) {
-            let disagreed = match &error {
-                Error::Disagreement(why) => {
-                    let _told = self.disagreement(why);
-                    true
-                }
-                _ => false,
-            };
+            if let Error::Disagreement(why) = &error {
+                let _told = self.disagreement(why);
+            }
             let worker = Some(worker);
-            if self.keep(Failure { worker, error }) && !disagreed {
-                self.say_failed(self.process(), reason);
+            if self.keep(Failure { worker, error }) {
+                self.say_failed(self.process(), reason); // once: not where a disagreement was said
             }
         }
         self.stop();
@@ -331,6 +325,16 @@ impl Cluster {
         let Some(transport) = self.fabric.transport() else {
             return;
         };
+        if self.disagreement.get().is_some() {
+            // Who found it out here keeps it in a moment. That others end because of it is no failure of theirs.
+            return self.stop();
+        }
+        let worker = None;
+        if let Some(why) = control::disagreement(&reason) {
+            let error = self.disagreement(why);
+            self.keep(Failure { worker, error });
+            return;
+        }
         let (process, reason) = if origin == self.process() || origin >= self.processes() {
             (from, format!("it lost this process: {reason}"))
         } else {
@@ -342,7 +346,6 @@ impl Cluster {
             address,
             reason: reason.clone(),
         };
-        let worker = None;
         if self.keep(Failure { worker, error }) {
             self.say_failed(process, reason);
         }
@@ -352,8 +355,7 @@ impl Cluster {
     /// Says that all workers of this process have come to their end: well, unless there was a failure.
     pub fn leave(&self) {
         if let Some(transport) = self.fabric.transport() {
-            // After a failure the transport has said so already, and this does nothing. After a disagreement, others learn of it by
-            // what was sent before.
+            // After a failure the transport has said so already, and this does nothing.
             transport.farewell(Farewell::Done);
         }
     }
@@ -395,10 +397,6 @@ impl Overseer for Cluster {
             Control::Ended { worker, dataflow } => {
                 self.agreement.ended(worker..worker + 1, dataflow);
                 Ok(())
-            }
-            Control::Disagreed { why } => {
-                let _first = self.disagreement.set(why.clone());
-                Err(why)
             }
         };
         if let Err(why) = outcome {

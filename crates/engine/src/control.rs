@@ -22,8 +22,20 @@ pub(crate) enum Control {
     Dropped { worker: usize, dataflow: usize },
     /// A worker is done with a dataflow.
     Ended { worker: usize, dataflow: usize },
-    /// The workers built different dataflows: what differs.
-    Disagreed { why: String },
+}
+
+/// How the farewell of a process begins that stops because workers disagree: the others are to raise that, and not that
+/// a process failed. It is no message, since a process that has said farewell takes no more messages.
+const DISAGREED: &str = "\0disagreed: ";
+
+/// The reason of a farewell that says what differs.
+pub(crate) fn disagreed(why: &str) -> String {
+    format!("{DISAGREED}{why}")
+}
+
+/// What differs, if that is the reason of a farewell.
+pub(crate) fn disagreement(reason: &str) -> Option<&str> {
+    reason.strip_prefix(DISAGREED)
 }
 
 impl Control {
@@ -44,7 +56,6 @@ impl Control {
             | Control::Finished { worker }
             | Control::Dropped { worker, .. }
             | Control::Ended { worker, .. } => workers.contains(worker),
-            Control::Disagreed { .. } => true,
         }
     }
 }

@@ -99,20 +99,30 @@ def _recalled(text: str) -> BaseException | None:
 _remembered: dict[str, BaseException] = {}
 
 
-def listen() -> None:
-    """Has PySpark raise a task's exception itself, from now on."""
-    from pyspark.errors.exceptions import captured
+def listen(*, connect: bool = False) -> None:
+    """Has PySpark raise a task's exception itself, from now on.
 
-    convert: Any = captured.convert_exception
+    Args:
+        connect: Whether in sessions of Spark Connect, which must be in use already, or in all others.
+    """
+    module: Any
+    if connect:
+        from pyspark.sql.connect.client import core as module
+    else:
+        from pyspark.errors.exceptions import captured as module
+    convert = module.convert_exception
     if getattr(convert, "_pointstamp", False):
         return
 
-    def converted(error: Any) -> Any:
+    def converted(error: Any, *details: Any, **options: Any) -> Any:
+        if connect:
+            raised = convert(error, *details, **options)
+            return found(str(raised)) or raised
         text = _text(error)
         return found(text) or _recalled(text) or convert(error)
 
     converted._pointstamp = True  # type: ignore[attr-defined]
-    captured.convert_exception = converted  # type: ignore[assignment]
+    module.convert_exception = converted
 
 
 def _text(error: Any) -> str:

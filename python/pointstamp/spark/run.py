@@ -95,8 +95,7 @@ def run(
     )
     job = Job(checked, times_of(named, time, several), secrets.token_bytes(32))
     workers = tasks(session, num_workers)
-    if not is_connect(session):
-        listen()
+    listen(connect=is_connect(session))
     dealt = _dealt(session, named, job, workers)
     ran = dealt.mapInArrow(ship("run", job), PACKED, barrier=True).repartition(workers)
     stored = ran.persist() if isinstance(schema, dict) else ran

@@ -1,0 +1,118 @@
+"""The parts of `pointstamp.spark` that need no Spark to run."""
+
+import socket
+import sys
+import threading
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pointstamp as ps
+from pointstamp.spark.channel import Channel, Server, connect
+from pointstamp.spark.failures import coded, found, told
+from pointstamp.spark.merging import in_order
+from pointstamp.spark.packing import Packed, packed, read
+from pointstamp.spark.shipped import shipped
+
+
+@given(st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=8), max_size=6), st.integers(0, 3))
+def test_batches_are_merged_in_the_order_of_times(parts: list[list[int]], plain: int) -> None:
+    timed = [
+        Packed(1, min(times), pa.record_batch({"t": sorted(times), "n": [n] * len(times)}))
+        for n, times in enumerate(parts)
+    ]
+    untimed = [Packed(0, 0, pa.record_batch({"x": [n]})) for n in range(plain)]
+    merged = list(in_order(sorted(untimed + timed, key=lambda batch: batch.low), [None, "t"]))
+    assert [batch.low for batch in merged] == sorted(batch.low for batch in merged)
+    for batch in merged:
+        if batch.stream == 1:
+            assert set(batch.batch["t"].to_pylist()) == {batch.low}
+    timed_rows = [b.batch.to_pylist() for b in merged if b.stream == 1]
+    rows = [(row["t"], row["n"]) for batch_rows in timed_rows for row in batch_rows]
+    assert sorted(rows) == sorted((t, n) for n, times in enumerate(parts) for t in times)
+    assert sum(batch.stream == 0 for batch in merged) == plain
+
+
+def test_a_packed_batch_comes_back() -> None:
+    batch = pa.record_batch({"a": [1, None], "b": [{"x": "é"}, None]})
+    [back] = read(iter([packed(3, 7, batch)]))
+    assert (back.stream, back.low) == (3, 7)
+    assert back.batch.equals(batch)
+
+
+def test_where_the_package_is_missing_the_command_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    call = shipped("run", b"", ps.__version__)
+    monkeypatch.setitem(sys.modules, "pointstamp", None)
+    with pytest.raises(ImportError, match=r'-m pip install "pointstamp\[spark\]==' + ps.__version__):
+        list(call(iter(())))
+
+
+def test_another_version_is_refused() -> None:
+    with pytest.raises(ImportError, match=r"pointstamp is 99\.1 in the driver and .*pip install"):
+        list(shipped("run", b"", "99.1")(iter(())))
+
+
+def test_an_exception_survives_the_text_it_travels_in() -> None:
+    with pytest.raises(Exception, match="<pointstamp:") as raised, told():
+        raise KeyError("it")
+    back = found(f"org.apache.spark.SparkException: {raised.value}\n\tat somewhere")
+    assert isinstance(back, KeyError)
+    assert back.args == ("it",)
+    assert found("nothing in here") is None
+    assert isinstance(found(coded(ps.TimeError("t"))), ps.TimeError)
+
+
+@pytest.fixture
+def server() -> Any:
+    def echo(channel: Channel) -> None:
+        while True:
+            channel.send(channel.receive())
+
+    made = Server("127.0.0.1", b"secret", echo)
+    yield made
+    made.close()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("pointstamp")]
+
+
+def test_a_channel_carries_messages(server: Server) -> None:
+    with connect(("127.0.0.1", server.port), b"secret") as channel:
+        for message in ("x", b"y" * 3_000_000, {"z": [1]}):
+            channel.send(message)
+            assert channel.receive() == message
+
+
+def test_strangers_are_told_nothing(server: Server) -> None:
+    address = ("127.0.0.1", server.port)
+    with pytest.raises(ps.ClusterError, match=f"127.0.0.1:{server.port} is not of this resident cluster"):
+        connect(address, b"another")
+    silent = socket.create_connection(address)
+    with socket.create_connection(address) as rubbish:
+        rubbish.sendall(b"GET / HTTP/1.1\r\n\r\n" * 10)
+        rubbish.settimeout(20)
+        heard = b""
+        try:
+            while more := rubbish.recv(100):
+                heard += more
+        except ConnectionResetError:
+            pass  # it was cut off with what it had sent still unread
+        assert len(heard) <= 64, "a challenge and an answer at most"
+    with connect(address, b"secret") as channel:  # while another is silent
+        channel.send(1)
+        assert channel.receive() == 1
+    silent.close()
+
+
+def test_nothing_of_spark_comes_with_the_package() -> None:
+    import subprocess
+
+    said = subprocess.run(
+        [sys.executable, "-c", "import sys, pointstamp; print([m for m in sys.modules if 'spark' in m])"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert said.stdout.strip() == "[]"
