@@ -378,6 +378,12 @@ impl Fabric {
         self.pressure.is_on()
     }
 
+    /// How many bytes may be on their way in a process before what feeds the computation pauses.
+    #[inline]
+    pub fn high_water(&self) -> usize {
+        self.pressure.high_water()
+    }
+
     #[cfg(test)]
     pub(crate) fn pressure(&self) -> &Pressure {
         &self.pressure
