@@ -165,10 +165,11 @@ impl Driver {
                 Ok(worker) => worker.make_room(Some(until)),
                 Err(_) => Err(Error::Stopped),
             });
-            if self.conclude(py, room)? {
+            let room = self.conclude(py, room)?;
+            py.check_signals()?;
+            if room {
                 break;
             }
-            py.check_signals()?;
         }
         Ok(())
     }

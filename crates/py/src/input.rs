@@ -260,6 +260,7 @@ impl InputHandle {
             }
             state.flush(py)?;
             state.driver.make_room(py)?;
+            py.check_signals()?; // the iterable may have no end, and be no Python code
         }
     }
 
