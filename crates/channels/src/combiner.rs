@@ -8,7 +8,7 @@
 //! When to send. With every message, there would be as many frames as workers; to wait would cost latency. So the pots
 //! wait for those workers that are likely to have something to say about the same round: all that were awake when the
 //! first message went in. They go out when each of these has said something, or parks, or has made two steps (in one it hears
-//! the news, and `main` acts on them before the next), or when they are [`LINGER`] old. Who did not
+//! the news, and `main` acts on them before the next), or when they are `LINGER` old. Who did not
 //! speak in that time is not waited for again before it has begun another step. While something waits, no worker parks for longer than
 //! that; and where every worker is busy with something else, a thread of its own sends them.
 //! A worker alone in its process sends at the end of its step.
@@ -56,9 +56,8 @@ pub(crate) struct Combiner {
     wire: Mutex<()>,
     uplink: Arc<Uplink>,
     linger: Duration,
-    /// From the first time on when somebody is waited for.
+    /// Where there are workers to wait for.
     clock: OnceLock<Clock>,
-    me: Weak<Combiner>,
 }
 
 struct Pending {
@@ -113,7 +112,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Combiner {
     pub(crate) fn new(activity: Arc<Activity>, uplink: Arc<Uplink>, linger: Duration) -> Arc<Self> {
         let workers = activity.workers();
-        Arc::new_cyclic(|me| Combiner {
+        let combiner = Arc::new(Combiner {
             dirty: AtomicBool::new(false),
             activity,
             absent: (0..workers).map(|_| CachePadded::default()).collect(),
@@ -126,8 +125,12 @@ impl Combiner {
             uplink,
             linger,
             clock: OnceLock::new(),
-            me: Weak::clone(me),
-        })
+        });
+        if workers > 1 {
+            let clock = Clock::start(Arc::downgrade(&combiner));
+            let _first = combiner.clock.set(clock);
+        }
+        combiner
     }
 
     /// Adds a message of a worker that is in a step.
@@ -170,12 +173,10 @@ impl Combiner {
         if !self.dirty.load(Ordering::SeqCst) {
             return;
         }
-        if self.speaks(worker, 1).is_some() {
-            // The worker may not come back soon.
-            let clock = self
-                .clock
-                .get_or_init(|| Clock::start(Weak::clone(&self.me)));
-            clock.set();
+        if self.speaks(worker, 1).is_some()
+            && let Some(clock) = self.clock.get()
+        {
+            clock.set(); // the worker may not come back soon
         }
     }
 
@@ -229,90 +230,67 @@ impl Combiner {
     }
 }
 
-impl Combiner {
-    /// Sends all that waits, for the last time: the workers have ended.
-    pub(crate) fn end(&self) {
-        self.flush();
-        if let Some(clock) = self.clock.get() {
-            clock.end();
-        }
-    }
-}
-
 impl Drop for Combiner {
     fn drop(&mut self) {
-        if let Some(clock) = self.clock.get() {
-            clock.tell_to_end(); // it may be the one who drops this
+        if let Some(clock) = self.clock.get_mut() {
+            clock.unparker.unpark(); // it finds nobody and ends
+            if let Some(thread) = clock.thread.take()
+                && thread.thread().id() != std::thread::current().id()
+            {
+                let _panicked = thread.join();
+            }
         }
     }
 }
 
 /// Sends what waits where no worker comes back to do it. It sleeps while nobody has set it.
 struct Clock {
-    state: Arc<ClockState>,
+    set: Arc<AtomicBool>,
     unparker: Unparker,
-    thread: Mutex<Option<JoinHandle<()>>>,
-}
-
-#[derive(Default)]
-struct ClockState {
-    set: AtomicBool,
-    ended: AtomicBool,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Clock {
     fn start(combiner: Weak<Combiner>) -> Self {
         let parker = Parker::new();
         let unparker = parker.unparker().clone();
-        let state = Arc::<ClockState>::default();
-        let seen = Arc::clone(&state);
+        let set = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&set);
         let thread = std::thread::Builder::new()
             .name("pointstamp-progress".to_owned())
-            .spawn(move || seen.run(&combiner, &parker))
+            .spawn(move || tick(&combiner, &seen, &parker))
             .expect("a thread for the progress of a process");
         Clock {
-            state,
+            set,
             unparker,
-            thread: Mutex::new(Some(thread)),
+            thread: Some(thread),
         }
     }
 
     fn set(&self) {
-        let set = &self.state.set;
-        if !set.load(Ordering::SeqCst) && !set.swap(true, Ordering::SeqCst) {
+        if !self.set.load(Ordering::SeqCst) && !self.set.swap(true, Ordering::SeqCst) {
             self.unparker.unpark();
-        }
-    }
-
-    fn tell_to_end(&self) {
-        self.state.ended.store(true, Ordering::SeqCst);
-        self.unparker.unpark();
-    }
-
-    fn end(&self) {
-        self.tell_to_end();
-        if let Some(thread) = lock(&self.thread).take() {
-            let _panicked = thread.join();
         }
     }
 }
 
-impl ClockState {
-    fn run(&self, combiner: &Weak<Combiner>, parker: &Parker) {
-        while !self.ended.load(Ordering::SeqCst) {
-            if !self.set.load(Ordering::SeqCst) {
-                parker.park();
-                continue;
-            }
+fn tick(combiner: &Weak<Combiner>, set: &AtomicBool, parker: &Parker) {
+    loop {
+        let set = set.load(Ordering::SeqCst) || {
+            parker.park();
+            set.load(Ordering::SeqCst)
+        };
+        if set {
             std::thread::sleep(TICK);
-            let Some(combiner) = combiner.upgrade() else {
-                return;
-            };
-            combiner.woke();
-            // Who sets it from now on does so for something that has not been looked at.
-            self.set.store(false, Ordering::SeqCst);
+        }
+        let Some(combiner) = combiner.upgrade() else {
+            return;
+        };
+        combiner.woke();
+        if let Some(clock) = combiner.clock.get() {
+            clock.set.store(false, Ordering::SeqCst);
             if combiner.dirty.load(Ordering::SeqCst) {
-                self.set.store(true, Ordering::SeqCst);
+                clock.set.store(true, Ordering::SeqCst);
             }
         }
     }

@@ -308,11 +308,8 @@ impl Fabric {
 
     /// Says that `worker` opens no channel any more, and reads none. To be called once.
     pub fn end_worker(&self) {
-        let (removed, last) = self.routes().leave(self.doorbells.len());
+        let removed = self.routes().leave(self.doorbells.len());
         self.forget(&removed);
-        if last && let Some(combiner) = &self.combiner {
-            combiner.end();
-        }
     }
 
     fn forget(&self, removed: &[Entry]) {

@@ -118,15 +118,14 @@ impl Routes {
         removed.map(|(_, entry)| entry).collect()
     }
 
-    /// Notes that a worker has ended; whether it was the last one, which leaves nothing behind.
-    pub(crate) fn leave(&mut self, workers: usize) -> (Vec<Entry>, bool) {
+    /// Notes that a worker has ended. The last one leaves nothing behind.
+    pub(crate) fn leave(&mut self, workers: usize) -> Vec<Entry> {
         self.gone += 1;
         if self.gone < workers {
-            return (Vec::new(), false);
+            return Vec::new();
         }
         self.ending.clear();
-        let removed = self.channels.drain().map(|(_, entry)| entry);
-        (removed.collect(), true)
+        self.channels.drain().map(|(_, entry)| entry).collect()
     }
 }
 
