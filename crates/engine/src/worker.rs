@@ -419,9 +419,7 @@ impl<P: Payload> Worker<P> {
     /// Notes what `main` sends: only a step moves it on.
     pub fn sends(&self, data: &P) {
         let unmoved = self.0.unmoved.get();
-        self.0
-            .unmoved
-            .set(unmoved.saturating_add(data.footprint()));
+        self.0.unmoved.set(unmoved.saturating_add(data.footprint()));
     }
 
     /// Whether too much is on its way for more to be sent by `main`.

@@ -286,11 +286,7 @@ impl Session {
 type SendColumns<'a> = dyn FnMut(RecordBatch) -> Result<(), BoxError> + 'a;
 
 /// Sends what a buffer holds; the borrow of the state ends before anything is called. `note` sees each batch before.
-fn flush(
-    py: Python<'_>,
-    state: &RefCell<SessionState>,
-    note: impl Fn(&Batch),
-) -> PyResult<()> {
+fn flush(py: Python<'_>, state: &RefCell<SessionState>, note: impl Fn(&Batch)) -> PyResult<()> {
     let (port, full, authority) = {
         let mut state = state.borrow_mut();
         if state.buffer.bind(py).is_empty() {
@@ -412,7 +408,10 @@ impl Drop for Session {
     fn drop(&mut self) {
         let Ok(state) = self.state.get() else { return };
         crate::gil::attached(|py| {
-            if let Err(error) = self.flush_columns(py).and_then(|()| flush(py, state, |_| ())) {
+            if let Err(error) = self
+                .flush_columns(py)
+                .and_then(|()| flush(py, state, |_| ()))
+            {
                 error.write_unraisable(py, None);
             }
         });
