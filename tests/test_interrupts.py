@@ -121,7 +121,7 @@ IN_A_SEND = """
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_ctrl_c_stops_every_worker(body: str, workers: int) -> None:
     program = PROGRAM.format(
-        body=textwrap.dedent(body).replace("\n", "\n    "), 
+        body=textwrap.dedent(body).replace("\n", "\n    "),
         run=f"ps.execute(main, config=ps.Config(workers={workers}, high_water=1_000_000))",
     )
     process = subprocess.Popen(

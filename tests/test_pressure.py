@@ -1,14 +1,14 @@
-"""Back-pressure on `main`: what is sent and not yet consumed stays bounded, and nothing stands still for it."""
+"""Back-pressure on `main`: what is sent and not yet consumed stays bounded, and nothing waits for ever."""
 
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import processes
 import pyarrow as pa
 import pytest
 
 import pointstamp as ps
+import processes
 
 MARK = 1 << 20
 BATCHES = 32
