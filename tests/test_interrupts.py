@@ -110,16 +110,27 @@ STUBBORN = """
             pass
 """
 
+IN_A_SEND = """
+    import itertools
+    if worker.index == 0:
+        ready()
+    other = ps.InputHandle()
+    with worker.dataflow() as slow:
+        other.to_stream(slow).exchange(lambda _: 0).inspect(lambda _: time.sleep(0.001))
+    other.send_batch(itertools.repeat(b"-" * 10_000))
+"""
+
 
 @pytest.mark.parametrize(
     "body",
-    [PARKED, AFTER_MAIN, IN_A_CLOSURE, IN_MAIN, IN_A_STEP_LOOP, STUBBORN],
-    ids=["parked", "after main", "in a closure", "in main", "in a loop of steps", "stubborn"],
+    [PARKED, AFTER_MAIN, IN_A_CLOSURE, IN_MAIN, IN_A_STEP_LOOP, STUBBORN, IN_A_SEND],
+    ids=["parked", "after main", "in a closure", "in main", "in a loop of steps", "stubborn", "in a send"],
 )
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_ctrl_c_stops_every_worker(body: str, workers: int) -> None:
     program = PROGRAM.format(
-        body=textwrap.dedent(body).replace("\n", "\n    "), run=f"ps.execute(main, workers={workers})"
+        body=textwrap.dedent(body).replace("\n", "\n    "),
+        run=f"ps.execute(main, config=ps.Config(workers={workers}, high_water=1_000_000))",
     )
     process = subprocess.Popen(
         [sys.executable, "-X", "faulthandler", "-c", program],
