@@ -323,7 +323,7 @@ def test_a_connection_breaks_in_the_middle(how: Callable[[Proxy], None], program
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="there is no /proc")
-@pytest.mark.parametrize(("workers", "fails"), [(1, False), (2, False), (1, True)])
+@pytest.mark.parametrize(("workers", "fails"), [(1, False), (2, False), (1, True), (2, True)])
 def test_nothing_is_left(workers: int, fails: bool) -> None:
     """After a run, a process has as many threads and files as before, also while it keeps the failure."""
     program = f"""

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
-import processes
+import processes_in_threads
 
 MARK = 1 << 20
 BATCHES = 32
@@ -23,7 +23,7 @@ def execute(shape: str, main: Callable[[ps.Worker], Any], high_water: int) -> li
     number, workers = SHAPES[shape]
     if number == 1:
         return ps.execute(main, config=ps.Config(workers=workers, high_water=high_water))
-    return processes.execute(main, number, workers, high_water=high_water)
+    return processes_in_threads.execute(main, number, workers, high_water=high_water)
 
 
 def batches() -> Iterator[list[bytes]]:

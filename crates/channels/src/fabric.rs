@@ -413,6 +413,16 @@ impl Fabric {
         }
     }
 
+    /// Ends the connections to the other processes, and the threads that serve them. Call it last, on a thread of one's own.
+    pub fn close(&self) {
+        if let Some(combiner) = &self.combiner {
+            combiner.close();
+        }
+        if let Some(transport) = self.transport() {
+            transport.close();
+        }
+    }
+
     /// What was sent to other processes so far.
     pub fn traffic(&self) -> Traffic {
         self.uplink
