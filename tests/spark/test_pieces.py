@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pointstamp as ps
-from pointstamp.spark import failures, session, task
+from pointstamp.spark import Cluster, failures, session, task
 from pointstamp.spark.channel import Channel, Server, connect
 from pointstamp.spark.failures import coded, found, told
 from pointstamp.spark.merging import in_order
@@ -103,6 +103,21 @@ def test_an_exception_that_somebody_else_made_up_is_not_unpickled() -> None:
         failures.adopt(key)
     assert found(forged) is None
     assert isinstance(found(f"the value '{forged}' of {ours}"), ps.TimeError)
+
+
+def test_who_failed_is_heard_before_those_that_lost_him() -> None:
+    cluster = Cluster.__new__(Cluster)
+    cluster._changed = threading.Condition()
+    cluster._failure = None
+    answers = ["", coded(ps.ClusterError("process 1 failed"))]
+    later = threading.Timer(0.1, cluster._fail, [LookupError("it")])
+    later.start()
+    with cluster._changed:
+        reason = cluster._reason(answers)
+    later.join()
+    assert isinstance(reason, LookupError)
+    with cluster._changed:
+        assert cluster._reason([]) is reason
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp._errors import ClusterError, ConfigError
 from pointstamp.spark.channel import Channel, Server
 from pointstamp.spark.failures import found, listen
+from pointstamp.spark.gang import MANNERS
 from pointstamp.spark.outputs import ONE
 from pointstamp.spark.plan import dataframes, plan, spark_schemas, times_of
 from pointstamp.spark.resident import Part, Residence
@@ -135,22 +136,38 @@ class Cluster:
             except OSError as error:
                 raise ClusterError("a process of the resident cluster is gone") from error
             answers = self._answers[request]
-            self._changed.wait_for(
-                lambda: self._failure is not None or any(answers) or len(answers) == len(channels)
-            )
+            self._changed.wait_for(lambda: self._said(answers) or len(answers) == len(channels))
+            reason = self._reason(answers)
             del self._answers[request]
-            if self._failure is not None:
-                raise self._failure
-        for failure in answers:
-            if failure:
-                raise found(failure) or ClusterError("a process of the resident cluster failed")
+        if reason is not None:
+            raise reason
+
+    def _said(self, answers: list[str]) -> list[BaseException]:
+        """What went wrong, as far as is known, with who says why before those that lost him."""
+        said = [
+            found(text) or ClusterError("a process of the resident cluster failed")
+            for text in answers
+            if text
+        ]
+        if self._failure is not None:
+            said.append(self._failure)
+        return sorted(said, key=lambda error: isinstance(error, ClusterError))
+
+    def _reason(self, answers: list[str]) -> BaseException | None:
+        """The first of that; if it is that somebody is lost, he has a moment to say why himself."""
+        said = self._said(answers)
+        if said and isinstance(said[0], ClusterError):
+            self._changed.wait_for(lambda: not isinstance(self._said(answers)[0], ClusterError), MANNERS)
+            said = self._said(answers)
+        return said[0] if said else None
 
     def _explain(self) -> None:
         """Raises what ended the cluster, where a task could not reach it."""
         with self._changed:
             self._changed.wait_for(lambda: self._failure is not None, _ENDING)
-            if self._failure is not None:
-                raise self._failure
+            reason = self._reason([])
+        if reason is not None:
+            raise reason
 
     # ------------------------------------------------------------ what it is for
 

@@ -17,7 +17,10 @@ from pointstamp.config import Config
 if TYPE_CHECKING:
     from pyspark import BarrierTaskContext
 
-__all__ = ["Gang", "gather", "reachable"]
+__all__ = ["MANNERS", "Gang", "gather", "reachable"]
+
+MANNERS = 2.0
+"""Seconds that a task whose peer is lost waits with saying so: who hears of both reports the first."""
 
 
 class Gang(NamedTuple):

@@ -9,6 +9,7 @@ outputs.
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,7 +21,7 @@ from pointstamp.execution import execute
 from pointstamp.spark.channel import Channel, Server, connect
 from pointstamp.spark.failures import coded
 from pointstamp.spark.feeding import Feed
-from pointstamp.spark.gang import gather, reachable
+from pointstamp.spark.gang import MANNERS, gather, reachable
 from pointstamp.spark.merging import in_order
 from pointstamp.spark.packing import Packed, packed
 from pointstamp.spark.results import Results
@@ -292,6 +293,8 @@ def reside(residence: Residence, batches: Iterator[pa.RecordBatch]) -> Iterator[
             except BaseException as error:
                 resident.fail(error)
                 driver.send((None, coded(error)))
+                if isinstance(error, ClusterError):
+                    time.sleep(MANNERS)
                 raise
             resident.fail(ClusterError("the resident cluster was shut down"))
     finally:

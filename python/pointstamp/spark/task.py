@@ -19,7 +19,7 @@ from pointstamp._errors import ClusterError, says_why
 from pointstamp.execution import execute
 from pointstamp.spark.draining import Drain, Stopped
 from pointstamp.spark.feeding import Feed
-from pointstamp.spark.gang import gather
+from pointstamp.spark.gang import MANNERS, gather
 from pointstamp.spark.merging import in_order
 from pointstamp.spark.packing import failed, read
 
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from pointstamp.worker import Worker
 
 __all__ = ["Job", "run"]
-
-_MANNERS = 2.0
-"""Seconds that a task whose peer is lost waits with saying so: Spark reports the first that it hears of."""
 
 
 _ADVICE = (
@@ -111,7 +108,7 @@ def run(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     if says_why(failure):
         return  # the other task itself does that, too
     if isinstance(failure, ClusterError):
-        time.sleep(_MANNERS)
+        time.sleep(MANNERS)
         raise failure
     if failure is feed.failure or not isinstance(failure, Exception):
         raise failure  # Spark's, not the user's
