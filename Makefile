@@ -23,7 +23,7 @@ LIMIT = $(BIN)/python tools/timelimit.py 1800
 # The book's programs, as whoever asked for this package wrote them down; run where they are at hand.
 ACCEPTANCE := ../shared/acceptance
 
-# What is run a second time with two processes where a test asks for several workers.
+# What is run a second time with two processes where a test asks for several workers, and some of it with three.
 ON_PROCESSES := $(patsubst %,tests/test_%.py,arrow arrow_custom arrow_keyed capabilities inputs library \
 	notificators operators probes scopes streams worker)
 
@@ -61,6 +61,8 @@ test-python: $(wheel_stamp) $(java_stamp)
 	$(if $(wildcard $(ACCEPTANCE)),$(LIMIT) $(BIN)/python -m pytest -c pyproject.toml --rootdir=. -p no:cacheprovider $(ACCEPTANCE))
 	PYTHONPATH=tests $(LIMIT) $(BIN)/python -m pytest -c pyproject.toml --rootdir=. -p no:cacheprovider \
 		-p on_processes $(ON_PROCESSES) $(wildcard $(ACCEPTANCE))
+	PYTHONPATH=tests $(LIMIT) $(BIN)/python -m pytest -c pyproject.toml --rootdir=. -p no:cacheprovider \
+		-p on_processes --processes 3 tests/test_arrow_keyed.py tests/test_library.py $(wildcard $(ACCEPTANCE))
 
 lint: lint-rust lint-python
 

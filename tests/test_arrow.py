@@ -87,7 +87,7 @@ def test_the_schema_comes_back_with_its_metadata() -> None:
     def main(worker: ps.Worker) -> Any:
         inputs = ps.ArrowInput(schema)
         with worker.dataflow() as scope:
-            captured = inputs.to_stream(scope).capture()
+            captured = scope.input_from(inputs).capture()
         inputs.send(pa.table({"k": [1], "t": [0]}, schema=schema))
         inputs.close()
         worker.run()

@@ -18,6 +18,9 @@ import pointstamp as ps
 
 Rows = list[tuple[Any, ...]]
 
+ANY_WORKERS = [1, 2, 3, 4, 6]
+"""With `on_processes`, up to three workers in each of two processes, and two in each of three."""
+
 
 def canonical(value: Any) -> Any:
     """A value that compares as the oracles mean it: NaN equals NaN, doubles to twelve digits."""
@@ -124,7 +127,7 @@ def pieces(table: pa.Table, size: int) -> list[pa.Table]:
 # -------------------------------------------------------------------- aggregate
 
 
-@given(tables(), st.sampled_from([1, 2]), st.sampled_from([1, 7, 100]))
+@given(tables(), st.sampled_from(ANY_WORKERS), st.sampled_from([1, 7, 100]))
 def test_aggregate_is_what_group_by_says(
     case: tuple[pa.Table, list[str], list[tuple[str, str]]], workers: int, size: int
 ) -> None:
@@ -224,6 +227,35 @@ def test_a_dictionary_stays_one_and_its_layout_does_not_matter() -> None:
     assert bag(found[0]) == bag([("a", 201), ("b", 20), ("c", 1)])
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_dictionaries_that_together_have_more_values_than_one_can_number(workers: int) -> None:
+    """pandas makes such ones of categories: each batch has its own, and eight bits suffice for each."""
+    names = [f"name {number}" for number in range(1000)]
+    narrow = pa.dictionary(pa.int8(), pa.string())
+    keys = [pa.array(names[at : at + 100]).cast(narrow) for at in range(0, 1000, 100)]
+    feed = [(0, pa.table({"k": some, "x": range(100)})) for some in keys]
+    expected = [(name, number % 100) for number, name in enumerate(names)]
+    found = run(lambda rows: rows.aggregate("k", [("x", "sum")]), feed, workers=workers)
+    assert bag(found[0]) == bag(expected)
+    for build in (lambda rows: rows.exchange("k"), lambda rows: rows.distinct("k")):
+        assert bag(run(build, feed, workers=workers)[0]) == bag(expected)
+    found = run(lambda rows: rows.join(rows, on="k"), feed, workers=workers)
+    assert bag(found[0]) == bag((name, x, x) for name, x in expected)
+
+
+@pytest.mark.parametrize("index", [pa.int8(), pa.uint16(), pa.int64()])
+def test_a_dictionary_of_lists_is_a_key(index: pa.DataType) -> None:
+    values = pa.array([[1, 2], None, [3]], pa.list_(pa.int64()))
+    keys = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0, 2, None], index), values)
+    feed = [(0, pa.table({"k": keys, "x": [1, 10, 100, 1000, 10_000]}))]
+    found = run(lambda rows: rows.aggregate("k", [("x", "sum")]), feed, workers=2)
+    assert sorted((repr(row["k"]), row["x_sum"]) for row in found[0]) == [
+        ("None", 10_010),
+        ("[1, 2]", 101),
+        ("[3]", 1000),
+    ]
+
+
 def test_many_keys() -> None:
     """More keys than one message carries, of a table that DuckDB aggregates, too."""
     connection = duckdb.connect()
@@ -243,7 +275,7 @@ def test_many_keys() -> None:
 # -------------------------------------------------------------------- distinct
 
 
-@given(tables(), st.sampled_from([1, 2]))
+@given(tables(), st.sampled_from(ANY_WORKERS))
 def test_distinct_keeps_one_row_of_each_key(
     case: tuple[pa.Table, list[str], list[tuple[str, str]]], workers: int
 ) -> None:
@@ -309,7 +341,7 @@ def joins(draw: Any) -> tuple[list[str], list[tuple[int, pa.Table]], list[tuple[
 
 
 @settings(max_examples=60)
-@given(joins(), st.sampled_from([1, 2]))
+@given(joins(), st.sampled_from(ANY_WORKERS))
 def test_join_is_duckdbs_and_pairs_are_at_the_later_time(
     case: tuple[list[str], list[tuple[int, pa.Table]], list[tuple[int, pa.Table]]], workers: int
 ) -> None:
@@ -388,3 +420,33 @@ def test_join_in_a_loop_pairs_at_the_least_upper_bound() -> None:
 
     found = run(build, [(0, edges)], [(0, roots)], workers=2)
     assert sorted(row["a"] for row in found[0]) == [0, 1, 2, 3]
+
+
+# -------------------------------------------------------------------- count
+
+
+@settings(max_examples=30)
+@given(tables(), st.sampled_from(ANY_WORKERS))
+def test_each_worker_counts_the_rows_that_it_gets(
+    case: tuple[pa.Table, list[str], list[tuple[str, str]]], workers: int
+) -> None:
+    table, keys, _ = case
+
+    def main(worker: ps.Worker) -> Any:
+        rows = ps.ArrowInput(table.schema)
+        with worker.dataflow() as scope:
+            placed = rows.to_stream(scope).exchange(keys)
+            counts, here = placed.count().capture(), placed.to_records().capture()
+        for turn, piece in enumerate(pieces(table, 3)):
+            if turn % worker.peers == worker.index:
+                rows.send(piece)
+        rows.close()
+        worker.run()
+        return [n for _, found in counts.extract() for n in found], [r for _, f in here.extract() for r in f]
+
+    found = ps.execute(main, workers=workers)
+    assert all(sum(counts) == len(rows) for counts, rows in found)
+    assert all(len(counts) == (1 if rows else 0) for counts, rows in found)
+    assert bag(row for _, rows in found for row in rows) == bag(table.to_pylist())
+    groups = [set(bag([row[key] for key in keys] for row in rows)) for _, rows in found]
+    assert sum(map(len, groups)) == len(set().union(*groups))  # each has a worker of its own

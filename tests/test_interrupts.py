@@ -5,9 +5,17 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
+from functools import partial
+from typing import Any
 
 import pytest
+
+import pointstamp as ps
+from pointstamp import execution
+from pointstamp._forming import form
+from pointstamp._threads import Helper, join
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of a POSIX system")
 
@@ -102,16 +110,27 @@ STUBBORN = """
             pass
 """
 
+IN_A_SEND = """
+    import itertools
+    if worker.index == 0:
+        ready()
+    other = ps.InputHandle()
+    with worker.dataflow() as slow:
+        other.to_stream(slow).exchange(lambda _: 0).inspect(lambda _: time.sleep(0.001))
+    other.send_batch(itertools.repeat(b"-" * 10_000))
+"""
+
 
 @pytest.mark.parametrize(
     "body",
-    [PARKED, AFTER_MAIN, IN_A_CLOSURE, IN_MAIN, IN_A_STEP_LOOP, STUBBORN],
-    ids=["parked", "after main", "in a closure", "in main", "in a loop of steps", "stubborn"],
+    [PARKED, AFTER_MAIN, IN_A_CLOSURE, IN_MAIN, IN_A_STEP_LOOP, STUBBORN, IN_A_SEND],
+    ids=["parked", "after main", "in a closure", "in main", "in a loop of steps", "stubborn", "in a send"],
 )
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_ctrl_c_stops_every_worker(body: str, workers: int) -> None:
     program = PROGRAM.format(
-        body=textwrap.dedent(body).replace("\n", "\n    "), run=f"ps.execute(main, workers={workers})"
+        body=textwrap.dedent(body).replace("\n", "\n    "),
+        run=f"ps.execute(main, config=ps.Config(workers={workers}, high_water=1_000_000))",
     )
     process = subprocess.Popen(
         [sys.executable, "-X", "faulthandler", "-c", program],
@@ -132,6 +151,154 @@ def test_ctrl_c_stops_every_worker(body: str, workers: int) -> None:
     assert err.rstrip().splitlines()[-1].startswith(("KeyboardInterrupt", "raised in")), err
     assert "panic" not in err
     assert process.returncode == -signal.SIGINT
+
+
+class Struck(threading.Event):
+    """What says to `Thread.start` that the thread has begun: an interruption comes first."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("begins", [True, False])
+@pytest.mark.parametrize("struck", [1, 2, 3])
+def test_an_interruption_while_a_thread_is_started(
+    struck: int, begins: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may begin or not; none is left, and none runs on alone."""
+    original, count = threading.Thread.start, 0
+
+    def start(thread: threading.Thread) -> None:
+        nonlocal count
+        count += 1
+        if count == struck:
+            if not begins:
+                raise KeyboardInterrupt
+            monkeypatch.setattr(thread, "_started", Struck())
+        original(thread)
+
+    def main(worker: ps.Worker) -> None:
+        while True:
+            worker.step_or_park(0.01)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    before = set(threading.enumerate())
+    with pytest.raises(KeyboardInterrupt):
+        ps.execute(main, workers=3)
+    # One that was kept from beginning may need a moment to find that out.
+    end = time.monotonic() + 10
+    while set(threading.enumerate()) - before:
+        assert time.monotonic() < end, threading.enumerate()
+        time.sleep(0.001)
+    assert count == struck
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_an_interruption_while_another_one_is_told(when: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason is put into words, and sent to other processes; workers are waited for all the same."""
+
+    class Struck:
+        """A cluster whose caller is interrupted when it has abandoned it."""
+
+        def __init__(self, cluster: Any) -> None:
+            self.cluster = cluster
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.cluster, name)
+
+        def abandon(self, reason: str) -> None:
+            self.cluster.abandon(reason)
+            if when == "after":
+                raise KeyboardInterrupt
+
+    def in_words(*_: object) -> str:
+        if when == "before":
+            raise KeyboardInterrupt
+        return ""
+
+    def wait(*_: object, **__: object) -> None:
+        ready.wait()
+        raise KeyboardInterrupt
+
+    def main(worker: ps.Worker) -> None:
+        ready.wait()
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            pass
+
+    ready = threading.Barrier(4)
+    monkeypatch.setattr(execution, "form", lambda *arguments: Struck(form(*arguments)))
+    monkeypatch.setattr(execution, "in_words", in_words)
+    monkeypatch.setattr(execution, "_wait", wait)
+    with pytest.raises(KeyboardInterrupt):
+        ps.execute(main, workers=3)
+    assert [thread for thread in threading.enumerate() if thread.name.startswith("pointstamp-")] == []
+
+
+def test_a_thread_that_comes_late_does_nothing() -> None:
+    done: list[str] = []
+    late, timely = (Helper(partial(done.append, name), name) for name in ("late", "timely"))
+    assert late.ends(0)
+    for thread in (late, timely):
+        thread.start()
+        threading.Thread.join(thread)
+        assert thread.ends(0)
+    assert done == ["timely"]
+
+
+def test_an_interruption_of_who_waits_for_threads_is_kept_until_they_have_ended() -> None:
+    go = threading.Event()
+
+    def strike() -> None:
+        if not go.is_set():
+            go.set()
+            raise KeyboardInterrupt
+
+    def wait() -> None:
+        go.wait(20)
+
+    thread = Helper(wait, "waits")
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        join([thread], 0.01, strike)
+    assert not thread.is_alive()
+
+
+def test_a_worker_that_cannot_be_interrupted_is_left_to_itself_in_the_end() -> None:
+    """It sleeps outside of the interpreter, and whoever wants to end asks again and again."""
+    program = """
+import time
+import pointstamp as ps
+
+def main(worker):
+    if worker.index == 0:
+        print("ready", flush=True)
+        time.sleep(100)
+    while True:
+        worker.step_or_park(0.01)
+
+try:
+    ps.execute(main, workers=2)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    raise
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        end = time.monotonic() + 20
+        while process.poll() is None and time.monotonic() < end:
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.3)
+        out, err = process.communicate(timeout=1)
+    finally:
+        process.kill()
+        process.wait()
+    assert out == "interrupted\n", err
+    assert "panic" not in err
 
 
 def test_a_signal_handler_of_ones_own_runs_while_the_worker_sleeps() -> None:

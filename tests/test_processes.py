@@ -17,11 +17,12 @@ import pytest
 from hypothesis import given, settings
 
 import pointstamp as ps
-import processes as several
+import processes_in_threads as several
 import programs
 from harness import merged, notes, passing, share
 from pointstamp.cluster import bind
-from processes import SHAPES, Failure, Pool, outcomes, pool
+from pools import Failure, Pool
+from processes_in_threads import SHAPES, outcomes
 from test_random_dataflows import Data, Steps, dataflow, inputs, model, written
 from test_random_dataflows import programs as any_steps
 
@@ -50,8 +51,8 @@ def test_a_dataflow_is_the_function_that_it_says(
 
 @pytest.fixture(scope="module", params=[2, 3])
 def real(request: pytest.FixtureRequest) -> Iterator[Pool]:
-    with pool(request.param) as processes:
-        yield processes
+    with Pool(request.param) as pool:
+        yield pool
 
 
 def together(results: list[Any]) -> Any:
@@ -279,25 +280,8 @@ def test_processes_with_different_secrets() -> None:
 
 def different(options: dict[str, list[Any]]) -> list[Any]:
     """What two processes raise whose configurations differ."""
-    bound = [bind() for _ in range(2)]
-    found: list[Any] = [None, None]
-
-    def process(number: int) -> None:
-        mine = {name: values[number] for name, values in options.items()}
-        config = ps.Config(
-            processes=2, process=number, addresses=[a for _, a in bound], **{"secret": "x", **mine}
-        )
-        try:
-            found[number] = ps.execute(lambda worker: None, config=config, listener=bound[number][0])
-        except Exception as error:
-            found[number] = error
-
-    threads = [threading.Thread(target=process, args=(number,)) for number in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return found
+    each = [{name: values[number] for name, values in options.items()} for number in range(2)]
+    return outcomes(lambda worker: None, 2, each=each)
 
 
 def test_a_listener_is_closed_where_none_is_needed() -> None:

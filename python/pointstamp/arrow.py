@@ -360,7 +360,7 @@ class ArrowInput:
         return ArrowStream(scope, scope._core.input_from(self._handle), self._columns)
 
     def send(self, data: Any) -> None:
-        """Sends the rows of a batch or a table at the current time.
+        """Sends the rows of a batch or a table at the current time; steps while too much is on its way.
 
         Args:
             data: A `pyarrow.RecordBatch` or `pyarrow.Table`, a Polars or pandas data frame, or anything else

@@ -46,7 +46,7 @@ class Config:
         connect_timeout: Seconds to form the cluster.
         progress_mode: ``"demand"`` holds back progress that can move nobody's frontier;
             ``"eager"`` sends everything at once.
-        high_water: Bytes in flight above which sources pause.
+        high_water: Bytes in flight above which sources pause, and sending on an input steps the worker.
         tls: Certificates, for a network that is not trusted; every process has its own. Left out: the
             connections are authenticated, and not encrypted.
         stall_timeout: Seconds without a sign of life after which a process counts as lost.

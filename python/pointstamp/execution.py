@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from pointstamp._errors import ConfigError, in_words
 from pointstamp._forming import form
+from pointstamp._threads import Helper, join
 from pointstamp.config import Config
 from pointstamp.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from socket import socket
 
     from pointstamp import _core
@@ -97,29 +98,28 @@ def _run(cluster: _core.Cluster, main: Callable[[Worker], R], config: Config) ->
     if config.workers > 1:
         return _run_on_threads(cluster, main, config)
     signals = threading.current_thread() is threading.main_thread()
-    with _watched(cluster) if config.processes > 1 else nullcontext():
+    if config.processes == 1:
         return [cluster.run(0, Worker, main, threading.get_ident(), signals)]
-
-
-@contextmanager
-def _watched(cluster: _core.Cluster) -> Iterator[None]:
-    """Interrupts the worker on this thread when the computation is stopped from elsewhere."""
     ended = threading.Event()
-
-    def watch() -> None:
-        stopped = False
-        while not ended.wait(_PATIENCE):
-            if stopped:
-                cluster.interrupt()
-            stopped = cluster.stopped
-
-    watcher = threading.Thread(target=watch, name="pointstamp-watch", daemon=True)
-    watcher.start()
+    watcher = Helper(partial(_watch, cluster, ended), "pointstamp-watch", daemon=True)
+    # Not by a context manager, which an interruption keeps from being left when it comes between the two.
     try:
-        yield
+        watcher.start()
+        return [cluster.run(0, Worker, main, threading.get_ident(), signals)]
     finally:
-        ended.set()
-        watcher.join()
+        try:
+            ended.set()
+        finally:
+            join([watcher], _PATIENCE, ended.set)
+
+
+def _watch(cluster: _core.Cluster, ended: threading.Event) -> None:
+    """Interrupts the one worker of this process when the computation is stopped from elsewhere."""
+    stopped = False
+    while not ended.wait(_PATIENCE):
+        if stopped:
+            cluster.interrupt()
+        stopped = cluster.stopped
 
 
 def _run_on_threads(cluster: _core.Cluster, main: Callable[[Worker], R], config: Config) -> list[R | None]:
@@ -133,24 +133,30 @@ def _run_on_threads(cluster: _core.Cluster, main: Callable[[Worker], R], config:
             ended.release()
 
     first = config.process * config.workers
+    # They are daemons only where this thread is: the user's code may start threads, which take after them,
+    # and the interpreter is to wait for those as it does where one worker runs in the main thread.
     threads = [
-        threading.Thread(target=run, args=(index,), name=f"pointstamp-worker-{first + index}")
-        for index in range(config.workers)
+        Helper(partial(run, index), f"pointstamp-worker-{first + index}") for index in range(config.workers)
     ]
-    started = []
     try:
         for thread in threads:
             thread.start()
-            started.append(thread)
         for _ in threads:
             _wait(ended, cluster, alone=config.processes == 1)
     except BaseException as error:
         # An interruption of this thread, or a thread that could not be started: nobody goes on alone.
-        cluster.abandon(in_words(error, error.__traceback__))
-        _stop(cluster, started)
+        # Saying why takes a while, and may be interrupted in turn: SIGINT often comes twice, to a whole group
+        # and from the one who leads it.
+        reason = type(error).__name__
+        try:
+            try:
+                reason = in_words(error, error.__traceback__)
+            finally:
+                cluster.abandon(reason)
+        finally:
+            join(threads, _PATIENCE, cluster.interrupt)
         raise
-    for thread in threads:
-        thread.join()
+    join(threads, _PATIENCE)
     return results
 
 
@@ -163,19 +169,6 @@ def _wait(ended: threading.Semaphore, cluster: _core.Cluster, *, alone: bool) ->
             return
         if stopped:
             cluster.interrupt()
-
-
-def _stop(cluster: _core.Cluster, threads: list[threading.Thread]) -> None:
-    """Waits until the threads of stopped workers have ended, whatever interrupts the wait."""
-    deadline = time.monotonic() + _PATIENCE
-    while alive := [thread for thread in threads if thread.is_alive()]:
-        try:
-            if time.monotonic() >= deadline:
-                cluster.interrupt()
-                deadline += _PATIENCE
-            alive[0].join(_PATIENCE)
-        except KeyboardInterrupt:
-            continue
 
 
 def execute_from_args(main: Callable[[Worker], R], argv: Sequence[str] | None = None) -> list[R]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from pointstamp import _core
 from pointstamp._core import InputHandle
 from pointstamp._errors import GraphError
-from pointstamp.arrow import ArrowStream
+from pointstamp.arrow import ArrowInput, ArrowStream
 from pointstamp.builder import OperatorBuilder, single_output, stream_of
 from pointstamp.operators.iterator_source import Source
 from pointstamp.stream import Stream
@@ -65,13 +65,19 @@ class Scope:
         handle: InputHandle[Any] = InputHandle()
         return handle, self.input_from(handle)
 
-    def input_from(self, handle: InputHandle[T]) -> Stream[T]:
-        """The stream of an input handle, from the handle's current time on.
+    @overload
+    def input_from(self, handle: ArrowInput) -> ArrowStream: ...
+    @overload
+    def input_from(self, handle: InputHandle[T]) -> Stream[T]: ...
+    def input_from(self, handle: ArrowInput | InputHandle[T]) -> ArrowStream | Stream[T]:
+        """The stream of an input handle, or of an input of record batches, from its current time on.
 
         Raises:
             TimeError: If the handle's times have another number of coordinates.
             CapabilityError: If the handle is closed.
         """
+        if isinstance(handle, ArrowInput):
+            return handle.to_stream(self)
         return Stream(self, self._core.input_from(handle))
 
     def new_unordered_input(self) -> tuple[UnorderedInput[Any], Capability, Stream[Any]]:

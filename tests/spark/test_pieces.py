@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pointstamp as ps
-from pointstamp.spark import Cluster, session
+from pointstamp.spark import Cluster, failures, session, task
 from pointstamp.spark.channel import Channel, Server, connect
 from pointstamp.spark.failures import coded, found, told
 from pointstamp.spark.merging import in_order
@@ -37,6 +37,19 @@ def test_batches_are_merged_in_the_order_of_times(parts: list[list[int]], plain:
     rows = [(row["t"], row["n"]) for batch_rows in timed_rows for row in batch_rows]
     assert sorted(rows) == sorted((t, n) for n, times in enumerate(parts) for t in times)
     assert sum(batch.stream == 0 for batch in merged) == plain
+
+
+def test_a_part_of_a_stage_is_not_run_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Spark would have it where a stage failed while one of its tasks was ending well."""
+    pyspark = pytest.importorskip("pyspark")
+
+    class Context:
+        def getTaskInfos(self) -> list[str]:  # noqa: N802 - Spark's name
+            return ["127.0.0.1:1"]
+
+    monkeypatch.setattr(pyspark.BarrierTaskContext, "get", Context)
+    with pytest.raises(ps.ClusterError, match="1 of 2 tasks of a barrier stage"):
+        next(task.run(task.Job(b"", [None], b"", 2), iter([])))
 
 
 @pytest.mark.parametrize(("seen", "slots"), [([0, 0, 0, 0, 1, 2, 9], 2), ([0, 1, 1, 1, 1, 9], 1)])
@@ -78,6 +91,18 @@ def test_an_exception_survives_the_text_it_travels_in() -> None:
     assert back.args == ("it",)
     assert found("nothing in here") is None
     assert isinstance(found(coded(ps.TimeError("t"))), ps.TimeError)
+
+
+def test_an_exception_that_somebody_else_made_up_is_not_unpickled() -> None:
+    """It may stand in a row of a table, which an error of Spark's quotes."""
+    ours, key = coded(ps.TimeError("t")), failures.key()
+    failures.adopt(b"another")
+    try:
+        forged = coded(ps.GraphError("g"))
+    finally:
+        failures.adopt(key)
+    assert found(forged) is None
+    assert isinstance(found(f"the value '{forged}' of {ours}"), ps.TimeError)
 
 
 def test_who_failed_is_heard_before_those_that_lost_him() -> None:

@@ -230,56 +230,79 @@ impl Combiner {
     }
 }
 
+impl Combiner {
+    /// Ends the thread that sends where no worker does: whoever keeps a failure of the computation may keep this alive.
+    pub(crate) fn close(&self) {
+        if let Some(clock) = self.clock.get() {
+            clock.end();
+        }
+    }
+}
+
 impl Drop for Combiner {
     fn drop(&mut self) {
-        if let Some(clock) = self.clock.get_mut() {
-            clock.unparker.unpark(); // it finds nobody and ends
-            if let Some(thread) = clock.thread.take()
-                && thread.thread().id() != std::thread::current().id()
-            {
-                let _panicked = thread.join();
-            }
-        }
+        self.close();
     }
 }
 
 /// Sends what waits where no worker comes back to do it. It sleeps while nobody has set it.
 struct Clock {
-    set: Arc<AtomicBool>,
+    state: Arc<ClockState>,
     unparker: Unparker,
-    thread: Option<JoinHandle<()>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+struct ClockState {
+    set: AtomicBool,
+    ended: AtomicBool,
 }
 
 impl Clock {
     fn start(combiner: Weak<Combiner>) -> Self {
         let parker = Parker::new();
         let unparker = parker.unparker().clone();
-        let set = Arc::new(AtomicBool::new(false));
-        let seen = Arc::clone(&set);
+        let state = Arc::<ClockState>::default();
+        let seen = Arc::clone(&state);
         let thread = std::thread::Builder::new()
             .name("pointstamp-progress".to_owned())
             .spawn(move || tick(&combiner, &seen, &parker))
             .expect("a thread for the progress of a process");
         Clock {
-            set,
+            state,
             unparker,
-            thread: Some(thread),
+            thread: Mutex::new(Some(thread)),
         }
     }
 
     fn set(&self) {
-        if !self.set.load(Ordering::SeqCst) && !self.set.swap(true, Ordering::SeqCst) {
+        let set = &self.state.set;
+        if !set.load(Ordering::SeqCst) && !set.swap(true, Ordering::SeqCst) {
             self.unparker.unpark();
+        }
+    }
+
+    fn end(&self) {
+        self.state.ended.store(true, Ordering::SeqCst);
+        self.unparker.unpark();
+        // The thread itself may be the one that drops the combiner.
+        if let Some(thread) = lock(&self.thread).take()
+            && thread.thread().id() != std::thread::current().id()
+        {
+            let _panicked = thread.join();
         }
     }
 }
 
-fn tick(combiner: &Weak<Combiner>, set: &AtomicBool, parker: &Parker) {
+fn tick(combiner: &Weak<Combiner>, state: &ClockState, parker: &Parker) {
     loop {
-        let set = set.load(Ordering::SeqCst) || {
+        let set = state.set.load(Ordering::SeqCst) || {
             parker.park();
-            set.load(Ordering::SeqCst)
+            state.set.load(Ordering::SeqCst)
         };
+        if state.ended.load(Ordering::SeqCst) {
+            return;
+        }
         if set {
             std::thread::sleep(TICK);
         }
@@ -287,11 +310,9 @@ fn tick(combiner: &Weak<Combiner>, set: &AtomicBool, parker: &Parker) {
             return;
         };
         combiner.woke();
-        if let Some(clock) = combiner.clock.get() {
-            clock.set.store(false, Ordering::SeqCst);
-            if combiner.dirty.load(Ordering::SeqCst) {
-                clock.set.store(true, Ordering::SeqCst);
-            }
+        state.set.store(false, Ordering::SeqCst);
+        if combiner.dirty.load(Ordering::SeqCst) {
+            state.set.store(true, Ordering::SeqCst);
         }
     }
 }

@@ -375,6 +375,12 @@ impl Fabric {
         self.pressure.is_on()
     }
 
+    /// How many bytes may be on their way in a process before what feeds the computation pauses.
+    #[inline]
+    pub fn high_water(&self) -> usize {
+        self.pressure.high_water()
+    }
+
     #[cfg(test)]
     pub(crate) fn pressure(&self) -> &Pressure {
         &self.pressure
@@ -382,7 +388,9 @@ impl Fabric {
 
     /// Looks how much is on its way, as at the end of a step.
     pub fn weigh(&self) {
-        self.pressure.weigh();
+        if self.peers > 1 {
+            self.pressure.weigh();
+        }
     }
 
     /// A number that changes whenever [`is_pressed`](Self::is_pressed) ceases to hold, and all workers are woken then. Read it first:
@@ -402,6 +410,16 @@ impl Fabric {
     pub fn flush(&self) {
         if let Some(combiner) = &self.combiner {
             combiner.flush();
+        }
+    }
+
+    /// Ends the connections to the other processes, and the threads that serve them. Call it last, on a thread of one's own.
+    pub fn close(&self) {
+        if let Some(combiner) = &self.combiner {
+            combiner.close();
+        }
+        if let Some(transport) = self.transport() {
+            transport.close();
         }
     }
 

@@ -6,8 +6,9 @@
 //!
 //! A computation may need its sources to go on before it reads what it has: an operator that leaves its input alone until
 //! another one is complete. So that nothing hangs, a process whose level has not moved for [`STALLED`], while none of its workers
-//! was in one long step, gives way, and is pressed again only once its level has moved. Those who wait ask for that, every
-//! [`ASK`]: nobody else has to watch the time.
+//! was in one long step, gives way: it is pressed again once as much again as the mark has come on top, or once something has
+//! been consumed. Who needs more than the mark before he reads gets it so, at the rate of one mark in that time. Those
+//! who wait ask for that, every [`ASK`]: nobody else has to watch the time.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,7 +39,7 @@ pub(crate) struct Pressure {
     high_water: usize,
     /// This process is pressed. Changes under `own`.
     here: AtomicBool,
-    /// A level to which this process has given way; none is as large as `usize::MAX`.
+    /// The level at which this process has given way; none is as large as `usize::MAX`.
     given_way: AtomicUsize,
     own: Mutex<Watch>,
     /// Which other processes are pressed, and how many.
@@ -92,6 +93,20 @@ impl Pressure {
         }
     }
 
+    /// Bytes above which this process is pressed.
+    #[inline]
+    pub(crate) fn high_water(&self) -> usize {
+        self.high_water
+    }
+
+    /// Whether this process is to be pressed at a level.
+    #[inline]
+    fn is_too_much(&self, level: usize) -> bool {
+        let given_way = self.given_way.load(Ordering::SeqCst);
+        let allowed = given_way <= level && level - given_way <= self.high_water;
+        level > self.high_water && !allowed
+    }
+
     /// Whether sources are to pause.
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
@@ -111,7 +126,7 @@ impl Pressure {
         let turns = if self.here.load(Ordering::Relaxed) {
             level <= self.high_water / 2
         } else {
-            level > self.high_water && self.given_way.load(Ordering::Relaxed) != level
+            self.is_too_much(level)
         };
         if turns {
             self.turn();
@@ -126,7 +141,7 @@ impl Pressure {
             if level <= self.high_water / 2 {
                 self.release(watch);
             }
-        } else if level > self.high_water && self.given_way.load(Ordering::SeqCst) != level {
+        } else if self.is_too_much(level) {
             self.given_way.store(usize::MAX, Ordering::SeqCst);
             self.here.store(true, Ordering::SeqCst);
             self.tell(ON);

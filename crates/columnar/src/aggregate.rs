@@ -9,14 +9,14 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_cast::cast;
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use crate::accumulate::{Accumulator, Count, mean, sum};
+use crate::dictionary::{dehydrate, in_parts, plain_type};
 use crate::error::Error;
 use crate::extremes::{End, extreme};
-use crate::groups::{Groups, plain_type};
+use crate::groups::Groups;
 use crate::pieces::MAX_ROWS;
 use crate::schema::{find_column, key_columns, project};
 
@@ -250,20 +250,19 @@ impl Table {
         mut emit: impl FnMut(RecordBatch) -> Result<(), E>,
     ) -> Result<(), E> {
         let keys = self.groups.len();
-        for start in (0..keys).step_by(MAX_ROWS) {
-            let range = start..keys.min(start + MAX_ROWS);
+        let make = |range: Range<usize>| {
             let mut columns = self.groups.keys(range.clone())?;
             for (key, field) in columns.iter_mut().zip(schema.fields()) {
-                if key.data_type() != field.data_type() {
-                    *key = cast(key, field.data_type()).map_err(Error::from)?;
-                }
+                *key = dehydrate(key, field.data_type())?;
             }
             for column in &self.columns {
                 columns.push(of(column.as_ref(), range.clone())?);
             }
-            let batch = RecordBatch::try_new(Arc::clone(schema), columns);
-            emit(batch.map_err(Error::from)?)?;
-        }
-        Ok(())
+            Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
+        };
+        (0..keys).step_by(MAX_ROWS).try_for_each(|start| {
+            let range = start..keys.min(start + MAX_ROWS);
+            in_parts(range, make, &mut emit)
+        })
     }
 }

@@ -18,8 +18,8 @@ use arrow_array::{Array, ArrayRef, OffsetSizeTrait};
 use arrow_buffer::{ToByteSlice, i256};
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 
+use crate::dictionary::hydrate;
 use crate::error::Error;
-use crate::groups::hydrate;
 use crate::hash::{
     hash_bytes, hash_decimal, hash_float, hash_interval, hash_none, hash_time, hash_tuple,
     hash_utf8,

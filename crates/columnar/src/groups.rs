@@ -25,6 +25,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::dictionary::{hydrate, plain_type};
 use crate::error::Error;
 
 /// What stands for the number of a key that has none. See [`Groups::freeze`].
@@ -127,25 +128,6 @@ impl Groups {
                 Ok(converter.convert_rows(rows)?)
             }
         }
-    }
-}
-
-/// The column with its dictionary or runs resolved.
-pub(crate) fn hydrate(column: &ArrayRef) -> Result<ArrayRef, Error> {
-    let plain = plain_type(column.data_type());
-    if plain == *column.data_type() {
-        Ok(Arc::clone(column))
-    } else {
-        Ok(cast(column, &plain)?)
-    }
-}
-
-/// The type without its dictionary or runs.
-pub(crate) fn plain_type(data_type: &DataType) -> DataType {
-    match data_type {
-        DataType::Dictionary(_, value) => plain_type(value),
-        DataType::RunEndEncoded(_, field) => plain_type(field.data_type()),
-        other => other.clone(),
     }
 }
 

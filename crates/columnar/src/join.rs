@@ -19,8 +19,9 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 use pointstamp_order::Point;
 
+use crate::dictionary::{hydrate, in_parts, plain_type, wide};
 use crate::error::Error;
-use crate::groups::{Groups, hydrate, plain_type};
+use crate::groups::Groups;
 use crate::kept::{Pairs, Rows};
 use crate::pieces::MAX_ROWS;
 use crate::schema::{key_columns, project, same_values};
@@ -202,9 +203,13 @@ impl Join {
 
         let output = &self.plan.output;
         let mut send = |time: &Point, pairs: &mut Pairs| -> Result<(), E> {
-            let batch = other.pair(&kept, pairs, side, output)?;
+            in_parts(
+                0..pairs.own.len(),
+                |part| other.pair(&kept, pairs, part, side, output),
+                |batch| emit(time, batch),
+            )?;
             pairs.clear();
-            emit(time, batch)
+            Ok(())
         };
         let mut found = Found::new(time, other.times());
         for (row, &number) in (0_u32..).zip(&numbers) {
@@ -222,15 +227,12 @@ impl Join {
                 send(time, pairs)?;
             }
         }
-        let schema = match side {
-            Side::Left => batch.schema(),
-            Side::Right => Arc::new(
-                batch
-                    .schema()
-                    .project(&self.plan.right_rest)
-                    .map_err(Error::from)?,
-            ),
-        };
+        let kept = kept.iter().map(wide).collect::<Result<Vec<_>, _>>()?;
+        let fields = kept.iter().map(|column| {
+            let data_type = column.data_type().clone();
+            Field::new("", data_type, true) // nobody asks for its name
+        });
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         let kept =
             RecordBatch::try_new_with_options(schema, kept, &options).map_err(Error::from)?;

@@ -5,6 +5,7 @@
 //! longer tell apart become one, so there are about as many as are open.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
@@ -14,6 +15,7 @@ use arrow_select::interleave::interleave;
 use arrow_select::take::take;
 use pointstamp_order::Point;
 
+use crate::dictionary::dehydrate;
 use crate::error::Error;
 use crate::join::Side;
 
@@ -206,21 +208,22 @@ impl Rows {
             .collect()
     }
 
-    /// The result's rows for pairs of rows of `own` columns and of this, the other side.
+    /// The result's rows for some of the pairs of rows of `own` columns and of this, the other side.
     pub(crate) fn pair(
         &self,
         own: &[ArrayRef],
         pairs: &Pairs,
+        part: Range<usize>,
         side: Side,
         output: &SchemaRef,
     ) -> Result<RecordBatch, Error> {
-        let rows = UInt32Array::from(pairs.own.clone());
+        let rows = UInt32Array::from(pairs.own[part.clone()].to_vec());
         let mut own = own
             .iter()
             .map(|column| take(column, &rows, None))
             .collect::<Result<Vec<_>, _>>()?;
-        let mut other = self.gather(&pairs.other)?;
-        let columns = match side {
+        let mut other = self.gather(&pairs.other[part.clone()])?;
+        let mut columns = match side {
             Side::Left => {
                 own.append(&mut other);
                 own
@@ -230,7 +233,10 @@ impl Rows {
                 other
             }
         };
-        let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(pairs.own.len()));
+        for (column, field) in columns.iter_mut().zip(output.fields()) {
+            *column = dehydrate(column, field.data_type())?;
+        }
+        let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(part.len()));
         Ok(RecordBatch::try_new_with_options(
             Arc::clone(output),
             columns,

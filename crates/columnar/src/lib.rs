@@ -33,6 +33,7 @@ pub mod pieces;
 pub mod schema;
 
 mod accumulate;
+mod dictionary;
 mod extremes;
 mod kept;
 

@@ -1,7 +1,7 @@
 //! The rows of a batch by worker.
 //!
-//! One pass counts and orders the rows by their part, and each part is then gathered once, in the rows' order. A batch
-//! whose rows all belong to one part is handed on as it is. Cost: linear in the rows and parts.
+//! A batch whose rows all belong to one part is handed on as it is. Of others, one pass counts and orders the rows by
+//! their part, and each part is then gathered once, in the rows' order. Cost: linear in the rows and parts.
 
 use arrow_array::{RecordBatch, UInt32Array};
 use arrow_select::take::take_record_batch;
@@ -42,13 +42,15 @@ fn partition_piece(
     emit: &mut impl FnMut(usize, RecordBatch),
 ) -> Result<(), Error> {
     let hashes = hash_rows(&project(batch, key))?;
+    if let Some(part) = only_part(&hashes, parts as u64) {
+        emit(part, batch.clone());
+        return Ok(());
+    }
     let (starts, rows) = order_by_part(&hashes, parts);
     let rows = UInt32Array::from(rows);
     for (part, bounds) in starts.windows(2).enumerate() {
         let (start, end) = (bounds[0], bounds[1]);
-        if end - start == batch.num_rows() {
-            emit(part, batch.clone());
-        } else if start < end {
+        if start < end {
             emit(
                 part,
                 take_record_batch(batch, &rows.slice(start, end - start))?,
@@ -56,6 +58,25 @@ fn partition_piece(
         }
     }
     Ok(())
+}
+
+/// The part that all rows belong to, if there is one. Of rows that are mixed, this looks at few.
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "parts are below their number"
+)]
+fn only_part(hashes: &[u64], parts: u64) -> Option<usize> {
+    let first = *hashes.first()?;
+    let alone = if parts.is_power_of_two() {
+        // Without a branch for each row, so that it is done for several at once.
+        let differ = |stretch: &[u64]| stretch.iter().fold(0, |bits, hash| bits | (hash ^ first));
+        hashes
+            .chunks(256)
+            .all(|stretch| differ(stretch) & (parts - 1) == 0)
+    } else {
+        hashes.iter().all(|hash| hash % parts == first % parts)
+    };
+    alone.then_some((first % parts) as usize)
 }
 
 /// So many stretches of a batch are gone through side by side.

@@ -179,6 +179,29 @@ fn take(
 }
 
 #[test]
+fn a_batch_of_one_part_is_handed_on_as_it_is() {
+    for parts in 2_i64..6 {
+        let mut rows: Pairs = (0..1000).map(|row| (Some(row * parts + 1), row)).collect();
+        let split = |rows: &Pairs| {
+            let (whole, mut found) = (batch(rows), Vec::new());
+            let count = usize::try_from(parts).unwrap();
+            partition(&whole, &[0], count, |part, piece| found.push((part, piece))).unwrap();
+            (whole, found)
+        };
+        let (whole, found) = split(&rows);
+        assert_eq!(found.len(), 1);
+        let start = |batch: &RecordBatch| batch.column(1).to_data().buffers()[0].as_ptr();
+        assert_eq!((found[0].0, start(&found[0].1)), (1, start(&whole)));
+        rows[999].0 = Some(0);
+        let lengths = split(&rows).1.into_iter();
+        let lengths: Vec<_> = lengths
+            .map(|(part, piece)| (part, piece.num_rows()))
+            .collect();
+        assert_eq!(lengths, [(0, 1), (1, 999)]);
+    }
+}
+
+#[test]
 fn slices_are_small_and_share_the_rows() {
     let rows: Pairs = (0..300_000).map(|n| (Some(n), n)).collect();
     let whole = batch(&rows);

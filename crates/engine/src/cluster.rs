@@ -368,9 +368,7 @@ impl Cluster {
 
     /// Ends the connections to the other processes. Call it last, on a thread of one's own.
     pub fn close(&self) {
-        if let Some(transport) = self.fabric.transport() {
-            transport.close();
-        }
+        self.fabric.close();
     }
 }
 

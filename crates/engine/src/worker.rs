@@ -56,6 +56,8 @@ struct WorkerCore<P: Payload> {
     channels: RefCell<FxHashMap<ChannelId, Weak<dyn Arrival>>>,
     open_inputs: RefCell<Vec<Weak<dyn Close>>>,
     stepping: Cell<bool>,
+    /// Bytes that `main` has sent since the last step.
+    unmoved: Cell<usize>,
     ended: Cell<bool>,
     payload: std::marker::PhantomData<fn(P)>,
 }
@@ -95,6 +97,7 @@ impl<P: Payload> Worker<P> {
             channels: RefCell::default(),
             open_inputs: RefCell::default(),
             stepping: Cell::new(false),
+            unmoved: Cell::new(0),
             ended: Cell::new(false),
             payload: std::marker::PhantomData,
         }))
@@ -284,6 +287,7 @@ impl<P: Payload> Worker<P> {
         if self.0.stepping.replace(true) {
             return Err(Error::Reentrant);
         }
+        self.0.unmoved.set(0);
         self.fabric().step_begins(self.0.index);
         let outcome = self.step_inner();
         self.fabric().step_ended(self.0.index);
@@ -412,9 +416,24 @@ impl<P: Payload> Worker<P> {
         fabric.woke(self.0.index);
     }
 
+    /// Notes what `main` sends: only a step moves it on.
+    pub fn sends(&self, data: &P) {
+        let unmoved = self.0.unmoved.get();
+        self.0.unmoved.set(unmoved.saturating_add(data.footprint()));
+    }
+
     /// Whether too much is on its way for more to be sent by `main`.
     pub fn is_pressed(&self) -> bool {
-        !self.is_stepping() && self.fabric().is_pressed()
+        if self.is_stepping() {
+            return false;
+        }
+        self.fabric().weigh();
+        self.fabric().is_pressed() || self.holds_too_much()
+    }
+
+    /// Whether so much of what `main` sent has not moved yet that a step is due.
+    fn holds_too_much(&self) -> bool {
+        self.0.unmoved.get() > self.fabric().high_water()
     }
 
     /// Steps while too much is on its way, so that less is, but not longer than until `deadline`; whether there is room then. Where
@@ -429,6 +448,9 @@ impl<P: Payload> Worker<P> {
         let releases = fabric.releases();
         if self.is_stepping() {
             return Ok(true);
+        }
+        if self.holds_too_much() {
+            self.step()?;
         }
         fabric.weigh();
         while fabric.is_pressed() && fabric.releases() == releases {

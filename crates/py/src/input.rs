@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use pointstamp_columnar::pieces::Merger;
@@ -14,7 +15,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::batch::{Batch, MAX_BATCH, in_batches};
-use crate::bound::{Home, ThreadBound};
+use crate::bound::ThreadBound;
+use crate::driver::Driver;
 use crate::errors::{IntoException, PointstampError};
 use crate::gil::attached;
 use crate::raised::exception_of;
@@ -26,14 +28,10 @@ pub(crate) struct Buffered {
     buffer: RefCell<Option<Py<PyList>>>,
     /// Record batches that are too small to be sent alone.
     columns: RefCell<Merger>,
-    /// The worker's list of inputs that have something to send before its next step.
-    dirty: RefCell<Option<DirtyInputs>>,
+    driver: Arc<Driver>,
     listed: Cell<bool>,
     dims: Cell<Option<usize>>,
 }
-
-/// Inputs that have something to send.
-pub(crate) type DirtyInputs = Rc<RefCell<Vec<Rc<Buffered>>>>;
 
 impl Buffered {
     /// Sends what the buffer holds.
@@ -47,7 +45,7 @@ impl Buffered {
         let full = self.buffer.borrow_mut().take();
         let Some(full) = full else { return Ok(()) };
         in_batches(full.into_bound(py), |batch| {
-            self.input.send(batch).map_err(SendError::into_cause)
+            self.input.send_now(batch).map_err(SendError::into_cause)
         })
         .map_err(|error: BoxError| exception_of(py, error))
     }
@@ -57,13 +55,13 @@ impl Buffered {
         let mut waiting = self.columns.borrow_mut();
         waiting.push(columns, |columns| self.send_now(columns))?;
         if !waiting.is_empty() {
-            self.list();
+            self.list()?;
         }
         Ok(())
     }
 
     fn send_now(&self, columns: RecordBatch) -> Result<(), BoxError> {
-        let sent = self.input.send(Batch::Arrow(columns));
+        let sent = self.input.send_now(Batch::Arrow(columns));
         sent.map_err(SendError::into_cause)
     }
 
@@ -84,13 +82,11 @@ impl Buffered {
         drop(unsent); // after the borrow: dropping records may run user code
     }
 
-    fn list(self: &Rc<Self>) {
-        if !self.listed.get()
-            && let Some(dirty) = &*self.dirty.borrow()
-        {
-            self.listed.set(true);
-            dirty.borrow_mut().push(Rc::clone(self));
+    fn list(self: &Rc<Self>) -> PyResult<()> {
+        if self.listed.replace(true) {
+            return Ok(());
         }
+        self.driver.list(self)
     }
 }
 
@@ -98,7 +94,8 @@ impl Buffered {
 ///
 /// `InputHandle()`, then `to_stream(scope)` or `scope.input_from(handle)`; one handle can feed several
 /// dataflows. Records wait until a batch is full, the time advances, `flush()` is called, or the worker
-/// steps. Until the handle advances past a time or is closed, that time stays open downstream, on every worker.
+/// steps. While more is on its way than `Config(high_water=)` allows, sending steps the worker. Until the handle
+/// advances past a time or is closed, that time stays open downstream, on every worker.
 #[pyclass(frozen, subclass, module = "pointstamp")]
 pub(crate) struct InputHandle {
     /// Made when the handle is connected: only then is it clear whose it is.
@@ -129,6 +126,11 @@ impl InputHandle {
         self.open_state().map(drop)
     }
 
+    /// Steps the worker while too much is on its way for more to be sent.
+    pub(crate) fn make_room(&self, py: Python<'_>) -> PyResult<()> {
+        self.state()?.driver.make_room(py)
+    }
+
     /// Sends a record batch at the current time; it needs no interpreter.
     pub(crate) fn send_columns(&self, columns: RecordBatch) -> PyResult<Result<(), BoxError>> {
         Ok(self.open_state()?.send_columns(columns))
@@ -137,21 +139,20 @@ impl InputHandle {
     /// Connects the handle to a scope.
     pub(crate) fn attach(
         &self,
-        home: &std::sync::Arc<Home>,
         scope: &EngineScope<Batch>,
-        dirty: &DirtyInputs,
+        driver: &Arc<Driver>,
     ) -> PyResult<EngineStream<Batch>> {
         if self.closed_early.load(std::sync::atomic::Ordering::Relaxed) {
             return Err(pointstamp_engine::error::Error::Closed.into_exception());
         }
         let state = self.state.get_or_init(|| {
             ThreadBound::new(
-                home,
+                driver.home(),
                 Rc::new(Buffered {
                     input: Input::new(),
                     buffer: RefCell::new(None),
                     columns: RefCell::default(),
-                    dirty: RefCell::new(None),
+                    driver: Arc::clone(driver),
                     listed: Cell::new(false),
                     dims: Cell::new(None),
                 }),
@@ -163,7 +164,6 @@ impl InputHandle {
             .attach(scope)
             .map_err(IntoException::into_exception)?;
         state.dims.set(Some(scope.dims()));
-        *state.dirty.borrow_mut() = Some(Rc::clone(dirty));
         Ok(stream)
     }
 }
@@ -227,10 +227,10 @@ impl InputHandle {
             buffer.len() >= MAX_BATCH
         };
         if full {
-            return state.flush(py);
+            state.flush(py)?;
+            return state.driver.make_room(py);
         }
-        state.list();
-        Ok(())
+        state.list()
     }
 
     /// Sends every record of an iterable at the current time, in bounded batches.
@@ -259,6 +259,8 @@ impl InputHandle {
                 }
             }
             state.flush(py)?;
+            state.driver.make_room(py)?;
+            py.check_signals()?; // the iterable may have no end, and be no Python code
         }
     }
 
@@ -277,13 +279,18 @@ impl InputHandle {
         state
             .input
             .advance_to(&point)
-            .map_err(IntoException::into_exception)
+            .map_err(IntoException::into_exception)?;
+        state.driver.make_room(time.py())
     }
 
     /// Sends what waits.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         match self.state.get() {
-            Some(state) => state.get()?.flush(py),
+            Some(state) => {
+                let state = state.get()?;
+                state.flush(py)?;
+                state.driver.make_room(py)
+            }
             None => Ok(()),
         }
     }
@@ -347,6 +354,7 @@ impl Drop for Buffered {
 #[pyclass(frozen, module = "pointstamp")]
 pub(crate) struct UnorderedInput {
     pub(crate) input: ThreadBound<EngineUnordered<Batch>>,
+    pub(crate) driver: Arc<Driver>,
 }
 
 #[pymethods]
@@ -361,7 +369,8 @@ impl UnorderedInput {
         capability: &Bound<'_, PyAny>,
     ) -> PyResult<crate::port::Session> {
         let port = self.input.get()?.output().clone();
-        crate::port::open_session(py, self.input.home(), port, capability, None)
+        let session = crate::port::open_session(py, self.input.home(), port, capability, None)?;
+        Ok(session.driven_by(&self.driver))
     }
 
     #[classmethod]

@@ -18,6 +18,7 @@ mod capture;
 mod chain;
 mod columns;
 mod connections;
+mod driver;
 mod errors;
 mod gil;
 mod hash;

@@ -16,6 +16,7 @@ use crate::batch::{Batch, MAX_BATCH, in_batches};
 use crate::bound::{Home, ThreadBound};
 use crate::capability::{Capability, CapabilityRef};
 use crate::columns::schema::import_conforming;
+use crate::driver::Driver;
 use crate::errors::IntoException;
 use crate::gil::detached;
 use crate::order::Antichain;
@@ -160,6 +161,7 @@ pub(crate) fn open_session(
     };
     Ok(Session {
         schema,
+        driver: None,
         state: ThreadBound::new(home, RefCell::new(state)),
     })
 }
@@ -209,6 +211,8 @@ pub(crate) struct Session {
     state: ThreadBound<RefCell<SessionState>>,
     /// Of an `ArrowStream`: what may be given.
     schema: Option<SchemaRef>,
+    /// Where `main` sends, which waits while too much is on its way.
+    driver: Option<Arc<Driver>>,
 }
 
 struct SessionState {
@@ -220,6 +224,23 @@ struct SessionState {
 }
 
 impl Session {
+    /// The session of an input: giving steps the worker while too much is on its way.
+    pub(crate) fn driven_by(mut self, driver: &Arc<Driver>) -> Self {
+        self.driver = Some(Arc::clone(driver));
+        self
+    }
+
+    /// Sends the records that wait, and makes room for more.
+    fn flush_records(&self, py: Python<'_>) -> PyResult<()> {
+        let state = self.state.get()?;
+        let Some(driver) = &self.driver else {
+            return flush(py, state, |_| ());
+        };
+        let worker = driver.engine()?;
+        flush(py, state, |batch| worker.sends(batch))?;
+        driver.make_room(py)
+    }
+
     /// Sends record batches, or keeps them for the next flush where they are small.
     fn give_columns(&self, data: &Bound<'_, PyAny>, schema: &SchemaRef) -> PyResult<()> {
         let py = data.py();
@@ -264,8 +285,8 @@ impl Session {
 /// Sends a record batch.
 type SendColumns<'a> = dyn FnMut(RecordBatch) -> Result<(), BoxError> + 'a;
 
-/// Sends what a buffer holds; the borrow of the state ends before anything is called.
-fn flush(py: Python<'_>, state: &RefCell<SessionState>) -> PyResult<()> {
+/// Sends what a buffer holds; the borrow of the state ends before anything is called. `note` sees each batch before.
+fn flush(py: Python<'_>, state: &RefCell<SessionState>, note: impl Fn(&Batch)) -> PyResult<()> {
     let (port, full, authority) = {
         let mut state = state.borrow_mut();
         if state.buffer.bind(py).is_empty() {
@@ -279,6 +300,7 @@ fn flush(py: Python<'_>, state: &RefCell<SessionState>) -> PyResult<()> {
         (state.port.clone(), full, authority)
     };
     in_batches(full.into_bound(py), |batch| {
+        note(&batch);
         authority
             .send(py, &port, batch)
             .map_err(|error| -> BoxError { Box::new(error) })
@@ -301,7 +323,7 @@ impl Session {
             buffer.append(record)?;
             buffer.len() >= MAX_BATCH
         };
-        if full { flush(py, state) } else { Ok(()) }
+        if full { self.flush_records(py) } else { Ok(()) }
     }
 
     /// Sends every record of an iterable; on an `ArrowStream`, of an iterable of record batches or tables.
@@ -320,7 +342,7 @@ impl Session {
                 .bind(py)
                 .set_slice(usize::MAX >> 1, usize::MAX >> 1, list)?;
             return if buffer.bind(py).len() >= MAX_BATCH {
-                flush(py, state)
+                self.flush_records(py)
             } else {
                 Ok(())
             };
@@ -337,7 +359,7 @@ impl Session {
                 .bind(py)
                 .set_slice(usize::MAX >> 1, usize::MAX >> 1, &chunk)?;
             if buffer.bind(py).len() >= MAX_BATCH {
-                flush(py, state)?;
+                self.flush_records(py)?;
             }
         }
     }
@@ -345,7 +367,7 @@ impl Session {
     /// Sends what has been given so far.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         self.flush_columns(py)?;
-        flush(py, self.state.get()?)
+        self.flush_records(py)
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -362,7 +384,7 @@ impl Session {
         let state = self.state.get()?;
         if kind.is_none() {
             self.flush_columns(py)?;
-            return flush(py, state);
+            return self.flush_records(py);
         }
         // The block raised: what it gave is not sent.
         state.borrow_mut().columns.clear();
@@ -386,7 +408,10 @@ impl Drop for Session {
     fn drop(&mut self) {
         let Ok(state) = self.state.get() else { return };
         crate::gil::attached(|py| {
-            if let Err(error) = self.flush_columns(py).and_then(|()| flush(py, state)) {
+            if let Err(error) = self
+                .flush_columns(py)
+                .and_then(|()| flush(py, state, |_| ()))
+            {
                 error.write_unraisable(py, None);
             }
         });

@@ -1,6 +1,7 @@
 //! Scopes, as `pointstamp.Scope` holds them.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 use pointstamp_engine::error::Error;
@@ -15,9 +16,10 @@ use crate::batch::{Batch, MAX_BATCH};
 use crate::bound::ThreadBound;
 use crate::capability::Capability;
 use crate::columns::schema::Schema;
+use crate::driver::Driver;
 use crate::errors::{GraphError, IntoException};
 use crate::gil::{Held, attached};
-use crate::input::{DirtyInputs, InputHandle, UnorderedInput};
+use crate::input::{InputHandle, UnorderedInput};
 use crate::operator::Builder;
 use crate::probe::ProbeHandle;
 use crate::raised::Raised;
@@ -33,7 +35,7 @@ fn refused(error: Error) -> PyErr {
 #[pyclass(frozen, module = "pointstamp._core")]
 pub(crate) struct Scope {
     pub(crate) scope: ThreadBound<EngineScope<Batch>>,
-    pub(crate) dirty: ThreadBound<DirtyInputs>,
+    pub(crate) driver: Arc<Driver>,
 }
 
 impl Scope {
@@ -76,7 +78,7 @@ impl Scope {
 
     /// Connects an input handle.
     fn input_from(&self, handle: &InputHandle) -> PyResult<Stream> {
-        let stream = handle.attach(self.scope.home(), self.scope.get()?, self.dirty.get()?)?;
+        let stream = handle.attach(self.scope.get()?, &self.driver)?;
         Ok(self.plain(stream))
     }
 
@@ -87,6 +89,7 @@ impl Scope {
         Ok((
             UnorderedInput {
                 input: ThreadBound::new(home, input),
+                driver: Arc::clone(&self.driver),
             },
             Capability::new(home, capability),
             self.plain(stream),
@@ -189,7 +192,7 @@ impl Scope {
         let nested = self.scope.get()?.nested(name, appended).map_err(refused)?;
         Ok(Scope {
             scope: ThreadBound::new(self.scope.home(), nested),
-            dirty: ThreadBound::new(self.scope.home(), self.dirty.get()?.clone()),
+            driver: Arc::clone(&self.driver),
         })
     }
 

@@ -1,13 +1,10 @@
 //! Workers, as `pointstamp.Worker` holds them, and the cluster that they form.
 
-use std::cell::Cell;
-use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pointstamp_engine::cluster::{Cluster as EngineCluster, Seed};
 use pointstamp_engine::error::Error;
-use pointstamp_engine::worker::Worker as EngineWorker;
 use pointstamp_progress::Mode;
 use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
@@ -16,117 +13,18 @@ use pyo3::prelude::*;
 use crate::batch::Batch;
 use crate::bound::{Home, ThreadBound};
 use crate::connections::Connections;
+use crate::driver::Driver;
 use crate::errors::{IntoException, WorkerStopped};
 use crate::gil::detached;
-use crate::input::DirtyInputs;
 use crate::raised::{Raised, add_note, exception, in_words};
 use crate::scope::Scope;
 
-/// How long the main thread sleeps at most before it looks whether a signal came: only Python code can say so.
-const SIGNAL_INTERVAL: Duration = Duration::from_millis(100);
-
-/// How many steps the main thread makes without running Python code before it looks for signals.
-const STEPS_BETWEEN_SIGNALS: u32 = 64;
-
 /// One worker.
 #[pyclass(frozen, module = "pointstamp._core")]
-pub(crate) struct Worker {
-    engine: ThreadBound<EngineWorker<Batch>>,
-    dirty: ThreadBound<DirtyInputs>,
-    /// Whether signals are delivered to this thread.
-    signals: bool,
-    steps: ThreadBound<Cell<u32>>,
-}
-
-impl Worker {
-    fn home(&self) -> &Arc<Home> {
-        self.engine.home()
-    }
-
-    /// What must happen before a step, attached.
-    fn prepare(&self, py: Python<'_>) -> PyResult<()> {
-        self.home().bury(py);
-        let dirty = self.dirty.get()?;
-        if dirty.borrow().is_empty() {
-            return Ok(());
-        }
-        let inputs = std::mem::take(&mut *dirty.borrow_mut());
-        for input in inputs {
-            input.flush_listed(py)?;
-        }
-        Ok(())
-    }
-
-    /// The result of the engine as Python sees it. A failure stops every worker.
-    fn conclude<T>(&self, py: Python<'_>, result: Result<T, Error>) -> PyResult<T> {
-        result.map_err(|error| {
-            if matches!(error, Error::Stopped) {
-                return WorkerStopped::new_err(
-                    "the computation was stopped: another worker failed, or it was interrupted",
-                );
-            }
-            let fatal = !matches!(error, Error::Reentrant);
-            let (error, operator) = exception(error);
-            if fatal && let Ok(worker) = self.engine.get() {
-                record(
-                    py,
-                    worker.cluster(),
-                    worker.index(),
-                    &error,
-                    operator.as_deref(),
-                );
-            }
-            error
-        })
-    }
-
-    /// One step, after sleeping until `deadline` where there is nothing to do.
-    fn step_once(&self, py: Python<'_>, park: bool, deadline: Option<Instant>) -> PyResult<bool> {
-        self.prepare(py)?;
-        let signals = self.signals;
-        if signals {
-            let steps = self.steps.get()?;
-            steps.set(steps.get() + 1);
-            if steps.get() >= STEPS_BETWEEN_SIGNALS {
-                steps.set(0);
-                py.check_signals()?;
-            }
-        }
-        loop {
-            let slice = signals.then(|| Instant::now() + SIGNAL_INTERVAL);
-            let until = match (deadline, slice) {
-                (Some(a), Some(b)) => Some(a.min(b)),
-                (a, b) => a.or(b),
-            };
-            let bound = &self.engine;
-            let result = detached(py, || {
-                // The engine is on its own thread here, only without the interpreter.
-                let Ok(worker) = bound.get() else {
-                    return Err(Error::Stopped);
-                };
-                if worker.is_stepping() {
-                    return Err(Error::Reentrant); // before it sleeps, for ever, where it is called
-                }
-                if park && !worker.has_work() && worker.has_dataflows() {
-                    worker.park(until);
-                    let over = deadline.is_some_and(|end| Instant::now() >= end);
-                    if signals && !worker.has_work() && !over && !worker.cluster().is_stopped() {
-                        return Ok(None);
-                    }
-                }
-                worker.step().map(Some)
-            });
-            match self.conclude(py, result)? {
-                Some(more) => return Ok(more),
-                None => py.check_signals()?,
-            }
-            self.prepare(py)?;
-        }
-    }
-}
+pub(crate) struct Worker(Arc<Driver>);
 
 /// Keeps the first failure of the computation, with its note, and stops every worker.
-fn record(
+pub(crate) fn record(
     py: Python<'_>,
     cluster: &EngineCluster,
     worker: usize,
@@ -167,58 +65,58 @@ impl Worker {
     /// The worker's number.
     #[getter]
     fn index(&self) -> usize {
-        self.home().worker()
+        self.0.home().worker()
     }
 
     /// How many workers there are.
     #[getter]
     fn peers(&self) -> PyResult<usize> {
-        Ok(self.engine.get()?.peers())
+        Ok(self.0.engine()?.peers())
     }
 
     /// Begins a dataflow.
     fn begin_dataflow(&self, name: &str, dims: usize) -> PyResult<Scope> {
-        let scope = self.engine.get()?.begin_dataflow(name, dims);
+        let scope = self.0.engine()?.begin_dataflow(name, dims);
         Ok(Scope {
-            scope: ThreadBound::new(self.home(), scope),
-            dirty: ThreadBound::new(self.home(), self.dirty.get()?.clone()),
+            scope: ThreadBound::new(self.0.home(), scope),
+            driver: Arc::clone(&self.0),
         })
     }
 
     /// Installs a dataflow.
     fn install(&self, py: Python<'_>, scope: &Scope) -> PyResult<usize> {
-        let worker = self.engine.get()?;
+        let worker = self.0.engine()?;
         match worker.install(scope.scope.get()?) {
             Ok(index) => Ok(index),
             // Not on one worker alone: the others hear of it.
-            Err(error @ Error::Disagreement(_)) => self.conclude(py, Err(error)),
-            Err(Error::Stopped) => self.conclude(py, Err(Error::Stopped)),
+            Err(error @ Error::Disagreement(_)) => self.0.conclude(py, Err(error)),
+            Err(Error::Stopped) => self.0.conclude(py, Err(Error::Stopped)),
             Err(error) => Err(error.into_exception()),
         }
     }
 
     /// Gives up a dataflow that was begun.
     fn discard(&self, scope: &Scope) -> PyResult<()> {
-        self.engine.get()?.discard(scope.scope.get()?);
+        self.0.engine()?.discard(scope.scope.get()?);
         Ok(())
     }
 
     /// Runs what is active once; false once no dataflow is left.
     fn step(&self, py: Python<'_>) -> PyResult<bool> {
-        self.step_once(py, false, None)
+        self.0.step_once(py, false, None)
     }
 
     /// Steps, after sleeping for at most `timeout` seconds where there is nothing to do.
     #[pyo3(signature = (timeout = None))]
     fn step_or_park(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
-        self.step_once(py, true, deadline(timeout)?)
+        self.0.step_once(py, true, deadline(timeout)?)
     }
 
     /// Steps while the condition holds and a dataflow is left.
     fn step_while(&self, condition: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = condition.py();
         while condition.call0()?.is_truthy()? {
-            if !self.step_once(py, true, None)? {
+            if !self.0.step_once(py, true, None)? {
                 return Ok(());
             }
         }
@@ -227,23 +125,23 @@ impl Worker {
 
     /// Steps until every dataflow is complete.
     fn run(&self, py: Python<'_>) -> PyResult<()> {
-        while self.step_once(py, true, None)? {}
+        while self.0.step_once(py, true, None)? {}
         Ok(())
     }
 
     /// What this process has sent to others so far: frames and bytes of records, and of progress.
     fn traffic(&self) -> PyResult<(u64, u64, u64, u64)> {
-        Ok(traffic(self.engine.get()?.cluster()))
+        Ok(traffic(self.0.engine()?.cluster()))
     }
 
     /// The numbers of the dataflows that are not complete.
     fn installed_dataflows(&self) -> PyResult<Vec<usize>> {
-        Ok(self.engine.get()?.installed_dataflows())
+        Ok(self.0.engine()?.installed_dataflows())
     }
 
     /// Removes a dataflow, complete or not.
     fn drop_dataflow(&self, dataflow: usize) -> PyResult<()> {
-        self.engine.get()?.drop_dataflow(dataflow);
+        self.0.engine()?.drop_dataflow(dataflow);
         Ok(())
     }
 }
@@ -315,17 +213,10 @@ impl Cluster {
         let number = seed.index();
         let home = Home::here(&self.engine, number);
         let engine = seed.start::<Batch>();
-        let worker = Bound::new(
-            py,
-            Worker {
-                engine: ThreadBound::new(&home, engine.clone()),
-                dirty: ThreadBound::new(&home, Rc::default()),
-                signals,
-                steps: ThreadBound::new(&home, Cell::new(0)),
-            },
-        )?;
+        let driver = Driver::new(&home, engine.clone(), signals);
+        let worker = Bound::new(py, Worker(Arc::clone(&driver)))?;
         self.running(index, Some(Running::new(thread)));
-        let result = finish(py, &worker, &engine, wrap, main);
+        let result = finish(py, &worker, wrap, main);
         if let Some(running) = self.running(index, None)
             && running.interrupted
         {
@@ -337,11 +228,7 @@ impl Cluster {
             record(py, &self.engine, number, error, None);
         }
         engine.end();
-        if let Ok(dirty) = worker.get().dirty.get() {
-            for input in dirty.take() {
-                input.discard();
-            }
-        }
+        driver.discard()?;
         home.end(py);
         Ok(result.ok())
     }
@@ -457,17 +344,16 @@ fn absorb_interruption(py: Python<'_>, thread: std::ffi::c_ulong) {
 fn finish(
     py: Python<'_>,
     worker: &Bound<'_, Worker>,
-    engine: &EngineWorker<Batch>,
     wrap: &Bound<'_, PyAny>,
     main: &Bound<'_, PyAny>,
 ) -> PyResult<Py<PyAny>> {
     let returned = main.call1((wrap.call1((worker,))?,))?.unbind();
-    let worker = worker.get();
-    worker.prepare(py)?;
-    worker.conclude(py, engine.finish_building())?;
+    let driver = &worker.get().0;
+    driver.prepare(py)?;
+    driver.conclude(py, driver.engine()?.finish_building())?;
     loop {
-        worker.conclude(py, engine.check_abandoned())?;
-        if !worker.step_once(py, true, None)? {
+        driver.conclude(py, driver.engine()?.check_abandoned())?;
+        if !driver.step_once(py, true, None)? {
             return Ok(returned);
         }
     }

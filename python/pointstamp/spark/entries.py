@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pointstamp.spark import packing, resident, task
-from pointstamp.spark.failures import told
+from pointstamp.spark.failures import adopt, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,8 +25,10 @@ def _entered(
     def entry(pickled: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
         from pyspark import cloudpickle
 
+        key, arguments = cloudpickle.loads(pickled)
+        adopt(key)
         with told():
-            yield from function(*cloudpickle.loads(pickled), batches)
+            yield from function(*arguments, batches)
 
     return entry
 

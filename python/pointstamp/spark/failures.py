@@ -2,12 +2,18 @@
 
 Spark tells the driver of a failed task as text. The exception itself goes with it, pickled, at the end of
 that text; the driver finds it there and raises it in place of Spark's, with what Spark said as its context.
+
+Such texts may quote what users' tables hold, and to unpickle is to run code. So the driver gives its tasks a
+key to sign exceptions with, and unpickles none that is signed otherwise.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
+import hmac
 import re
+import secrets
 import traceback
 import zlib
 from contextlib import contextmanager
@@ -18,9 +24,11 @@ from pointstamp._errors import PointstampError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["coded", "found", "in_text", "listen", "remember", "told"]
+__all__ = ["adopt", "coded", "found", "in_text", "key", "listen", "remember", "told"]
 
-_MARK = re.compile(r"<pointstamp:([A-Za-z0-9+/=]+)>")
+_MARK = re.compile(r"<pointstamp:([0-9a-f]{64}):([A-Za-z0-9+/=]+)>")
+
+_key = secrets.token_bytes(32)
 
 _MISSING = re.compile(r"^ImportError: (pointstamp .*; install the driver's version on .*)$", re.MULTILINE)
 """What is raised where this package is missing, and so no exception can be pickled."""
@@ -31,6 +39,21 @@ _LONGEST = 64 << 10
 
 class TaskError(PointstampError):
     """Carries an exception of a task through Spark."""
+
+
+def key() -> bytes:
+    """What this process signs exceptions with."""
+    return _key
+
+
+def adopt(key: bytes) -> None:
+    """Signs with the key of the driver whose task this is, from now on."""
+    global _key  # a process of Spark's runs one task at a time, for one driver after another
+    _key = key
+
+
+def _signature(text: bytes) -> str:
+    return hmac.digest(_key, text, hashlib.sha256).hex()
 
 
 @contextmanager
@@ -64,22 +87,22 @@ def coded(error: BaseException) -> str:
             continue  # it is told as text
         text = base64.b64encode(zlib.compress(pickled))
         if len(text) <= _LONGEST:
-            return f"<pointstamp:{text.decode()}>"
+            return f"<pointstamp:{_signature(text)}:{text.decode()}>"
     return ""
 
 
 def found(text: str) -> BaseException | None:
-    """The exception that a text of Spark's carries, with the task's traceback in a note, or None."""
+    """The exception of this driver's task that a text carries, with the traceback in a note, or None."""
     from pyspark import cloudpickle
 
-    missing = _MISSING.search(text)
-    if missing is not None:
-        return ImportError(missing[1])
-    mark = _MARK.search(text)
-    if mark is None:
-        return None
+    marks = _MARK.finditer(text)
+    signed = (mark[2] for mark in marks if hmac.compare_digest(mark[1], _signature(mark[2].encode())))
+    pickled = next(signed, None)
+    if pickled is None:
+        missing = _MISSING.search(text)
+        return ImportError(missing[1]) if missing is not None else None
     try:
-        error, notes, trace = cloudpickle.loads(zlib.decompress(base64.b64decode(mark[1])))
+        error, notes, trace = cloudpickle.loads(zlib.decompress(base64.b64decode(pickled)))
     except Exception:
         return None  # a class that only the executors have: Spark's own exception says what it was
     error.__notes__ = [*notes, f"In a task of Spark:\n{trace.rstrip()}"]

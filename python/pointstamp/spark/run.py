@@ -96,8 +96,9 @@ def run(
         time_column=time_column,
     )
     pickled: bytes = cloudpickle.dumps(checked)  # type: ignore[no-untyped-call]
-    job = Job(pickled, times_of(named, time, several), secrets.token_bytes(32))
+    times = times_of(named, time, several)
     workers = tasks(session, num_workers)
+    job = Job(pickled, times, secrets.token_bytes(32), workers)
     listen(connect=is_connect(session))
     packed = packed_inputs(checked, named, job.times)
     dealt = _dealt(session, packed, job, workers)

@@ -27,10 +27,11 @@ def ship(entry: str, *arguments: Any) -> Callable[[Iterator[Any]], Iterator[Any]
     from pyspark import cloudpickle
 
     from pointstamp import __version__
+    from pointstamp.spark.failures import key
 
     module = sys.modules[__name__]
     cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
-    pickled = cloudpickle.dumps(arguments)  # type: ignore[no-untyped-call]
+    pickled = cloudpickle.dumps((key(), arguments))  # type: ignore[no-untyped-call]
     return shipped(entry, pickled, __version__)
 
 

@@ -49,11 +49,13 @@ class Job(NamedTuple):
         plan: What to build: a `Plan`, pickled.
         times: Of each input, the column of its rows' times, or None.
         secret: What the tasks prove to each other.
+        tasks: How many there are.
     """
 
     plan: bytes
     times: list[str | None]
     secret: bytes
+    tasks: int
 
 
 def run(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -61,14 +63,14 @@ def run(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     from pyspark import BarrierTaskContext, cloudpickle
 
     context = BarrierTaskContext.get()
-    tasks = len(context.getTaskInfos())
+    _expect(len(context.getTaskInfos()), job.tasks)
     try:
         plan: Plan = cloudpickle.loads(job.plan)
     except Exception as error:
         if isinstance(error, ModuleNotFoundError):
             error.__notes__ = [_ADVICE]  # type: ignore[attr-defined]
         gather(context, job.secret, ready=False)
-        yield failed(error, tasks)
+        yield failed(error, job.tasks)
         return
     gang = gather(context, job.secret)
     if not gang.ready:
@@ -111,7 +113,20 @@ def run(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     if failure is feed.failure or not isinstance(failure, Exception):
         raise failure  # Spark's, not the user's
     # Spark deals rows that are alike to one partition each: no action sees output of a run that failed.
-    yield failed(failure, tasks)
+    yield failed(failure, job.tasks)
+
+
+def _expect(tasks: int, wanted: int) -> None:
+    """Refuses to run with fewer tasks than the stage has.
+
+    Where a stage fails while one of its tasks is just ending well, Spark may count that one, and run only
+    the others again: among themselves they would compute something else. Once this is refused, Spark runs
+    all of them.
+    """
+    if tasks != wanted:
+        raise ClusterError(
+            f"Spark runs {tasks} of {wanted} tasks of a barrier stage again: a dataflow needs all of them"
+        )
 
 
 def _execute(plan: Plan, config: Config, listener: socket.socket | None, feed: Feed, drain: Drain) -> None:

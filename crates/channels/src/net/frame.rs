@@ -4,13 +4,15 @@
 //! pieces and across interruptions: an error of the source loses nothing, the next call goes on where it stopped.
 //!
 //! Small frames are copied out of one buffer, so that many of them cost one read; the body of a large one is
-//! read into its own allocation, which grows with what has come and not with what the header promises. No bytes
-//! make the reader panic. It knows nothing of what a body means.
+//! read into a block of its own, which was used before or grows with what has come, not with what the header promises. No
+//! bytes make the reader panic. It knows nothing of what a body means.
 
 use std::io::{self, Read};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::pool::Pool;
 use crate::transport::MAX_BODY;
 use crate::{ChannelId, Farewell, Route};
 
@@ -170,7 +172,9 @@ pub(crate) fn of_farewell(how: &Farewell) -> (Kind, Bytes) {
 struct Partial {
     kind: Kind,
     len: usize,
-    bytes: Vec<u8>,
+    block: Vec<u8>,
+    /// Bytes of the block that have come.
+    come: usize,
 }
 
 /// Takes frames out of a stream of bytes.
@@ -180,6 +184,7 @@ pub(crate) struct FrameReader {
     start: usize,
     end: usize,
     partial: Option<Partial>,
+    pool: Arc<Pool>,
 }
 
 impl FrameReader {
@@ -189,6 +194,7 @@ impl FrameReader {
             start: 0,
             end: 0,
             partial: None,
+            pool: Arc::default(),
         }
     }
 
@@ -197,7 +203,7 @@ impl FrameReader {
     pub(crate) fn reserved(&self) -> usize {
         self.partial
             .as_ref()
-            .map_or(0, |partial| partial.bytes.capacity())
+            .map_or(0, |partial| partial.block.capacity())
     }
 
     /// The next frame. Reads from `source` only when no whole frame has come yet.
@@ -216,10 +222,17 @@ impl FrameReader {
                     return Ok(Frame { kind, body });
                 }
                 if len > SMALL {
-                    let mut bytes = Vec::with_capacity(len.min(FIRST_GROWTH));
-                    bytes.extend_from_slice(&self.buffer[from..self.end]);
+                    let used = self.pool.take(len);
+                    let mut block = used.unwrap_or_else(|| vec![0; len.min(FIRST_GROWTH)]);
+                    let come = self.end - from;
+                    block[..come].copy_from_slice(&self.buffer[from..self.end]);
                     (self.start, self.end) = (0, 0);
-                    self.partial = Some(Partial { kind, len, bytes });
+                    self.partial = Some(Partial {
+                        kind,
+                        len,
+                        block,
+                        come,
+                    });
                     continue;
                 }
             }
@@ -247,27 +260,26 @@ impl FrameReader {
         }
     }
 
-    /// Reads what is missing of a large body into its own allocation.
+    /// Reads what is missing of a large body into its block.
     fn rest_of_large<R: Read>(&mut self, source: &mut R) -> Result<Frame, ReadError> {
-        let mut partial = self.partial.take().expect("asked for by the caller");
-        let missing = (partial.len - partial.bytes.len()) as u64;
-        // It reads into spare capacity without writing zeros there first, and keeps what came when it fails.
-        let result = source
-            .by_ref()
-            .take(missing)
-            .read_to_end(&mut partial.bytes);
-        if partial.bytes.len() == partial.len {
-            let body = aligned(Bytes::from(partial.bytes));
-            return Ok(Frame {
-                kind: partial.kind,
-                body,
-            });
+        let partial = self.partial.as_mut().expect("asked for by the caller");
+        while partial.come < partial.len {
+            let room = partial.block.len();
+            if partial.come == room {
+                partial.block.resize(partial.len.min(2 * room), 0);
+            }
+            let until = partial.len.min(partial.block.len());
+            match source.read(&mut partial.block[partial.come..until]) {
+                Ok(0) => return Err(ReadError::Ended { within_frame: true }),
+                Ok(count) => partial.come += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
         }
-        self.partial = Some(partial);
-        match result {
-            Ok(_) => Err(ReadError::Ended { within_frame: true }),
-            Err(error) => Err(error.into()),
-        }
+        let whole = self.partial.take().expect("as above");
+        let body = aligned(self.pool.lend(whole.block, whole.len));
+        let kind = whole.kind;
+        Ok(Frame { kind, body })
     }
 }
 

@@ -1,7 +1,8 @@
 //! The listener of a process while its cluster forms.
 //!
 //! Whoever connects is heard on a thread of his own, for a few seconds at most. There is a limit to how many are heard at once:
-//! beyond it the one that came first is sent away, since those that belong here are done within milliseconds.
+//! beyond it the one that came first is sent away, since those that belong here are done within milliseconds. Who has not
+//! said who he is when the cluster has formed, or will not, is sent away too. All strangers are logged, up to a number.
 
 use std::collections::VecDeque;
 use std::io;
@@ -27,6 +28,8 @@ struct Heard {
     socket: TcpStream,
     /// It has: the connection is not the gate's to end any more.
     proved: Arc<AtomicBool>,
+    /// Somebody has seen to it that this stranger is logged.
+    told: Arc<AtomicBool>,
 }
 
 impl Heard {
@@ -35,14 +38,38 @@ impl Heard {
     }
 }
 
+/// Says who was turned away.
+struct Strangers {
+    log: Log,
+    count: Mutex<usize>,
+}
+
+impl Strangers {
+    fn turned_away(&self, from: &str, why: &str) {
+        let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
+        *count += 1;
+        if *count <= LOGGED {
+            (self.log)(&format!("a stranger at {from} was turned away: {why}"));
+        }
+        if *count == LOGGED {
+            (self.log)("further strangers are turned away without a word");
+        }
+    }
+}
+
+/// Where the other end of a connection is.
+fn origin(socket: &TcpStream) -> String {
+    let address = socket.peer_addr();
+    address.map_or_else(|_| "nowhere".to_owned(), |address| address.to_string())
+}
+
 pub(crate) struct Gate {
     listener: TcpListener,
     local: Arc<Local>,
     events: Sender<Event>,
-    log: Log,
+    strangers: Arc<Strangers>,
     heard: VecDeque<Heard>,
     next: u64,
-    turned_away: Arc<Mutex<usize>>,
     claimed: Arc<Mutex<Vec<bool>>>,
 }
 
@@ -63,10 +90,12 @@ impl Gate {
             listener,
             local,
             events,
-            log,
+            strangers: Arc::new(Strangers {
+                log,
+                count: Mutex::default(),
+            }),
             heard: VecDeque::new(),
             next: 0,
-            turned_away: Arc::default(),
             claimed: Arc::new(Mutex::new(vec![false; processes])),
         })
     }
@@ -77,7 +106,7 @@ impl Gate {
             match self.listener.accept() {
                 Ok((socket, _)) => {
                     if let Err(error) = self.hear(socket) {
-                        (self.log)(&format!("a connection could not be served: {error}"));
+                        (self.strangers.log)(&format!("a connection could not be served: {error}"));
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
@@ -103,24 +132,19 @@ impl Gate {
         }
         let number = self.next;
         self.next += 1;
-        let proved = Arc::<AtomicBool>::default();
+        let (proved, told) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
         self.heard.push_back(Heard {
             number,
             socket: socket.try_clone()?,
             proved: Arc::clone(&proved),
+            told: Arc::clone(&told),
         });
-        let (local, events, log) = (
-            Arc::clone(&self.local),
-            self.events.clone(),
-            Arc::clone(&self.log),
-        );
-        let (claimed, turned_away) = (Arc::clone(&self.claimed), Arc::clone(&self.turned_away));
+        let (local, events) = (Arc::clone(&self.local), self.events.clone());
+        let (claimed, strangers) = (Arc::clone(&self.claimed), Arc::clone(&self.strangers));
         let thread = thread::Builder::new()
             .name("ptstamp-gate".to_owned())
             .spawn(move || {
-                let from = socket
-                    .peer_addr()
-                    .map_or_else(|_| "nowhere".to_owned(), |address| address.to_string());
+                let from = origin(&socket);
                 let claim = |process: usize| {
                     proved.store(true, Ordering::Release);
                     claim(&claimed, process)
@@ -143,13 +167,8 @@ impl Gate {
                         None,
                         Failure::Broken(why) | Failure::Stranger(why) | Failure::Refused(why),
                     )) => {
-                        let mut count = turned_away.lock().unwrap_or_else(PoisonError::into_inner);
-                        *count += 1;
-                        if *count <= LOGGED {
-                            log(&format!("a stranger at {from} was turned away: {why}"));
-                        }
-                        if *count == LOGGED {
-                            log("further strangers are turned away without a word");
+                        if !told.swap(true, Ordering::AcqRel) {
+                            strangers.turned_away(&from, &why);
                         }
                     }
                 }
@@ -164,6 +183,11 @@ impl Gate {
 impl Drop for Gate {
     fn drop(&mut self) {
         for heard in self.heard.iter().filter(|heard| heard.is_stranger()) {
+            // Here: nobody may listen to the log any more when the thread finds the connection closed.
+            if !heard.told.swap(true, Ordering::AcqRel) {
+                let why = "it had not said who it is when the listener was closed";
+                self.strangers.turned_away(&origin(&heard.socket), why);
+            }
             let _ = heard.socket.shutdown(Shutdown::Both);
         }
     }

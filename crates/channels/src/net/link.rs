@@ -115,13 +115,7 @@ impl Unread {
         let mut on_frame = |route: Route, body: &mut Bytes| {
             told(&mut || receiver.frame(link.process, route, std::mem::take(body)));
         };
-        let end = if link.wire.is_sealed() {
-            read_frames(&mut self.frames, &mut self.incoming, &mut on_frame)
-        } else {
-            // The socket itself reads into memory that was not cleared first.
-            read_frames(&mut self.frames, &mut link.wire.socket(), &mut on_frame)
-        };
-        match end {
+        match read_frames(&mut self.frames, &mut self.incoming, &mut on_frame) {
             Ok(how) => {
                 let dropped = match how {
                     Farewell::Done => link.outbox.abandon(),

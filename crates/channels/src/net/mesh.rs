@@ -1,7 +1,7 @@
 //! The connections of a formed cluster, as a [`Transport`].
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -15,11 +15,15 @@ use crate::{Farewell, Receive, Route, Transport};
 /// How long `close` waits for others to take what was said, and then again for its threads.
 const CLOSING: Duration = Duration::from_secs(1);
 
+/// By process; none for the one that has them.
+type Links = Vec<Option<Arc<Link>>>;
+
 pub(crate) struct Mesh {
     process: usize,
     addresses: Vec<String>,
-    /// By process; none for this one.
-    links: Vec<Option<Arc<Link>>>,
+    /// Empty once they are closed: whoever keeps a failure of the computation may keep all of it alive, and the sockets
+    /// are not to stay open for so long.
+    links: RwLock<Links>,
     shared: Arc<Shared>,
     unread: Mutex<Vec<Unread>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -33,9 +37,9 @@ impl Mesh {
         connections: Vec<(usize, Incoming, FrameReader)>,
         stall: Duration,
     ) -> std::io::Result<Self> {
-        let mut mesh = Mesh {
+        let mesh = Mesh {
             process,
-            links: addresses.iter().map(|_| None).collect(),
+            links: RwLock::new(addresses.iter().map(|_| None).collect()),
             addresses,
             shared: Arc::default(),
             unread: Mutex::default(),
@@ -50,7 +54,7 @@ impl Mesh {
             mesh.spawn(format!("ptstamp-write-{other}"), move || {
                 writer.write(&shared);
             })?;
-            mesh.links[other] = Some(Arc::clone(&link));
+            mesh.links_mut()[other] = Some(Arc::clone(&link));
             mesh.unread().push(Unread {
                 link,
                 incoming,
@@ -73,8 +77,12 @@ impl Mesh {
         self.unread.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn links(&self) -> impl Iterator<Item = &Arc<Link>> {
-        self.links.iter().flatten()
+    fn links(&self) -> RwLockReadGuard<'_, Links> {
+        self.links.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn links_mut(&self) -> RwLockWriteGuard<'_, Links> {
+        self.links.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -117,21 +125,23 @@ impl Transport for Mesh {
     }
 
     fn send(&self, process: usize, route: Route, body: Vec<Bytes>) -> usize {
-        match self.links.get(process) {
+        match self.links().get(process) {
             Some(Some(link)) => link.send(route, body),
             _ => 0,
         }
     }
 
     fn farewell(&self, how: Farewell) {
-        for link in self.links() {
+        let links = self.links().clone(); // whoever is told what was written may send, and look for them again
+        for link in links.iter().flatten() {
             self.shared.written(link.outbox.farewell(&how));
         }
     }
 
     fn close(&self) {
         self.shared.closed.store(true, Ordering::Release);
-        for link in self.links() {
+        let links = std::mem::take(&mut *self.links_mut());
+        for link in links.iter().flatten() {
             link.outbox.close();
         }
         let threads =
@@ -142,7 +152,7 @@ impl Transport for Mesh {
             .partition(|thread| thread.thread().id() == thread::current().id());
         let finished = || threads.iter().all(JoinHandle::is_finished);
         wait_until(&finished);
-        for link in self.links() {
+        for link in links.iter().flatten() {
             link.wire.cut();
         }
         wait_until(&finished);

@@ -5,7 +5,7 @@
 //! * `proof`, `introduction` and `handshake`: nothing is parsed before both ends have proved by a challenge that they
 //!   know the secret, and nobody is let in whose configuration differs.
 //! * `gate`: the listener, where strangers may come as they like and disturb nothing; `form`: the whole of it.
-//! * `wire` and [`tls`]: a socket, with or without TLS. `frame`: messages in a stream of bytes.
+//! * `wire` and [`tls`]: a socket, with or without TLS. `frame`: messages in a stream of bytes; `pool`: memory for large ones.
 //! * `outbox`, `link` and `mesh`: the connections of a formed cluster, two threads for each, however many workers there are.
 //!
 //! Every length that is read is limited. Nothing waits for ever: a process that says nothing, not even by a heartbeat, or takes
@@ -23,6 +23,7 @@ pub(crate) mod introduction;
 pub(crate) mod link;
 pub(crate) mod mesh;
 pub(crate) mod outbox;
+mod pool;
 pub(crate) mod proof;
 pub mod tls;
 pub(crate) mod wire;

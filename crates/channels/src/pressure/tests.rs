@@ -99,6 +99,29 @@ fn every_process_hears_when_one_is_pressed_and_when_it_is_no_more() {
     }
 }
 
+/// Asks until nobody waits for the second node any more.
+fn ask_until_it_gives_way(nodes: &[Node]) {
+    while nodes[0].fabric.is_pressed() || nodes[2].fabric.is_pressed() {
+        nodes[0].fabric.ask_for_release();
+        std::thread::sleep(ASK / 4);
+    }
+}
+
+#[test]
+fn who_has_given_way_and_then_consumes_is_pressed_again() {
+    let (nodes, _overseer) = cluster();
+    nodes[0].senders[1].push(bytes(500)).unwrap();
+    nodes[0].senders[1].push(bytes(1500)).unwrap();
+    until(|| nodes[0].fabric.is_pressed() && nodes[2].fabric.is_pressed());
+    ask_until_it_gives_way(&nodes);
+    nodes[1].receiver.pop().unwrap().unwrap();
+    nodes[1].fabric.step_ended(1);
+    until(|| nodes[0].fabric.is_pressed() && nodes[2].fabric.is_pressed());
+    for node in &nodes {
+        node.transport.close();
+    }
+}
+
 #[test]
 fn who_does_not_move_gives_way_until_he_moves() {
     let (nodes, _overseer) = cluster();
@@ -114,13 +137,14 @@ fn who_does_not_move_gives_way_until_he_moves() {
     assert!(nodes[0].fabric.is_pressed(), "it may take its time");
     nodes[1].fabric.step_ended(1);
     let begun = Instant::now();
-    while !others() {
-        nodes[0].fabric.ask_for_release();
-        std::thread::sleep(ASK / 4);
-    }
+    ask_until_it_gives_way(&nodes);
     assert!(begun.elapsed() >= STALLED / 2);
     nodes[1].fabric.weigh();
     assert!(others(), "nothing has moved since");
+    nodes[2].senders[1].push(bytes(1000)).unwrap();
+    until(|| nodes[1].fabric.in_flight() == 3000);
+    nodes[1].fabric.weigh();
+    assert!(others(), "it takes as much again as the mark");
     nodes[2].senders[1].push(bytes(1)).unwrap();
     until(|| nodes[0].fabric.is_pressed() && nodes[2].fabric.is_pressed());
     for node in &nodes {

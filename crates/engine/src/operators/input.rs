@@ -116,7 +116,12 @@ impl<P: Payload> Input<P> {
             let state = self.0.borrow();
             match (&state.time, state.closed) {
                 (_, true) => return Err(Error::Closed.into()),
-                (Some(time), _) => (time.clone(), state.outlets.len()),
+                (Some(time), _) => {
+                    if let Some(worker) = &state.worker {
+                        worker.sends(&data);
+                    }
+                    (time.clone(), state.outlets.len())
+                }
                 (None, _) => {
                     return Err(Error::Build(
                         "the input is connected to no dataflow: connect it before sending".into(),

@@ -19,6 +19,7 @@ pub(crate) fn send_columns(
     import_conforming(data, &schema.schema, |batch| {
         // The engine is on its own thread here, only without the interpreter.
         let sent = detached(py, || handle.send_columns(batch));
-        sent?.map_err(|error| exception_of(py, error))
+        sent?.map_err(|error| exception_of(py, error))?;
+        handle.make_room(py)
     })
 }

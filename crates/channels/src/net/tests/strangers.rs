@@ -49,8 +49,14 @@ fn strangers_disturb_nothing_and_are_logged() {
     let second = spawn(member(1, &addresses), Some(second));
     joined(first).unwrap();
     joined(second).unwrap();
-    drop((silent, partial));
     let lines = lines.lock().unwrap();
+    for waiting in [silent, partial] {
+        let line = format!(
+            "a stranger at {} was turned away: it had not said who it is",
+            waiting.local_addr().unwrap()
+        );
+        assert_eq!(lines.matches(&line).count(), 1, "{line:?} in {lines}");
+    }
     for expected in [
         "a stranger at 127.0.0.1:",
         "the connection was closed",

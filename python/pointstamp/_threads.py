@@ -1,0 +1,73 @@
+"""Threads that are waited for, whatever interrupts whoever waits.
+
+Ctrl-C raises `KeyboardInterrupt` between any two instructions of the main thread, also inside
+`Thread.start`, where nothing says whether the thread will run, and inside `Thread.join`, after which
+CPython before 3.13 takes a thread that runs for one that has ended. So each thread says itself whether it
+has begun, and when it ends.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["Helper", "join"]
+
+_LONG = 2.0
+"""Seconds that an interruption waits for threads; another that comes later leaves them to themselves."""
+
+
+class Helper(threading.Thread):
+    """A thread that runs a function once, or, where somebody waits for its end before it begins, never."""
+
+    def __init__(self, function: Callable[[], None], name: str, *, daemon: bool | None = None) -> None:
+        super().__init__(name=name, daemon=daemon)
+        self._function = function
+        self._verdict: dict[str, bool] = {}
+        self._ended = threading.Event()
+
+    def run(self) -> None:
+        """What the thread does."""
+        try:
+            if self._begins(True):
+                self._function()
+        finally:
+            self._ended.set()
+
+    def ends(self, seconds: float) -> bool:
+        """Waits for its end, for at most so many seconds; whether it is over."""
+        if not self._begins(False):
+            return True
+        if not self._ended.wait(seconds):
+            return False
+        self.join()
+        return True
+
+    def _begins(self, wish: bool) -> bool:
+        # Who comes first decides, in one step, and hears the same if interrupted and asking again.
+        return self._verdict.setdefault("begins", wish)
+
+
+def join(threads: Sequence[Helper], every: float, press: Callable[[], None] = lambda: None) -> None:
+    """Waits until threads have ended that were told to, and calls `press` every so many seconds meanwhile.
+
+    Raises:
+        KeyboardInterrupt: If that interrupts the wait: when it is over, or long after it has begun.
+    """
+    begin = time.monotonic()
+    interruption = None
+    while True:
+        try:
+            while not all(thread.ends(every) for thread in threads):
+                press()
+            break
+        except KeyboardInterrupt as error:
+            interruption = error
+            if time.monotonic() - begin > _LONG:
+                break
+    if interruption is not None:
+        raise interruption
