@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pointstamp as ps
@@ -17,6 +18,11 @@ from pointstamp.cluster import bind
 
 PATIENCE = 40.0
 """Seconds after which a cluster that has not ended is one that hangs."""
+
+
+HERE = str(Path(__file__).parent)
+
+SERVE = "import sys; sys.path.insert(0, sys.argv.pop(1)); import pools; pools.serve()"
 
 
 class Failure(NamedTuple):
@@ -42,9 +48,9 @@ class Pool:
             ours, theirs = socket.socketpair()
             self._pipes.append(Connection(ours.detach()))
             with theirs:
-                arguments = [str(theirs.fileno()), str(number), *self.addresses]
+                arguments = [HERE, str(theirs.fileno()), str(number), *self.addresses]
                 python = [sys.executable, "-W", "error", "-X", "faulthandler"]
-                command = [*python, "-c", "import pools; pools.serve()", *arguments]
+                command = [*python, "-c", SERVE, *arguments]
                 self._processes.append(Process(command, (theirs.fileno(),)))
 
     def run(
