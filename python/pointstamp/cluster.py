@@ -7,7 +7,12 @@ process binds one, tells the others where it is, by whatever means there are, an
 
 from __future__ import annotations
 
-import socket
+from typing import TYPE_CHECKING
+
+from pointstamp._listening import listening
+
+if TYPE_CHECKING:
+    import socket
 
 __all__ = ["bind"]
 
@@ -32,15 +37,4 @@ def bind(host: str = "127.0.0.1") -> tuple[socket.socket, str]:
         '127.0.0.1'
         >>> listener.close()
     """
-    family, _, _, _, where = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        # Connections that have ended would keep the port for a while, too.
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(where)
-        listener.listen()
-        port = listener.getsockname()[1]
-    except BaseException:
-        listener.close()
-        raise
-    return listener, f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return listening(host)

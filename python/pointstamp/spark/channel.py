@@ -17,6 +17,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import ClusterError
+from pointstamp._listening import listening
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,11 +100,7 @@ class Server:
     def __init__(self, host: str, secret: bytes, serve: Callable[[Channel], None]) -> None:
         self._secret = secret
         self._serve = serve
-        try:
-            self._listener = socket.create_server((host, 0))
-        except OSError:
-            # The name is one that others know this host by, as in a container: listen on all of its own.
-            self._listener = socket.create_server(("", 0))
+        self._listener, _ = listening(host, or_all=True)
         self._listener.settimeout(1)
         self.port: int = self._listener.getsockname()[1]
         self._channels: set[Channel] = set()

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import socket
 from typing import TYPE_CHECKING, NamedTuple
 
+from pointstamp._listening import listening
 from pointstamp.config import Config
 
 if TYPE_CHECKING:
+    import socket
+
     from pyspark import BarrierTaskContext
 
 __all__ = ["MANNERS", "Gang", "gather", "reachable"]
@@ -50,7 +52,7 @@ def gather(context: BarrierTaskContext, secret: bytes, *, ready: bool = True) ->
     if len(tasks) == 1:
         return Gang(Config(workers=workers), None, ready)
     process = context.partitionId()
-    listener, address = _bind("127.0.0.1" if len(set(tasks)) == 1 else tasks[process])
+    listener, address = listening("127.0.0.1" if len(set(tasks)) == 1 else tasks[process], or_all=True)
     mine = f"{context.taskAttemptId()} {address} {ready:d}"
     told = [message.split() for message in context.allGather(mine)]
     attempt = min(int(number) for number, _, _ in told)
@@ -73,21 +75,3 @@ def _host(address: str) -> str:
     """A task's host; Spark adds a port where it has one."""
     host, colon, port = address.rpartition(":")
     return host.strip("[]") if colon and port.isdigit() else address
-
-
-def _bind(host: str) -> tuple[socket.socket, str]:
-    """A socket that listens on a free port of this host, and how others reach it."""
-    family, kind, protocol, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
-    listener = socket.socket(family, kind, protocol)
-    try:
-        try:
-            listener.bind(address)
-        except OSError:
-            # The name is one that others know this host by, as in a container: listen on all of its own.
-            listener.bind(("", 0))
-        listener.listen()
-    except BaseException:
-        listener.close()
-        raise
-    port = listener.getsockname()[1]
-    return listener, f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
