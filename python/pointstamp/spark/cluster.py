@@ -109,7 +109,7 @@ class Cluster:
         while True:
             request, failure = channel.receive()
             if request is None:
-                self._fail(found(failure) or ClusterError("a process of the resident cluster failed"))
+                self._fail(_raised(failure))
             with self._changed:
                 self._answers.setdefault(request, []).append(failure)
                 self._changed.notify_all()
@@ -145,11 +145,7 @@ class Cluster:
 
     def _said(self, answers: list[str]) -> list[BaseException]:
         """What went wrong, as far as is known, with who says why before those that lost him."""
-        said = [
-            found(text) or ClusterError("a process of the resident cluster failed")
-            for text in answers
-            if text
-        ]
+        said = [_raised(text) for text in answers if text]
         if self._failure is not None:
             said.append(self._failure)
         return sorted(said, key=lambda error: isinstance(error, ClusterError))
@@ -254,6 +250,11 @@ class Cluster:
     ) -> None:
         self.shutdown()
         _forget(self)
+
+
+def _raised(text: str) -> BaseException:
+    """What a process has raised, of what it sent."""
+    return found(text) or ClusterError("a process of the resident cluster failed")
 
 
 class Dataflow:

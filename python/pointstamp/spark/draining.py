@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pointstamp.pacts import Pipeline
 from pointstamp.spark.packing import packed
 
 if TYPE_CHECKING:
@@ -50,8 +49,7 @@ class Drain:
 
     def connect(self, built: Any) -> None:
         """Adds the operators that take what `build` returned."""
-        for number, (output, stream) in enumerate(self._declared.streams(built)):
-            stream.sink(Pipeline(), f"output {output.name}", self._sink(number, output))
+        self._declared.sink(built, self._sink)
 
     def end(self) -> None:
         """Nothing will be put any more."""

@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from pointstamp._errors import GraphError
+from pointstamp.pacts import Pipeline
 from pointstamp.spark.schemas import check, conform
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pointstamp.arrow import ArrowStream
+    from pointstamp.info import OperatorInfo
 
 __all__ = ["ONE", "Declared", "Output"]
 
@@ -78,6 +82,19 @@ class Declared(NamedTuple):
             Output(name, "the output" if self.single else f"output '{name}'", schema, self.time_column)
             for name, schema in self.schemas.items()
         ]
+
+    def sink(self, built: Any, taking: Callable[[int, Output], Callable[[OperatorInfo], Any]]) -> None:
+        """Adds the operators that take the streams of what `build` returned.
+
+        Args:
+            built: What it returned.
+            taking: For the number of an output and itself, the constructor of its operator.
+
+        Raises:
+            GraphError: As `streams`.
+        """
+        for number, (output, stream) in enumerate(self.streams(built)):
+            stream.sink(Pipeline(), f"output {output.name}", taking(number, output))
 
     def streams(self, built: Any) -> list[tuple[Output, ArrowStream]]:
         """Each of them with its stream, of what `build` returned.

@@ -286,10 +286,7 @@ def reside(residence: Residence, batches: Iterator[pa.RecordBatch]) -> Iterator[
                 target=resident.obey, args=(driver,), name="pointstamp-commands", daemon=True
             ).start()
             try:
-                if listener is None:
-                    execute(resident.main, config=config)
-                else:
-                    execute(resident.main, config=config, listener=listener)
+                execute(resident.main, config=config, listener=listener)
             except BaseException as error:
                 resident.fail(error)
                 driver.send((None, coded(error)))

@@ -9,8 +9,6 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.pacts import Pipeline
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -44,8 +42,7 @@ class Results:
 
     def connect(self, built: Any) -> None:
         """Adds the operators that take what `build` returned."""
-        for number, (output, stream) in enumerate(self._declared.streams(built)):
-            stream.sink(Pipeline(), f"output {output.name}", self._sink(number, output))
+        self._declared.sink(built, self._sink)
 
     def fail(self, error: BaseException) -> None:
         """The dataflow has ended with an error: who waits gets it."""

@@ -136,9 +136,6 @@ def _execute(plan: Plan, config: Config, listener: socket.socket | None, feed: F
         worker.run()
 
     try:
-        if listener is None:
-            execute(main, config=config)
-        else:
-            execute(main, config=config, listener=listener)
+        execute(main, config=config, listener=listener)
     except Stopped:
         pass  # Spark wants no more of the output
