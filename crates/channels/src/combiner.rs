@@ -14,7 +14,7 @@
 //! A worker alone in its process sends at the end of its step.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,7 @@ use crossbeam::utils::CachePadded;
 
 use crate::activity::Activity;
 use crate::encode::{Encode, Encoder};
+use crate::lock::lock;
 use crate::sender::{Sender, Uplink};
 use crate::{ChannelId, Route};
 
@@ -103,10 +104,6 @@ impl<T: Combine> Flush for Pot<T> {
             &uplink.progress,
         );
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Combiner {

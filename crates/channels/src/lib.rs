@@ -37,6 +37,7 @@ pub mod encode;
 pub mod error;
 pub mod fabric;
 mod gauge;
+mod lock;
 pub mod mailbox;
 pub mod memory;
 pub mod net;

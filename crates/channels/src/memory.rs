@@ -35,12 +35,13 @@
 //! ```
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
+use crate::lock::lock;
 use crate::{Farewell, Receive, Route, Transport};
 
 /// How long frames are on their way.
@@ -93,10 +94,6 @@ pub struct Memory {
     hub: Arc<Vec<Process>>,
     delay: Delay,
     thread: Mutex<Option<JoinHandle<()>>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Connects as many processes with each other.

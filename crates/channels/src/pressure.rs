@@ -11,13 +11,14 @@
 //! who wait ask for that, every [`ASK`]: nobody else has to watch the time.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
 use crate::activity::Activity;
 use crate::gauge::Gauge;
+use crate::lock::lock;
 use crate::sender::Uplink;
 
 /// How long nothing must have moved before a process gives way.
@@ -57,10 +58,6 @@ struct Watch {
     doing: Vec<u64>,
     /// Since when nothing has moved.
     since: Instant,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Pressure {

@@ -9,13 +9,14 @@ use std::io;
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use socket2::SockRef;
 
 use super::form::{Event, Log};
 use super::handshake::{self, Failure, Local};
+use crate::lock::lock;
 
 /// Connections that are heard at once.
 const HEARD: usize = 64;
@@ -46,7 +47,7 @@ struct Strangers {
 
 impl Strangers {
     fn turned_away(&self, from: &str, why: &str) {
-        let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut count = lock(&self.count);
         *count += 1;
         if *count <= LOGGED {
             (self.log)(&format!("a stranger at {from} was turned away: {why}"));
@@ -195,7 +196,7 @@ impl Drop for Gate {
 
 /// Makes a process's number its own, or says why not.
 fn claim(claimed: &Mutex<Vec<bool>>, process: usize) -> Option<String> {
-    let mut claimed = claimed.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut claimed = lock(claimed);
     match claimed.get_mut(process) {
         None => Some(format!("there is no process {process}")),
         Some(true) => Some(format!(

@@ -3,9 +3,11 @@
 //! Fresh memory of this size comes from the operating system page by page, each cleared first, which takes about as long as to
 //! read the bytes from a socket. A pool belongs to one connection and keeps at most [`KEPT`] bytes.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
+
+use crate::lock::lock;
 
 /// Bytes that wait to be used again, at most.
 const KEPT: usize = 8 << 20;
@@ -22,7 +24,7 @@ struct Free {
 
 impl Pool {
     fn free(&self) -> MutexGuard<'_, Free> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// A block that was used before, of `len` bytes or not many more.

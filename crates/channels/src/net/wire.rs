@@ -5,11 +5,13 @@
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustls::Connection;
 use socket2::SockRef;
+
+use crate::lock::lock;
 
 /// Bytes encrypted at a time.
 const SEALED_AT_ONCE: usize = 64 << 10;
@@ -31,11 +33,6 @@ struct Session {
 struct Sealed {
     bytes: Vec<u8>,
     written: usize,
-}
-
-/// A lock that nothing panics under.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Wire {
