@@ -5,6 +5,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 
 import pytest
@@ -39,6 +40,14 @@ def test_processes_start_in_any_order(order: tuple[int, ...]) -> None:
         assert_added(cluster)
 
 
+def refusals(cluster: Cluster) -> Iterator[str]:
+    """What the `ClusterError` says with which each process has ended."""
+    for process in cluster.processes.values():
+        assert process.code == 1
+        [error] = re.findall(r"^pointstamp\.ClusterError: (.*)", process.err, re.MULTILINE)
+        yield error
+
+
 def test_processes_bind_their_addresses_themselves() -> None:
     with Cluster("", 2, start=[]) as bound:
         addresses = bound.addresses
@@ -53,9 +62,7 @@ def test_processes_bind_their_addresses_themselves() -> None:
 def test_those_who_are_missing_are_listed() -> None:
     with Cluster(ADD, 4, start=[0, 2], connect_timeout=1.0) as cluster:
         cluster.end(1 + SECONDS)
-        for process in cluster.processes.values():
-            assert process.code == 1
-            [error] = re.findall(r"^pointstamp\.ClusterError: (.*)", process.err, re.MULTILINE)
+        for error in refusals(cluster):
             for missing in (1, 3):
                 assert f"process {missing} ({cluster.addresses[missing]})" in error
             listed = error.split("missing")[1]  # before it, one may say that another has given up first
@@ -83,9 +90,7 @@ def test_configurations_that_differ_are_refused(differs: dict[str, object], says
     with Cluster(ADD, 2, start=[0]) as cluster:
         cluster.start(1, **differs)
         cluster.end()
-        for process in cluster.processes.values():
-            assert process.code == 1
-            [error] = re.findall(r"^pointstamp\.ClusterError: (.*)", process.err, re.MULTILINE)
+        for error in refusals(cluster):
             assert re.search(says, error), error
 
 
@@ -93,9 +98,7 @@ def test_numbers_of_processes_that_differ_are_refused() -> None:
     with Cluster(ADD, 3, start=[0]) as cluster:
         cluster.start(1, processes=2, addresses=cluster.addresses[:2])
         cluster.end()
-        for process in cluster.processes.values():
-            assert process.code == 1
-            [error] = re.findall(r"^pointstamp\.ClusterError: (.*)", process.err, re.MULTILINE)
+        for error in refusals(cluster):
             assert "processes" in error
             assert "2" in error
             assert "3" in error
@@ -181,8 +184,6 @@ def test_another_version_is_refused() -> None:
     pretend = "if config.process: ps._core.__version__ = ps.__version__ = '9.9.9'"
     with Cluster(pretend + ADD, 2) as cluster:
         cluster.end()
-        for process in cluster.processes.values():
-            assert process.code == 1
-            [error] = re.findall(r"^pointstamp\.ClusterError: (.*)", process.err, re.MULTILINE)
+        for error in refusals(cluster):
             assert "version" in error
             assert "9.9.9" in error
