@@ -10,9 +10,10 @@ GOOD: dict[str, set[str]] = {
     "order": {"thiserror"},
     "progress": {"order"},
     "channels": {"crossbeam"},
+    "net": {"channels", "snow"},
     "engine": {"order", "progress", "channels"},
     "columnar": {"order", "arrow-array"},
-    "py": {"order", "progress", "channels", "engine", "columnar", "pyo3", "pyo3-ffi"},
+    "py": {"order", "progress", "channels", "net", "engine", "columnar", "pyo3", "pyo3-ffi"},
     "testkit": {"order", "progress"},
 }
 
