@@ -5,7 +5,8 @@
 //! cut, and a process killed.
 //!
 //! ```
-//! use pointstamp_channels::{ChannelId, Fabric, memory};
+//! use pointstamp_channels::{ChannelId, Fabric};
+//! use pointstamp_testkit::memory;
 //!
 //! # struct Nobody;
 //! # impl pointstamp_channels::Overseer for Nobody {
@@ -34,15 +35,15 @@
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 //! ```
 
+use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use crate::lock::lock;
-use crate::{Farewell, Receive, Route, Transport};
+use pointstamp_channels::{Farewell, Receive, Route, Transport};
 
 /// How long frames are on their way.
 #[derive(Debug, Clone, Copy)]
@@ -139,7 +140,7 @@ impl Memory {
 
     /// Ends a link: what is on its way is dropped, and `last` is what is seen of it.
     fn end(&self, from: usize, to: usize, last: Item) {
-        let mut desk = lock(&self.hub[to].desk);
+        let mut desk = self.hub[to].desk.lock();
         let link = &mut desk.links[from];
         if link.ended {
             return;
@@ -154,7 +155,7 @@ impl Memory {
 
     fn put(&self, to: usize, item: Item) -> usize {
         let len = item.len();
-        let mut desk = lock(&self.hub[to].desk);
+        let mut desk = self.hub[to].desk.lock();
         let mut due = Instant::now();
         if let Delay::Random { most, .. } = self.delay {
             due += most.mul_f64(desk.chance());
@@ -208,7 +209,7 @@ impl Desk {
 
 impl Process {
     fn written(&self, bytes: usize) {
-        let receiver = lock(&self.receiver).clone();
+        let receiver = self.receiver.lock().clone();
         if let Some(receiver) = receiver.filter(|_| bytes > 0) {
             receiver.written(bytes);
         }
@@ -216,7 +217,7 @@ impl Process {
 
     /// The next item that is due; `None` at the end.
     fn next(&self) -> Option<(usize, Item)> {
-        let mut desk = lock(&self.desk);
+        let mut desk = self.desk.lock();
         loop {
             if desk.closed {
                 return None;
@@ -228,12 +229,10 @@ impl Process {
                     return Some((from, item));
                 }
                 Some((due, _)) => {
-                    let waited = self.something.wait_timeout(desk, due - now);
-                    desk = waited.unwrap_or_else(PoisonError::into_inner).0;
+                    self.something.wait_for(&mut desk, due - now);
                 }
                 None => {
-                    let waited = self.something.wait(desk);
-                    desk = waited.unwrap_or_else(PoisonError::into_inner);
+                    self.something.wait(&mut desk);
                 }
             }
         }
@@ -281,13 +280,13 @@ impl Transport for Memory {
     }
 
     fn start(&self, receiver: Arc<dyn Receive>) {
-        *lock(&self.hub[self.process].receiver) = Some(Arc::clone(&receiver));
+        *self.hub[self.process].receiver.lock() = Some(Arc::clone(&receiver));
         let (hub, process) = (Arc::clone(&self.hub), self.process);
         let thread = std::thread::Builder::new()
             .name(format!("memory:{process}"))
             .spawn(move || deliver(&hub, process, &*receiver))
             .expect("a thread for a process in memory");
-        *lock(&self.thread) = Some(thread);
+        *self.thread.lock() = Some(thread);
     }
 
     fn send(&self, process: usize, route: Route, body: Vec<Bytes>) -> usize {
@@ -311,7 +310,7 @@ impl Transport for Memory {
             let why = format!("process {here} (memory:{here}) ended without a word");
             self.end(here, other, Item::Lost(why));
         }
-        let mut desk = lock(&self.hub[self.process].desk);
+        let mut desk = self.hub[self.process].desk.lock();
         desk.closed = true;
         let unread: Vec<_> = desk
             .links
@@ -323,10 +322,10 @@ impl Transport for Memory {
         for (from, items) in unread.into_iter().enumerate() {
             self.hub[from].written(items.iter().map(|(_, item)| item.len()).sum());
         }
-        let thread = lock(&self.thread).take();
+        let thread = self.thread.lock().take();
         if let Some(thread) = thread {
             let _panicked = thread.join();
         }
-        *lock(&self.hub[self.process].receiver) = None;
+        *self.hub[self.process].receiver.lock() = None;
     }
 }

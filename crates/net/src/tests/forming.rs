@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::support::{cluster, error, joined, listeners, member, spawn};
-use crate::net::{FormError, Member, form};
+use crate::{FormError, Member, form};
 
 #[test]
 fn clusters_of_every_small_size_form() {

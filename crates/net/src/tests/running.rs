@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::support::{CHANNEL, Told, cluster, recorders};
-use crate::{Farewell, Route};
+use pointstamp_channels::{Farewell, Route};
 
 fn text(text: &str) -> Vec<Bytes> {
     vec![Bytes::copy_from_slice(text.as_bytes())]

@@ -1,7 +1,7 @@
 //! How fast the connections of a cluster are, beside bare sockets of the same host, in one run:
 //!
 //! ```text
-//! cargo run --release -p pointstamp-channels --example link_speed
+//! cargo run --release -p pointstamp-net --example link_speed
 //! ```
 //!
 //! Round trips of a message of 32 bytes, answered by the thread that reads it, and one way in messages of 1 MiB.
@@ -14,8 +14,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use pointstamp_channels::net::{Member, form};
 use pointstamp_channels::{Farewell, Receive, Route, Transport};
+use pointstamp_net::{Member, form};
 
 const ROUNDS: usize = 50_000;
 const SMALL: usize = 32;

@@ -6,8 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use super::support::{Lines, error, joined, listeners, member, spawn, spawn_logged};
-use crate::net::FormError;
-use crate::net::proof::{HELLO, Hello, PROOF, VERSION};
+use crate::FormError;
+use crate::proof::{HELLO, Hello, PROOF, VERSION};
 
 #[test]
 fn strangers_disturb_nothing_and_are_logged() {

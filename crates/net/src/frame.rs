@@ -13,8 +13,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::pool::Pool;
-use crate::transport::MAX_BODY;
-use crate::{ChannelId, Farewell, Route};
+use pointstamp_channels::MAX_BODY;
+use pointstamp_channels::{ChannelId, Farewell, Route};
 
 /// Bytes of a header.
 pub(crate) const HEADER: usize = 24;

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use crate::net::form::form_as;
-use crate::net::frame::{Frame, FrameReader, Kind, ReadError, header};
-use crate::net::handshake::{self, Local};
-use crate::net::introduction::Introduction;
-use crate::net::proof::VERSION;
-use crate::net::wire::Incoming;
-use crate::net::{FormError, Member};
-use crate::{ChannelId, Farewell, Receive, Route, Transport};
+use crate::form::form_as;
+use crate::frame::{Frame, FrameReader, Kind, ReadError, header};
+use crate::handshake::{self, Local};
+use crate::introduction::Introduction;
+use crate::proof::VERSION;
+use crate::wire::Incoming;
+use crate::{FormError, Member};
+use pointstamp_channels::{ChannelId, Farewell, Receive, Route, Transport};
 
 /// Nothing in these tests takes longer, unless it hangs.
 pub(super) const LIMIT: Duration = Duration::from_secs(60);

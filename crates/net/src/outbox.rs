@@ -5,17 +5,18 @@
 //! the receiver a switch of threads; everything else is the writer thread's. A frame of which a part was written is always finished,
 //! unless the connection ends.
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use super::frame::{self, HEADER, Kind};
 use super::wire::Wire;
-use crate::Farewell;
-use crate::transport::MAX_BODY;
+use pointstamp_channels::Farewell;
+use pointstamp_channels::MAX_BODY;
 
 /// A frame up to this long is written by its sender; a longer one by the writer thread, while the sender goes on.
 const WRITTEN_BY_SENDER: usize = 32 << 10;
@@ -183,11 +184,11 @@ impl Outbox {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn batch(&self) -> MutexGuard<'_, Batch> {
-        self.batch.lock().unwrap_or_else(PoisonError::into_inner)
+        self.batch.lock()
     }
 
     fn rouse(&self, state: &mut State) {
@@ -302,11 +303,7 @@ impl Outbox {
                 return !state.ended;
             }
             state.asleep = true;
-            let (guard, timeout) = self
-                .wake
-                .wait_timeout(state, heartbeat)
-                .unwrap_or_else(PoisonError::into_inner);
-            state = guard;
+            let timeout = self.wake.wait_for(&mut state, heartbeat);
             state.asleep = false;
             if timeout.timed_out() && !std::mem::replace(&mut state.wrote, false) && !state.waits()
             {

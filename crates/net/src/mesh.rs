@@ -1,7 +1,8 @@
 //! The connections of a formed cluster, as a [`Transport`].
 
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,7 @@ use bytes::Bytes;
 use super::frame::FrameReader;
 use super::link::{Link, Shared, Unread};
 use super::wire::Incoming;
-use crate::{Farewell, Receive, Route, Transport};
+use pointstamp_channels::{Farewell, Receive, Route, Transport};
 
 /// How long `close` waits for others to take what was said, and then again for its threads.
 const CLOSING: Duration = Duration::from_secs(1);
@@ -66,23 +67,20 @@ impl Mesh {
 
     fn spawn(&self, name: String, body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
         let thread = thread::Builder::new().name(name).spawn(body)?;
-        self.threads
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(thread);
+        self.threads.lock().push(thread);
         Ok(())
     }
 
-    fn unread(&self) -> std::sync::MutexGuard<'_, Vec<Unread>> {
-        self.unread.lock().unwrap_or_else(PoisonError::into_inner)
+    fn unread(&self) -> parking_lot::MutexGuard<'_, Vec<Unread>> {
+        self.unread.lock()
     }
 
     fn links(&self) -> RwLockReadGuard<'_, Links> {
-        self.links.read().unwrap_or_else(PoisonError::into_inner)
+        self.links.read()
     }
 
     fn links_mut(&self) -> RwLockWriteGuard<'_, Links> {
-        self.links.write().unwrap_or_else(PoisonError::into_inner)
+        self.links.write()
     }
 }
 
@@ -100,11 +98,7 @@ impl Transport for Mesh {
     }
 
     fn start(&self, receiver: Arc<dyn Receive>) {
-        let mut current = self
-            .shared
-            .receiver
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.shared.receiver.write();
         *current = Some(Arc::clone(&receiver));
         drop(current);
         let unread = std::mem::take(&mut *self.unread());
@@ -144,8 +138,7 @@ impl Transport for Mesh {
         for link in links.iter().flatten() {
             link.outbox.close();
         }
-        let threads =
-            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let threads = std::mem::take(&mut *self.threads.lock());
         // Whoever drops the last reference may be one of them.
         let (_, threads): (Vec<_>, Vec<_>) = threads
             .into_iter()
@@ -160,11 +153,7 @@ impl Transport for Mesh {
             let _ = thread.join();
         }
         self.unread().clear();
-        self.shared
-            .receiver
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        self.shared.receiver.write().take();
     }
 }
 

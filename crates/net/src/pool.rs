@@ -3,11 +3,10 @@
 //! Fresh memory of this size comes from the operating system page by page, each cleared first, which takes about as long as to
 //! read the bytes from a socket. A pool belongs to one connection and keeps at most [`KEPT`] bytes.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 
 use bytes::Bytes;
-
-use crate::lock::lock;
 
 /// Bytes that wait to be used again, at most.
 const KEPT: usize = 8 << 20;
@@ -24,7 +23,7 @@ struct Free {
 
 impl Pool {
     fn free(&self) -> MutexGuard<'_, Free> {
-        lock(&self.0)
+        self.0.lock()
     }
 
     /// A block that was used before, of `len` bytes or not many more.

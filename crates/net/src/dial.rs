@@ -1,9 +1,10 @@
 //! How a process reaches one with a lower number: it tries until that one is there.
 
+use parking_lot::Mutex;
 use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -43,7 +44,7 @@ impl Dial {
                 }
                 Err(Failure::Broken(why) | Failure::Stranger(why)) => why,
             };
-            *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+            *self.last.lock() = Some(why);
             thread::sleep(pause);
             pause = (pause * 2).min(LONGEST_PAUSE);
         }

@@ -1,6 +1,6 @@
 //! A cluster: processes that find each other, prove themselves, and exchange frames over one connection for each pair.
 //!
-//! [`form()`] connects this process to all others and gives the [`Transport`](crate::Transport) of the formed cluster.
+//! [`form()`] connects this process to all others and gives the [`Transport`](pointstamp_channels::Transport) of the formed cluster.
 //!
 //! * `proof`, `introduction` and `handshake`: nothing is parsed before both ends have proved by a challenge that they
 //!   know the secret, and nobody is let in whose configuration differs.
@@ -11,26 +11,28 @@
 //! Every length that is read is limited. Nothing waits for ever: a process that says nothing, not even by a heartbeat, or takes
 //! nothing for the stall timeout is lost, and so is one whose connection ends without a farewell.
 
-pub(crate) mod dial;
-#[doc(hidden)]
+#![forbid(unsafe_code)]
+
+mod dial;
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod entry;
 pub mod error;
 mod form;
-pub(crate) mod frame;
-pub(crate) mod gate;
-pub(crate) mod handshake;
-pub(crate) mod introduction;
-pub(crate) mod link;
-pub(crate) mod mesh;
-pub(crate) mod outbox;
+mod frame;
+mod gate;
+mod handshake;
+mod introduction;
+mod link;
+mod mesh;
+mod outbox;
 mod pool;
-pub(crate) mod proof;
+mod proof;
 pub mod tls;
-pub(crate) mod wire;
-
-#[cfg(test)]
-mod tests;
+mod wire;
 
 pub use error::FormError;
 pub use form::{Log, Member, form};
 pub use tls::Tls;
+
+#[cfg(test)]
+mod tests;

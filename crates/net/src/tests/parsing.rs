@@ -9,12 +9,10 @@ use std::path::Path;
 use bytes::Bytes;
 use proptest::prelude::*;
 
-use crate::net::entry;
-use crate::net::frame::{
-    Frame, FrameReader, HEADER, Kind, ReadError, farewell, header, of_farewell,
-};
-use crate::net::introduction::Introduction;
-use crate::{ChannelId, Farewell, Route};
+use crate::entry;
+use crate::frame::{Frame, FrameReader, HEADER, Kind, ReadError, farewell, header, of_farewell};
+use crate::introduction::Introduction;
+use pointstamp_channels::{ChannelId, Farewell, Route};
 
 fn kinds() -> impl Strategy<Value = Kind> {
     let id = || any::<(u32, u32)>().prop_map(|(dataflow, channel)| ChannelId { dataflow, channel });

@@ -4,19 +4,19 @@
 //! beyond it the one that came first is sent away, since those that belong here are done within milliseconds. Who has not
 //! said who he is when the cluster has formed, or will not, is sent away too. All strangers are logged, up to a number.
 
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::io;
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex};
 use std::thread;
 
 use socket2::SockRef;
 
 use super::form::{Event, Log};
 use super::handshake::{self, Failure, Local};
-use crate::lock::lock;
 
 /// Connections that are heard at once.
 const HEARD: usize = 64;
@@ -47,7 +47,7 @@ struct Strangers {
 
 impl Strangers {
     fn turned_away(&self, from: &str, why: &str) {
-        let mut count = lock(&self.count);
+        let mut count = self.count.lock();
         *count += 1;
         if *count <= LOGGED {
             (self.log)(&format!("a stranger at {from} was turned away: {why}"));
@@ -196,7 +196,7 @@ impl Drop for Gate {
 
 /// Makes a process's number its own, or says why not.
 fn claim(claimed: &Mutex<Vec<bool>>, process: usize) -> Option<String> {
-    let mut claimed = lock(claimed);
+    let mut claimed = claimed.lock();
     match claimed.get_mut(process) {
         None => Some(format!("there is no process {process}")),
         Some(true) => Some(format!(

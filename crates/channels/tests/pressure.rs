@@ -1,8 +1,13 @@
-use std::sync::Weak;
+//! Back-pressure between processes, joined in memory.
 
-use super::*;
-use crate::memory::{self, Delay, Memory};
-use crate::{ChannelId, Fabric, Farewell, Mailbox, Overseer, Receiver, Sender, Transport};
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+use bytes::Bytes;
+use pointstamp_channels::{
+    ASK, ChannelId, Fabric, Farewell, Mailbox, Overseer, Receiver, STALLED, Sender, Transport,
+};
+use pointstamp_testkit::memory::{self, Delay, Memory};
 
 const ID: ChannelId = ChannelId {
     dataflow: 0,
@@ -80,11 +85,11 @@ fn every_process_hears_when_one_is_pressed_and_when_it_is_no_more() {
     // Two are pressed: it ends with the second.
     nodes[0].senders[1].push(bytes(2000)).unwrap();
     nodes[0].senders[2].push(bytes(2000)).unwrap();
-    let elsewhere = &nodes[0].fabric.pressure().elsewhere;
-    until(|| elsewhere.load(Ordering::SeqCst) == 2);
+    let elsewhere = || nodes[0].fabric.pressed_elsewhere();
+    until(|| elsewhere() == 2);
     for node in [1, 2] {
         while nodes[node].receiver.pop().unwrap().is_some() {}
-        until(|| elsewhere.load(Ordering::SeqCst) == 3 - node);
+        until(|| elsewhere() == 3 - node);
         assert!(nodes[0].fabric.is_pressed());
         nodes[node].fabric.step_ended(node);
     }

@@ -3,9 +3,10 @@
 //! All that is told of the other process comes from the reading thread, in order: its frames, and then once that it has left or
 //! was lost. What the writing thread finds wrong, it leaves as a note and ends the connection, and the reading thread tells.
 
+use parking_lot::{Mutex, RwLock};
 use std::io::{self, Read};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,7 +14,7 @@ use bytes::Bytes;
 use super::frame::{self, FrameReader, Kind, ReadError};
 use super::outbox::{End, Outbox};
 use super::wire::{Incoming, Wire};
-use crate::{Farewell, Receive, Route};
+use pointstamp_channels::{Farewell, Receive, Route};
 
 /// What is shared by the links of a cluster.
 #[derive(Default)]
@@ -25,10 +26,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn receiver(&self) -> Option<Arc<dyn Receive>> {
-        self.receiver
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.receiver.read().clone()
     }
 
     pub(crate) fn written(&self, bytes: usize) {
@@ -79,10 +77,7 @@ impl Link {
 
     /// Ends the connection for a reason that the reading thread will tell.
     fn end_with(&self, note: String) {
-        self.note
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_or_insert(note);
+        self.note.lock().get_or_insert(note);
         self.wire.cut();
     }
 
@@ -138,11 +133,7 @@ impl Unread {
 
 impl Link {
     fn why(&self, error: &ReadError) -> String {
-        let note = self
-            .note
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let note = self.note.lock().take();
         let what = note.unwrap_or_else(|| match error {
             ReadError::Ended {
                 within_frame: false,

@@ -8,9 +8,9 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use super::support::{
     CHANNEL, Lines, Told, cluster_with, error, listeners, member, recorders, spawn, spawn_logged,
 };
-use crate::net::proof::VERSION;
-use crate::net::{FormError, Tls};
-use crate::{Farewell, Route};
+use crate::proof::VERSION;
+use crate::{FormError, Tls};
+use pointstamp_channels::{Farewell, Route};
 
 /// An authority, and what it says of a host.
 fn authority(host: &str) -> Tls {

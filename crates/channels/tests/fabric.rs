@@ -1,5 +1,15 @@
-use super::*;
-use crate::memory::{self, Delay, Memory};
+//! Processes of workers, joined in memory: what goes where, what waits, and what goes out together.
+
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use pointstamp_channels::encode::CodecError;
+use pointstamp_channels::{
+    ChannelError, ChannelId, Combine, Combined, Encode, Encoder, Event, Fabric, Farewell, LINGER,
+    Mailbox, Overseer, Receiver, Route, Transport,
+};
+use pointstamp_testkit::memory::{self, Delay, Memory};
 
 const ID: ChannelId = ChannelId {
     dataflow: 0,
@@ -58,7 +68,8 @@ fn cluster(processes: usize, workers: usize) -> Vec<Node> {
 fn patient_cluster(processes: usize, workers: usize, linger: Duration) -> Vec<Node> {
     let transports = memory::connect(processes, Delay::None);
     let node = |transport: Arc<Memory>| {
-        let (fabric, mailboxes) = Fabric::new(workers, 1 << 20, Some(transport.clone()), linger);
+        let (fabric, mailboxes) =
+            Fabric::in_cluster_lingering(workers, 1 << 20, transport.clone(), linger);
         let log = Arc::new(Log::default());
         let overseer: Weak<Log> = Arc::downgrade(&log);
         fabric.start(overseer);
@@ -106,12 +117,13 @@ fn messages_wait_for_a_worker_that_opens_late() {
     assert_eq!(receiver.pop().unwrap(), Some(5));
     assert_eq!(fabric.in_flight(), 0);
     fabric.end_dataflow(0, 0);
-    assert!(!fabric.routes().channels.is_empty());
+    assert_eq!(fabric.channels(), 1);
     fabric.end_dataflow(0, 0); // the same worker: the other still reads
-    assert!(!fabric.routes().channels.is_empty());
+    assert_eq!(fabric.channels(), 1);
     fabric.end_dataflow(1, 0);
-    assert!(
-        fabric.routes().channels.is_empty(),
+    assert_eq!(
+        fabric.channels(),
+        0,
         "a dataflow that ended leaves nothing behind"
     );
 }
@@ -206,7 +218,7 @@ fn frames_that_come_early_wait_and_those_that_come_late_are_dropped() {
     senders[2].push(5).unwrap();
     barrier(&nodes, 0, 1);
     assert_eq!(nodes[1].fabric.in_flight(), 0);
-    assert!(nodes[1].fabric.routes().channels.is_empty());
+    assert_eq!(nodes[1].fabric.channels(), 0);
     drop(mine);
     // Nobody will open anything any more.
     nodes[1].fabric.end_worker();
@@ -240,12 +252,12 @@ fn a_frame_for_a_worker_that_is_not_there_ends_the_trust_in_its_sender() {
 struct Sum(i64);
 
 impl Encode for Sum {
-    fn encode(&self, out: &mut crate::Encoder) -> Result<(), crate::encode::CodecError> {
+    fn encode(&self, out: &mut Encoder) -> Result<(), CodecError> {
         self.put(out);
         Ok(())
     }
 
-    fn decode(bytes: Bytes) -> Result<Self, crate::encode::CodecError> {
+    fn decode(bytes: Bytes) -> Result<Self, CodecError> {
         Ok(Sum(i64::from_le_bytes(bytes.as_ref().try_into()?)))
     }
 
@@ -263,7 +275,7 @@ impl Combine for Sum {
         self.0 == 0
     }
 
-    fn put(&self, out: &mut crate::Encoder) {
+    fn put(&self, out: &mut Encoder) {
         out.put_slice(&self.0.to_le_bytes());
     }
 }
@@ -311,7 +323,7 @@ fn a_worker_that_sleeps_is_not_waited_for() {
     fabric.step_ended(0);
     assert_eq!(frames(&nodes), 1);
     // It has been rung: it is about to say something.
-    fabric.doorbell(1).ring(crate::Event::Activate(0));
+    fabric.doorbell(1).ring(Event::Activate(0));
     fabric.step_begins(0);
     senders[0].push(Sum(1));
     fabric.step_ended(0);

@@ -3,15 +3,14 @@
 //! One thread reads a wire while another writes it. Under TLS they share the session for the moments in which it encrypts or
 //! decrypts, never while a socket waits: a wire that is full one way still works the other way.
 
+use parking_lot::Mutex;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustls::Connection;
 use socket2::SockRef;
-
-use crate::lock::lock;
 
 /// Bytes encrypted at a time.
 const SEALED_AT_ONCE: usize = 64 << 10;
@@ -83,7 +82,9 @@ impl Wire {
         let Some(session) = &self.session else {
             return Ok(Vec::new());
         };
-        lock(&session.connection)
+        session
+            .connection
+            .lock()
             .export_keying_material(vec![0; 32], BINDING, None)
             .map_err(io::Error::other)
     }
@@ -97,8 +98,8 @@ impl Wire {
         if !self.flush(may_wait)? {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        let mut sealed = lock(&session.sealed);
-        let mut connection = lock(&session.connection);
+        let mut sealed = session.sealed.lock();
+        let mut connection = session.connection.lock();
         let mut taken = 0;
         for slice in slices {
             let part = &slice[..slice.len().min(SEALED_AT_ONCE - taken)];
@@ -121,7 +122,7 @@ impl Wire {
         let Some(session) = &self.session else {
             return Ok(true);
         };
-        let mut sealed = lock(&session.sealed);
+        let mut sealed = session.sealed.lock();
         while sealed.written < sealed.bytes.len() {
             let rest = IoSlice::new(&sealed.bytes[sealed.written..]);
             match send(&self.socket, &[rest], may_wait) {
@@ -149,10 +150,10 @@ impl Wire {
     /// Says that nothing more will be written. What was written still arrives.
     pub(crate) fn end_writing(&self) {
         if let Some(session) = &self.session {
-            lock(&session.connection).send_close_notify();
+            session.connection.lock().send_close_notify();
             let _ = self.write(&[], true);
-            let mut sealed = lock(&session.sealed);
-            let _ = lock(&session.connection).write_tls(&mut sealed.bytes);
+            let mut sealed = session.sealed.lock();
+            let _ = session.connection.lock().write_tls(&mut sealed.bytes);
             drop(sealed);
             let _ = self.flush(false);
         }
@@ -213,7 +214,7 @@ impl Read for Incoming {
             return Self::read_socket(&self.wire, self.until, buffer);
         };
         loop {
-            match lock(&session.connection).reader().read(buffer) {
+            match session.connection.lock().reader().read(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 // Without the end of TLS: whoever reads frames tells a farewell from an accident himself.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
@@ -227,7 +228,7 @@ impl Read for Incoming {
                 }
             }
             let mut sealed = &self.sealed[self.start..self.end];
-            let mut connection = lock(&session.connection);
+            let mut connection = session.connection.lock();
             self.start += connection.read_tls(&mut sealed)?;
             connection
                 .process_new_packets()

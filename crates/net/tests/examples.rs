@@ -5,13 +5,7 @@ use std::process::Command;
 /// The lines that an example prints, sorted.
 fn lines(arguments: &[&str]) -> Vec<String> {
     let output = Command::new(env!("CARGO"))
-        .args([
-            "run",
-            "--quiet",
-            "--package",
-            "pointstamp-channels",
-            "--example",
-        ])
+        .args(["run", "--quiet", "--package", "pointstamp-net", "--example"])
         .args(arguments)
         .output()
         .unwrap();

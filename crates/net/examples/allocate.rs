@@ -1,8 +1,8 @@
 //! Communication without any dataflow: workers allocate a typed channel, push to each other, and pull.
 //!
 //! ```text
-//! cargo run -p pointstamp-channels --example allocate -- threads 3
-//! cargo run -p pointstamp-channels --example allocate -- processes 2
+//! cargo run -p pointstamp-net --example allocate -- threads 3
+//! cargo run -p pointstamp-net --example allocate -- processes 2
 //! ```
 //!
 //! Every worker says hello to every worker, itself included. The first form has its workers in one process; the second
@@ -18,8 +18,8 @@ use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
-use pointstamp_channels::net::{Member, form};
 use pointstamp_channels::{ChannelId, Fabric, Farewell, Mailbox, Overseer};
+use pointstamp_net::{Member, form};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 

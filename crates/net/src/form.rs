@@ -3,11 +3,12 @@
 //! A process that is connected to all others says so to each of them, and the cluster has formed for it once all have said so:
 //! no process begins while another may still fail to come. A process that gives up says why, and then all give up.
 
+use parking_lot::Mutex;
 use std::io::ErrorKind;
 use std::net::TcpListener;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,7 +22,7 @@ use super::mesh::Mesh;
 use super::proof::VERSION;
 use super::tls::{Identity, Tls};
 use super::wire::{Incoming, Wire};
-use crate::{Farewell, Transport};
+use pointstamp_channels::{Farewell, Transport};
 
 /// Where strangers and the like are reported, in sentences.
 pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
@@ -361,9 +362,7 @@ impl Forming {
             .others()
             .filter(absent)
             .map(|process| {
-                let last = self.failures[process]
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
+                let last = self.failures[process].lock();
                 let why = last
                     .as_ref()
                     .map_or_else(String::new, |why| format!(": {why}"));
