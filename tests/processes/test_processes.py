@@ -23,8 +23,8 @@ from harness import merged, notes, passing, share
 from pointstamp.cluster import bind
 from pools import Failure, Pool
 from processes_in_threads import SHAPES, outcomes
-from test_random_dataflows import Data, Steps, dataflow, inputs, model, written
-from test_random_dataflows import programs as any_steps
+from random_dataflows import Data, Steps, dataflow, inputs, model, written
+from random_dataflows import programs as any_steps
 
 # ------------------------------------------------------------ outputs
 

@@ -20,7 +20,7 @@ GOOD: dict[str, set[str]] = {
 
 @pytest.fixture(scope="module")
 def layers() -> ModuleType:
-    path = Path(__file__).parent.parent / "tools" / "check_layers.py"
+    path = Path(__file__).parents[2] / "tools" / "check_layers.py"
     spec = importlib.util.spec_from_file_location("check_layers", path)
     assert spec is not None
     assert spec.loader is not None

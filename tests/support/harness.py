@@ -74,6 +74,18 @@ def every(*calls: Callable[[], object]) -> tuple[Callable[[], object], ...]:
     return calls
 
 
+def count_to(n: int, workers: int) -> int:
+    """Sends `n` records around between workers; returns how many arrived."""
+
+    def main(worker: ps.Worker) -> Any:
+        with worker.dataflow() as scope:
+            capture = scope.to_stream(range(worker.index, n, worker.peers)).exchange(lambda x: x).capture()
+        worker.run()
+        return capture.extract()
+
+    return sum(len(records) for result in ps.execute(main, workers=workers) for _, records in result)
+
+
 def notes(error: BaseException) -> list[str]:
     """What has been noted on an exception, on every version of Python."""
     return list(getattr(error, "__notes__", []))

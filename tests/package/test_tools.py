@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-TOOLS = Path(__file__).parent.parent / "tools"
+TOOLS = Path(__file__).parents[2] / "tools"
 
 
 def prerequisites(python: str, rust: str, *components: str, path: str | None = None) -> tuple[int, str]:

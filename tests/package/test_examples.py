@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 # Arguments that make a program small enough for a test; {text} is a directory with some files of text.
 GRAPH = ["--nodes", "300", "--edges", "500", "--workers", "3", "--check"]

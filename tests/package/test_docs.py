@@ -26,7 +26,7 @@ import pointstamp.order
 import pointstamp.progress
 import pointstamp.spark
 
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 CHAPTERS = sorted(DOCS.glob("*.md"))
 FENCE = re.compile(r"^(`{3,}|:{3,})([^\n`]*)\n(.*?)^\1[ ]*$", re.MULTILINE | re.DOTALL)
 NOT_RUN = {"sh", "text", "{toctree}", "{figure}", "{image}", "{note}", "{tip}", "{eval-rst}", "{code-block}"}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-RUN = Path(__file__).parent.parent / "benches" / "python" / "run.py"
+RUN = Path(__file__).parents[2] / "benches" / "python" / "run.py"
 
 
 def test_every_part_runs_and_agrees_with_its_peer() -> None:

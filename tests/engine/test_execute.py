@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import pointstamp as ps
-from harness import WORKERS, script
+from harness import WORKERS, count_to, script
 from pointstamp import Config, ConfigError
 
 
@@ -67,16 +67,6 @@ def test_execute_from_args(monkeypatch: pytest.MonkeyPatch) -> None:
         ps.execute_from_args(lambda worker: None, ["-w", "0"])
 
 
-def count_to(n: int, workers: int) -> int:
-    def main(worker: ps.Worker) -> Any:
-        with worker.dataflow() as scope:
-            capture = scope.to_stream(range(worker.index, n, worker.peers)).exchange(lambda x: x).capture()
-        worker.run()
-        return capture.extract()
-
-    return sum(len(records) for result in ps.execute(main, workers=workers) for _, records in result)
-
-
 def test_execute_may_be_called_again_and_again() -> None:
     for turn in range(60):
         assert count_to(20, 1 + turn % 4) == 20
@@ -128,7 +118,7 @@ def test_after_a_fork() -> None:
     assert "child: 100 parent: 100" in script("""
         import os, sys
         import pointstamp as ps
-        from test_execute import count_to
+        from harness import count_to
 
         count_to(10, 1)
         pid = os.fork()

@@ -1,4 +1,4 @@
-"""Runs tests that are not about processes on them: `pytest -p on_processes ...`, with tests/ on the path.
+"""Runs tests that are not about processes on them: `pytest -p on_processes ...`, tests/support on the path.
 
 Where a test asks `pointstamp.execute` for an even number of workers, it gets two processes of half as many.
 With `--processes 3` it is three processes, and a test that is parametrized by 2 or 4 `workers` gets 3 or 6.

@@ -1,4 +1,4 @@
-"""Random dataflows with nested loops against a model, on several workers.
+"""Random dataflows with nested loops, and a model of what they compute.
 
 A program is a list of steps, some of which hold lists of steps: loops, scopes, forks. It is built as a
 dataflow and evaluated as a function from records by time to records by time. Every step of the dataflow is
@@ -9,12 +9,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pointstamp as ps
-from harness import WORKERS, merged, run, share
 from pointstamp.order import Antichain
 
 Steps = list[tuple[Any, ...]]
@@ -230,20 +227,3 @@ def model_cycle(data: Data, summary: int, steps: Steps) -> Data:
         if comes == again:
             return result
         again = comes
-
-
-@settings(max_examples=60)
-@given(steps=programs, data=inputs)
-@pytest.mark.parametrize("workers", WORKERS)
-def test_a_dataflow_is_the_function_that_it_says(
-    workers: int, steps: Steps, data: list[tuple[int, int]]
-) -> None:
-    def build(scope: ps.Scope) -> ps.Capture[int]:
-        stream = share(scope, data).delay(lambda item, _: item[0]).map(lambda item: item[1])
-        return dataflow(steps, stream).capture()
-
-    given_data: Data = defaultdict(Counter)
-    for time, record in data:
-        given_data[(time,)][record] += 1
-    expected = {written(time): records for time, records in model(steps, given_data).items()}
-    assert merged(run(workers, build)) == expected
