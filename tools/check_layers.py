@@ -1,6 +1,7 @@
 """Checks that dependencies between the crates point one way: `python tools/check_layers.py`.
 
-    order <- progress <- engine <- py,   order <- channels <- engine,   channels <- net <- py,   columnar <- py
+    order <- progress <- engine <- py,   order <- channels <- engine,
+    channels <- net <- py,   columnar <- py
 
 `progress` and `channels` never see each other, and only `py` names PyO3. The graph is what
 `cargo tree` says that it is; a crate that is missing from the table below is an error, and so is
