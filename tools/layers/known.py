@@ -82,8 +82,8 @@ CIRCLES: dict[str, list[set[str]]] = {
     ],
 }
 
-# For a crate with rooms: its rooms, and those below that each may use. This says what is meant, not what is wrong,
-# so it grows with the crates.
+# For a crate with rooms: its rooms, and those below that each may use. This says what is meant, not what is
+# wrong, so it grows with the crates.
 ROOMS: dict[str, dict[str, set[str]]] = {}
 
 # Files past `sizes.MOST` lines, with how many they may have.

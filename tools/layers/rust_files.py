@@ -89,7 +89,7 @@ class _Crate:
                         self._plain[module].add(whole)
 
     def used_by(self, module: Path_) -> Iterator[Path_]:
-        """The paths, from the root, that a module names: in its code, and in each `use` that is for itself."""
+        """The paths, from the root, that a module names: in its code, and in a `use` of its own."""
         yield from self._plain[module]
         for match in _PATH.finditer(_DECLARED.sub("", _USE.sub("", self._texts[module]))):
             path = tuple(match[0].split("::"))
