@@ -15,6 +15,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import pointstamp as ps
+from effort import examples
 
 Rows = list[tuple[Any, ...]]
 
@@ -33,6 +34,13 @@ def canonical(value: Any) -> Any:
 
 def bag(rows: Any) -> Counter[Any]:
     return Counter(canonical(tuple(row.values()) if isinstance(row, dict) else tuple(row)) for row in rows)
+
+
+def grouped(table: pa.Table, keys: list[str], wanted: list[tuple[str, str]]) -> pa.Table:
+    """What pyarrow's `group_by` says; its last release for Python 3.10 has no keys of `string_view`."""
+    plain = [f.with_type(pa.string()) if f.type == pa.string_view() else f for f in table.schema]
+    found = table.cast(pa.schema(plain)).group_by(keys).aggregate(wanted)
+    return found.cast(pa.schema([table.schema.field(f.name) if f.name in keys else f for f in found.schema]))
 
 
 def run(build: Any, *feeds: list[tuple[int, pa.Table]], workers: int = 1) -> dict[int, list[dict[str, Any]]]:
@@ -140,13 +148,13 @@ def test_aggregate_is_what_group_by_says(
         return result
 
     found = run(build, [(0, piece) for piece in pieces(table, size)], workers=workers)
-    expected = table.group_by(keys).aggregate(wanted)
+    expected = grouped(table, keys, wanted)
     assert bag(found.get(0, [])) == bag(expected.to_pylist())
     assert [field.name for field in schemas[0]] == expected.schema.names
     assert schemas[0].types == expected.schema.types
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(tables(), st.sampled_from([2, 3]))
 def test_many_rows_are_added_up_where_they_are_and_come_to_the_same(
     case: tuple[pa.Table, list[str], list[tuple[str, str]]], workers: int
@@ -161,7 +169,7 @@ def test_many_rows_are_added_up_where_they_are_and_come_to_the_same(
         [(0, piece) for piece in pieces(whole, size)],
         workers=workers,
     )
-    expected = whole.group_by(keys).aggregate(wanted).to_pylist()
+    expected = grouped(whole, keys, wanted).to_pylist()
 
     def by_key(rows: list[dict[str, Any]]) -> dict[Any, list[Any]]:
         return {
@@ -282,7 +290,7 @@ def test_distinct_keeps_one_row_of_each_key(
     table, keys, _ = case
     found = run(lambda rows: rows.distinct(keys), [(0, piece) for piece in pieces(table, 5)], workers=workers)
     rows = found.get(0, [])
-    expected = table.group_by(keys).aggregate([])
+    expected = grouped(table, keys, [])
     assert bag({key: row[key] for key in keys} for row in rows) == bag(expected.to_pylist())
     every = bag(table.to_pylist())
     assert all(every[row] >= count for row, count in bag(rows).items())
@@ -340,7 +348,7 @@ def joins(draw: Any) -> tuple[list[str], list[tuple[int, pa.Table]], list[tuple[
     return [f"k{index}" for index in range(len(types))], feed("lt"), feed("rt")
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(joins(), st.sampled_from(ANY_WORKERS))
 def test_join_is_duckdbs_and_pairs_are_at_the_later_time(
     case: tuple[list[str], list[tuple[int, pa.Table]], list[tuple[int, pa.Table]]], workers: int
@@ -425,7 +433,7 @@ def test_join_in_a_loop_pairs_at_the_least_upper_bound() -> None:
 # -------------------------------------------------------------------- count
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(tables(), st.sampled_from(ANY_WORKERS))
 def test_each_worker_counts_the_rows_that_it_gets(
     case: tuple[pa.Table, list[str], list[tuple[str, str]]], workers: int
