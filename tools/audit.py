@@ -1,7 +1,7 @@
-"""Known defects, licences and sources of what is used: `python tools/audit.py`, with cargo-deny and pip-audit.
+"""Known defects, licences and sources of what is used, by cargo-deny and pip-audit: `python tools/audit.py`.
 
-Each needs its database, and so the network. One that is not there, or cannot reach its database, is skipped with
-the reason; exits 1 if one finds something.
+Each needs its database, and so the network. One that is not there, or cannot reach its database, is skipped
+with the reason; exits 1 if one finds something.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ UNREACHABLE = (
 def audit(name: str, words: list[str], why_not: str) -> str:
     """Runs a tool: "passed", "failed", or "skipped: " and why."""
     print(f"== {' '.join(words)}", flush=True)
-    if shutil.which(words[0]) is None or subprocess.run([*words[:2], "--version"], capture_output=True).returncode:
+    if (
+        shutil.which(words[0]) is None
+        or subprocess.run([*words[:2], "--version"], capture_output=True).returncode
+    ):
         return f"skipped: {why_not}"
     result = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     said = result.stdout + result.stderr

@@ -1,7 +1,8 @@
 """What takes longer than `make test` may: `python tools/check_deep.py [--effort N] [PART...]`.
 
-Parts: properties, shuttle, miri, threads, fuzz; all of them when none is named. A part for which this machine lacks
-a tool is skipped, and the last lines say which and why. Exits 1 if a part fails, or if nothing could be run.
+Parts: properties, shuttle, miri, threads, fuzz; all of them when none is named. A part for which this machine
+lacks a tool is skipped, and the last lines say which and why.
+Exits 1 if a part fails, or if none could be run.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ def fuzz(effort: int) -> Iterator[Command]:
     """The parsers that strangers can reach, from the corpora in fuzz/corpus, for some minutes each."""
     if not works("cargo", "+nightly", "fuzz", "--version"):
         raise Missing(
-            "no cargo-fuzz for a nightly compiler: cargo install cargo-fuzz (`make test` runs the corpora and "
+            "there is no cargo-fuzz: cargo install cargo-fuzz (`make test` runs the corpora and "
             "1000 mutations of each entry)"
         )
     for target in sorted((ROOT / "fuzz/fuzz_targets").glob("*.rs")):
@@ -134,7 +135,8 @@ def check(names: list[str], effort: int, run: Callable[[Command], bool]) -> dict
         except Missing as why:
             ended[name] = f"skipped: {why}"
             continue
-        ended[name] = "passed" if all([run(command) for command in commands]) else "failed"
+        passed = [run(command) for command in commands]  # a failure does not hide the next
+        ended[name] = "passed" if all(passed) else "failed"
     return ended
 
 

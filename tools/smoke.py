@@ -1,7 +1,7 @@
-"""Whether an installed wheel works: `python tools/smoke.py [VERSION]`, with nothing else installed than it needs.
+"""Whether an installed wheel works: `python tools/smoke.py [VERSION]`; it needs nothing beside the wheel.
 
-It imports the package, which must have this version, runs a dataflow with a loop on two threads and one on two
-processes over loopback, and one over Arrow batches where pyarrow is installed.
+It imports the package, which must have this version, runs a dataflow with a loop on two threads, the same on
+two processes over loopback, and one over Arrow batches where pyarrow is installed.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import importlib.util
 import secrets
 import sys
 import threading
+from typing import Any
 
 import pointstamp as ps
 from pointstamp.cluster import bind
@@ -54,7 +55,7 @@ def columns() -> None:
 
     schema = pa.schema([("k", pa.string()), ("n", pa.int64())])
 
-    def build(scope: ps.Scope) -> ps.Capture[dict[str, object]]:
+    def build(scope: ps.Scope) -> ps.Capture[Any]:
         rows = scope.to_stream([("a", 1), ("b", 2), ("a", 3)]).to_arrow(schema)
         return rows.aggregate("k", [("n", "sum")]).to_records().capture()
 
