@@ -222,7 +222,11 @@ mod tests {
             view.drain_boundary_changes(&mut |output, time, diff| {
                 said.push(format!("tells {output} {time} {diff}"));
             });
-            said.push(format!("{} {}", view.has_pending(), view.tracking_anything()));
+            said.push(format!(
+                "{} {}",
+                view.has_pending(),
+                view.tracking_anything()
+            ));
         }
         said.push(format!("sends {:?}", view.flush_outgoing()));
         said

@@ -52,9 +52,10 @@ impl<const N: usize> Coords<N> {
 
 impl<const N: usize> PartialOrder for Coords<N> {
     #[inline]
+    #[allow(clippy::needless_bitwise_bool)] // without branches
     fn less_equal(&self, other: &Self) -> bool {
         let pairs = self.0.iter().zip(&other.0);
-        pairs.fold(true, |so_far, (a, b)| so_far & (a <= b)) // without branches
+        pairs.fold(true, |so_far, (a, b)| so_far & (a <= b))
     }
 
     #[inline]
