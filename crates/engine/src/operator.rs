@@ -16,6 +16,7 @@ use crate::activation::Activation;
 use crate::capability::{Capability, OutputCore};
 use crate::edge::{Edge, Exchange, LocalQueue, Pulse};
 use crate::error::{Error, UserResult};
+use crate::failing::Failing;
 use crate::operate::{Description, Schedule};
 use crate::pact::Pact;
 use crate::payload::Payload;
@@ -30,7 +31,7 @@ use crate::worker::Arrival;
 pub type Logic = Box<dyn FnMut() -> UserResult<bool>>;
 
 /// How the shared part of an output is made.
-type MakeOutput = fn(usize, Rc<SharedProgress>, Activation) -> Rc<OutputCore>;
+type MakeOutput = fn(usize, Rc<SharedProgress>, Activation, Rc<Failing>) -> Rc<OutputCore>;
 
 /// Builds an operator. Clones build the same one.
 pub struct OperatorBuilder<P: Payload> {
@@ -55,6 +56,7 @@ pub(crate) struct Draft<P> {
     dims: usize,
     pulse: Rc<Pulse>,
     progress: Rc<SharedProgress>,
+    failing: Rc<Failing>,
     inputs: Vec<Rc<InputCore<P>>>,
     outputs: Vec<Rc<OutputCore>>,
     /// Summaries that differ from the identity; an empty list is no path.
@@ -76,6 +78,7 @@ impl<P: Payload> OperatorBuilder<P> {
             dims: scope.dims(),
             pulse: Pulse::new(activation),
             progress: SharedProgress::new(),
+            failing: Rc::clone(scope.worker().failing()),
             inputs: Vec::new(),
             outputs: Vec::new(),
             summaries: BTreeMap::new(),
@@ -167,7 +170,7 @@ impl<P: Payload> OperatorBuilder<P> {
                     local: Rc::clone(&queue),
                     remote,
                     parts,
-                    reader,
+                    reader: Rc::clone(&reader),
                 })
             }
             Pact::Broadcast => {
@@ -180,7 +183,7 @@ impl<P: Payload> OperatorBuilder<P> {
                 Edge::Broadcast {
                     local: Rc::clone(&queue),
                     remote,
-                    reader,
+                    reader: Rc::clone(&reader),
                 }
             }
         };
@@ -191,6 +194,8 @@ impl<P: Payload> OperatorBuilder<P> {
             frontier: RefCell::default(),
             progress: Rc::clone(&draft.progress),
             ticket: Ticket::new(draft.dims, Rc::clone(&draft.pulse)),
+            failing: Rc::clone(&draft.failing),
+            reader,
         });
         if let Some(Inbox { id, receiver }) = inbox {
             *core.remote.borrow_mut() = Some(receiver);
@@ -214,6 +219,8 @@ impl<P: Payload> OperatorBuilder<P> {
             frontier: RefCell::default(),
             progress: Rc::clone(&draft.progress),
             ticket: Ticket::new(draft.dims, Rc::clone(&draft.pulse)),
+            failing: Rc::clone(&draft.failing),
+            reader: draft.name.as_str().into(),
         });
         let node = self.index;
         self.scope
@@ -275,6 +282,7 @@ impl<P: Payload> OperatorBuilder<P> {
             port,
             Rc::clone(&draft.progress),
             draft.pulse.activation.clone(),
+            Rc::clone(&draft.failing),
         );
         draft.outputs.push(Rc::clone(&core));
         let tee = self.scope.tees().make();
@@ -342,7 +350,8 @@ impl<P: Payload> OperatorBuilder<P> {
 
     /// Ends the construction with the operator's logic.
     pub fn build(&self, logic: impl FnMut() -> UserResult<bool> + 'static) {
-        self.draft.borrow_mut().logic = Some(Box::new(logic));
+        let before = self.draft.borrow_mut().logic.replace(Box::new(logic));
+        drop(before); // after the borrow: dropping it may run user code
     }
 }
 
@@ -440,6 +449,7 @@ impl<P: Payload> Draft<P> {
 
     /// Hands out what the operator would have run: it will not be installed.
     pub(crate) fn give_up(&mut self) -> Option<Logic> {
+        self.progress.close();
         self.logic.take()
     }
 
@@ -447,8 +457,12 @@ impl<P: Payload> Draft<P> {
     pub(crate) fn new_silent_output(&mut self) -> usize {
         let port = self.outputs.len();
         let activation = self.pulse.activation.clone();
-        self.outputs
-            .push(OutputCore::new(port, Rc::clone(&self.progress), activation));
+        self.outputs.push(OutputCore::new(
+            port,
+            Rc::clone(&self.progress),
+            activation,
+            Rc::clone(&self.failing),
+        ));
         port
     }
 
