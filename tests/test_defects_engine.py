@@ -128,8 +128,9 @@ def test_however_it_is_sent(send: str, workers: int) -> None:
                 inp.to_stream(scope).map(lambda x: x).probe()
                 stream.exchange(lambda x: 1 // x)
                 inp.to_stream(scope).exchange(lambda x: 1 // x)
-                with scope.scoped("inner", 1) as deep:
-                    inner.to_stream(scope).enter(deep).exchange(lambda x: 1 // x).leave()
+                outer = inner.to_stream(scope)
+                with scope.scoped("inner") as deep:
+                    outer.enter(deep).exchange(lambda x: 1 // x).leave()
             class Sender:
                 def go(self):
                     pass
@@ -460,12 +461,14 @@ def test_a_thread_that_dies_before_main_starts_ends_the_others() -> None:
             worker.barrier()
         attempt(main, 2)
 
-        original = execution.threading.get_ident
-        def get_ident():
-            if threading.current_thread().name == "pointstamp-worker-1":
-                raise MemoryError("before it starts")
-            return original()
-        execution.threading.get_ident = get_ident
+        class Threading:
+            def __getattr__(self, name):
+                return getattr(threading, name)
+            def get_ident(self):
+                if threading.current_thread().name == "pointstamp-worker-1":
+                    raise MemoryError("before it starts")
+                return threading.get_ident()
+        execution.threading = Threading()
         attempt(main, 2)
         """
     )
@@ -616,7 +619,24 @@ def test_a_session_whose_last_reference_goes_on_another_thread_sends(then: str) 
     assert said == "[(0, ['kept'])]\n"
 
 
-@pytest.mark.parametrize("then", ["cap.drop()", "pass", "cap.downgrade(3)"])
+def test_a_session_whose_capability_is_dropped_first_is_an_error() -> None:
+    said = output(
+        """
+        def main(worker):
+            with worker.dataflow() as scope:
+                h, cap, s = scope.new_unordered_input()
+            session = h.session(cap)
+            session.give("kept")
+            cap.drop()
+            del session
+            worker.run()
+        attempt(main)
+        """
+    )
+    assert said.startswith("raised pointstamp.CapabilityError the capability was dropped")
+
+
+@pytest.mark.parametrize("then", ["pass", "cap.downgrade(3)"])
 def test_a_session_that_is_kept_holds_nothing_back(then: str) -> None:
     said = output(
         f"""
@@ -639,7 +659,8 @@ def test_an_input_whose_reader_was_dropped_keeps_nothing() -> None:
     said = output(
         """
         def resident():
-            return int(open("/proc/self/statm").read().split()[1]) * 4096
+            with open("/proc/self/statm") as file:
+                return int(file.read().split()[1]) * 4096
         def main(worker):
             inp = ps.InputHandle()
             with worker.dataflow() as scope:
@@ -735,7 +756,7 @@ def test_threads_that_use_a_session_after_the_end_do_not_meet() -> None:
                         call()
                         errors.append("worked")
                     except ps.PointstampError as error:
-                        errors.append(str(error).split(":")[0])
+                        errors.append(str(error))
         threads = [threading.Thread(target=use) for _ in range(4)]
         for t in threads: t.start()
         for t in threads: t.join()

@@ -22,6 +22,7 @@ __all__ = [
     "EventQueue",
     "FrontieredInput",
     "Graph",
+    "HIGH_WATER",
     "InputHandle",
     "InputPort",
     "LoopHandle",
@@ -66,6 +67,7 @@ _R = TypeVar("_R")
 _W = TypeVar("_W")
 
 __version__: str
+HIGH_WATER: int
 
 def stable_hash(key: Hashable) -> int: ...
 
@@ -322,6 +324,7 @@ class Cluster:
     def wait_for_others(self, seconds: float) -> bool: ...
     def close(self) -> None: ...
     def traffic(self) -> tuple[int, int, int, int]: ...
+    def fail(self, index: int, error: BaseException) -> None: ...
     def raise_failure(self) -> None: ...
 
 @final

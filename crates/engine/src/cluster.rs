@@ -256,7 +256,7 @@ impl Cluster {
     }
 
     /// Ends the computation because the workers built different graphs: each of them, in every process, learns what differs.
-    fn disagreement(&self, why: &str) -> Error {
+    pub(crate) fn disagreement(&self, why: &str) -> Error {
         if self.disagreement.set(why.to_owned()).is_ok() {
             self.say_failed(self.process(), control::disagreed(why));
         }
@@ -274,9 +274,6 @@ impl Cluster {
     pub fn fail_because(&self, worker: usize, error: Error, reason: String) {
         // A worker that was stopped has not failed; who stopped it has, or will say so in a moment.
         if !matches!(error, Error::Stopped) {
-            if let Error::Disagreement(why) = error.shared() {
-                let _told = self.disagreement(why);
-            }
             let worker = Some(worker);
             if self.keep(Failure { worker, error }) {
                 self.say_failed(self.process(), reason); // once: not where a disagreement was said

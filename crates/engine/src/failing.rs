@@ -33,7 +33,10 @@ impl Failing {
                 error
             }
             error => {
-                let reason = self.host.in_words(self.worker, &error);
+                if let Error::Disagreement(why) = &error {
+                    let _known = self.cluster.disagreement(why);
+                }
+                let (error, reason) = self.host.told(self.worker, error);
                 let error = Arc::new(error);
                 let kept = Error::Fatal(Arc::clone(&error));
                 self.cluster.fail_because(self.worker, kept, reason);

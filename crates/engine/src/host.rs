@@ -38,9 +38,10 @@ pub trait Host {
         Ok(())
     }
 
-    /// What the other processes are told of an error that ends the computation.
-    fn in_words(&self, _worker: usize, error: &Error) -> String {
-        error.to_string()
+    /// The error that ends the computation as the host wants it kept, and what the other processes are told of it.
+    fn told(&self, _worker: usize, error: Error) -> (Error, String) {
+        let reason = error.to_string();
+        (error, reason)
     }
 
     /// Called once, when main and the dataflows have come to their end, however that was.

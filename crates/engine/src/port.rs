@@ -131,6 +131,11 @@ impl<P: Payload> InputPort<P> {
         Ok(Some((capability, message.data)))
     }
 
+    /// Ends the computation: a message that was taken is lost.
+    pub fn fail(&self, cause: BoxError) -> Error {
+        self.core.failing.fail_by(cause)
+    }
+
     /// The times that may still arrive, as the operator knew them when this run began.
     pub fn frontier(&self) -> Ref<'_, MutableAntichain<Point>> {
         self.core.frontier.borrow()
@@ -341,9 +346,17 @@ impl<P: Payload> OutputPort<P> {
         if data.is_empty() {
             return Ok(());
         }
+        if self.is_gone() {
+            return Ok(()); // nobody is left to read it, and its functions are being dropped
+        }
         let time = time.clone();
         let pushed = self.tee.push(Message { time, data });
         pushed.map_err(|cause| self.core.failing.fail_by(cause).into())
+    }
+
+    /// Ends the computation: what was to be sent here is lost.
+    pub fn fail(&self, cause: BoxError) -> Error {
+        self.core.failing.fail_by(cause)
     }
 
     /// The output's number.

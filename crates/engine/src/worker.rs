@@ -20,7 +20,7 @@ use crate::agreement::Blueprint;
 use crate::brake::Brake;
 use crate::cluster::Cluster;
 use crate::edge::ClearOnDrop;
-use crate::error::Error;
+use crate::error::{BoxError, Error};
 use crate::failing::Failing;
 use crate::host::Host;
 use crate::payload::Payload;
@@ -155,6 +155,11 @@ impl<P: Payload> Worker<P> {
 
     pub(crate) fn root_activation(&self) -> &Activation {
         &self.0.root
+    }
+
+    /// Ends the computation because of an error of the host's: something was lost.
+    pub fn fail(&self, cause: BoxError) -> Error {
+        self.0.failing.fail(Error::Host { cause })
     }
 
     /// Registers who is told that a channel has messages.

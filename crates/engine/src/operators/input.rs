@@ -142,7 +142,7 @@ impl<P: Payload> Input<P> {
                 }
             };
             if let Some(worker) = &state.worker {
-                worker.sends(&data);
+                worker.sends(&data)?;
             }
             let Some(((last, _), others)) = state.outlets.split_last() else {
                 return Ok(()); // its dataflows have ended

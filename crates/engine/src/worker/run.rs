@@ -208,9 +208,15 @@ impl<P: Payload> Worker<P> {
     }
 
     /// Notes what `main` sends: only a step moves it on.
-    pub fn sends(&self, data: &P) {
+    ///
+    /// # Errors
+    ///
+    /// As [`check`](Self::check): what is sent then goes nowhere.
+    pub fn sends(&self, data: &P) -> Result<(), Error> {
+        self.check()?;
         let unmoved = self.0.unmoved.get();
         self.0.unmoved.set(unmoved.saturating_add(data.footprint()));
+        Ok(())
     }
 
     /// Whether too much is on its way for more to be sent by `main`.
