@@ -19,11 +19,11 @@ use crate::worker::Worker;
 /// of either, or a panic, stops every worker, in every process; `None` is returned then.
 pub fn run_worker<P: Payload, R>(
     seed: Seed,
-    host: Rc<dyn Host>,
+    host: &Rc<dyn Host>,
     main: impl FnOnce(&Worker<P>) -> Result<R, Error>,
 ) -> Option<R> {
     let (cluster, index) = (Arc::clone(seed.cluster()), seed.index());
-    let failing = Failing::new(cluster, index, Rc::clone(&host));
+    let failing = Failing::new(cluster, index, Rc::clone(host));
     // What a panic leaves behind is only ended and dropped.
     let contained = |run: &mut dyn FnMut()| {
         if let Err(payload) = catch_unwind(AssertUnwindSafe(run)) {
@@ -40,7 +40,7 @@ pub fn run_worker<P: Payload, R>(
         let (Some(seed), Some(main)) = (seed.take(), main.take()) else {
             return;
         };
-        let worker = worker.insert(seed.start::<P>(Rc::clone(&host)));
+        let worker = worker.insert(seed.start::<P>(Rc::clone(host)));
         let ran = main(worker).and_then(|result| worker.finish().map(|()| result));
         result = ran.map_err(|error| failing.fail(error)).ok();
     });
@@ -88,17 +88,17 @@ pub fn run_workers<P: Payload, R: Send>(
     main: impl Fn(&Worker<P>) -> Result<R, Error> + Sync,
 ) -> Result<Vec<R>, Failure> {
     let results: Vec<Option<R>> = if seeds.len() == 1 {
-        vec![run_worker(seeds.remove(0), Rc::new(Plain), &main)]
+        vec![run_worker(seeds.remove(0), &plain(), &main)]
     } else {
         let main = &main;
         std::thread::scope(|scope| {
             let threads: Vec<_> = seeds
                 .into_iter()
-                .map(|seed| scope.spawn(move || run_worker(seed, Rc::new(Plain), main)))
+                .map(|seed| scope.spawn(move || run_worker(seed, &plain(), main)))
                 .collect();
             threads
                 .into_iter()
-                .map(|thread| thread.join().expect("what panics is caught"))
+                .map(|thread| thread.join().unwrap_or(None))
                 .collect()
         })
     };
@@ -107,9 +107,16 @@ pub fn run_workers<P: Payload, R: Send>(
     cluster.close();
     match cluster.take_failure() {
         Some(failure) => Err(failure),
-        None => Ok(results
+        None => results
             .into_iter()
-            .map(|result| result.expect("no worker failed"))
-            .collect()),
+            .collect::<Option<Vec<R>>>()
+            .ok_or(Failure {
+                worker: None,
+                error: Error::Stopped,
+            }),
     }
+}
+
+fn plain() -> Rc<dyn Host> {
+    Rc::new(Plain)
 }

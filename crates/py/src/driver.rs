@@ -112,7 +112,7 @@ impl Host for PythonHost {
     }
 
     fn interrupted(&self) -> Result<(), BoxError> {
-        attached(|py| py.check_signals()).map_err(Raised::here)
+        attached(Python::check_signals).map_err(Raised::here)
     }
 
     fn told(&self, worker: usize, error: Error) -> (Error, String) {

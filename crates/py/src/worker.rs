@@ -211,9 +211,10 @@ impl Cluster {
                 }
             })
         };
-        let result = run_worker(seed, Rc::clone(&host) as Rc<dyn Host>, run_main);
+        let hosting = Rc::clone(&host) as Rc<dyn Host>;
+        let result = run_worker(seed, &hosting, run_main);
         host.discard();
-        drop(host); // nothing is held here any more: only Python objects refer to the worker
+        drop((hosting, host)); // nothing is held here any more: only Python objects refer to the worker
         home.end(py);
         Ok(result)
     }
