@@ -18,6 +18,7 @@ use crate::agreement::{Agreement, Blueprint};
 use crate::control::{self, Control};
 use crate::departures::Departures;
 use crate::error::Error;
+use crate::failing::Stops;
 use crate::host::Host;
 use crate::payload::Payload;
 use crate::worker::Worker;
@@ -256,7 +257,7 @@ impl Cluster {
     }
 
     /// Ends the computation because the workers built different graphs: each of them, in every process, learns what differs.
-    pub(crate) fn disagreement(&self, why: &str) -> Error {
+    fn disagreement(&self, why: &str) -> Error {
         if self.disagreement.set(why.to_owned()).is_ok() {
             self.say_failed(self.process(), control::disagreed(why));
         }
@@ -264,13 +265,8 @@ impl Cluster {
         Error::Disagreement(why.to_owned())
     }
 
-    /// Keeps the first failure of this process, stops every worker of it, and tells the other processes.
-    pub fn fail(&self, worker: usize, error: Error) {
-        let reason = error.to_string();
-        self.fail_because(worker, error, reason);
-    }
-
-    /// As [`fail`](Self::fail), with what the other processes are told: a sentence, and under it a traceback where there is one.
+    /// Keeps the first failure of this process, stops every worker of it, and tells the other processes the reason: a sentence, and
+    /// under it a traceback where there is one.
     pub fn fail_because(&self, worker: usize, error: Error, reason: String) {
         // A worker that was stopped has not failed; who stopped it has, or will say so in a moment.
         if !matches!(error, Error::Stopped) {
@@ -369,6 +365,20 @@ impl Cluster {
     /// Ends the connections to the other processes. Call it last, on a thread of one's own.
     pub fn close(&self) {
         self.fabric.close();
+    }
+}
+
+impl Stops for Cluster {
+    fn stop(&self) {
+        Cluster::stop(self);
+    }
+
+    fn disagree(&self, why: &str) {
+        let _told = self.disagreement(why);
+    }
+
+    fn fail(&self, worker: usize, error: Error, reason: String) {
+        self.fail_because(worker, error, reason);
     }
 }
 

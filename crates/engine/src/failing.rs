@@ -3,19 +3,30 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::cluster::Cluster;
 use crate::error::{BoxError, Error};
 use crate::host::Host;
 
+/// What all workers stop by.
+pub(crate) trait Stops {
+    /// Stops every worker of this process.
+    fn stop(&self);
+
+    /// Ends the computation because workers built different graphs, with what differs.
+    fn disagree(&self, why: &str);
+
+    /// Ends the computation with the failure of a worker, and says so to the other processes.
+    fn fail(&self, worker: usize, error: Error, reason: String);
+}
+
 /// Ends the computation because of what a worker ran into. Everything on the worker that can fail it shares this.
 pub(crate) struct Failing {
-    cluster: Arc<Cluster>,
+    cluster: Arc<dyn Stops>,
     worker: usize,
     host: Rc<dyn Host>,
 }
 
 impl Failing {
-    pub(crate) fn new(cluster: Arc<Cluster>, worker: usize, host: Rc<dyn Host>) -> Rc<Self> {
+    pub(crate) fn new(cluster: Arc<dyn Stops>, worker: usize, host: Rc<dyn Host>) -> Rc<Self> {
         Rc::new(Failing {
             cluster,
             worker,
@@ -34,12 +45,12 @@ impl Failing {
             }
             error => {
                 if let Error::Disagreement(why) = &error {
-                    let _known = self.cluster.disagreement(why);
+                    self.cluster.disagree(why);
                 }
                 let (error, reason) = self.host.told(self.worker, error);
                 let error = Arc::new(error);
                 let kept = Error::Fatal(Arc::clone(&error));
-                self.cluster.fail_because(self.worker, kept, reason);
+                self.cluster.fail(self.worker, kept, reason);
                 Error::Fatal(error)
             }
         }

@@ -20,7 +20,7 @@ use crate::failing::Failing;
 use crate::operate::{Description, Schedule};
 use crate::pact::Pact;
 use crate::payload::Payload;
-use crate::port::{InputCore, InputPort, OutputPort, Ticket};
+use crate::port::{InputCore, InputPort, OutputPort, ReadyInputs, Ticket};
 use crate::progress::SharedProgress;
 use crate::scope::{Inbox, Scope};
 use crate::stream::Stream;
@@ -277,14 +277,8 @@ impl<P: Payload> OperatorBuilder<P> {
 
     fn output(&self, make: MakeOutput) -> (OutputPort<P>, Stream<P>) {
         let mut draft = self.draft.borrow_mut();
-        let port = draft.outputs.len();
-        let core = make(
-            port,
-            Rc::clone(&draft.progress),
-            draft.pulse.activation.clone(),
-            Rc::clone(&draft.failing),
-        );
-        draft.outputs.push(Rc::clone(&core));
+        let core = draft.add_output(make);
+        let port = core.port;
         let tee = self.scope.tees().make();
         let source = Source {
             node: self.index,
@@ -352,18 +346,6 @@ impl<P: Payload> OperatorBuilder<P> {
     pub fn build(&self, logic: impl FnMut() -> UserResult<bool> + 'static) {
         let before = self.draft.borrow_mut().logic.replace(Box::new(logic));
         drop(before); // after the borrow: dropping it may run user code
-    }
-}
-
-/// The inputs of an operator that have messages.
-pub struct ReadyInputs(Rc<Pulse>);
-
-impl ReadyInputs {
-    /// The next input, out of the operator's `inputs`, that has messages.
-    pub fn next<'a, P>(&self, inputs: &'a [InputPort<P>]) -> Option<&'a InputPort<P>> {
-        let port = self.0.ready.borrow_mut().as_mut()?.pop_front()?;
-        inputs[port].core.queue.listed.set(false);
-        Some(&inputs[port])
     }
 }
 
@@ -455,15 +437,15 @@ impl<P: Payload> Draft<P> {
 
     /// Adds an output on which nothing is ever sent: its frontier tells of the inputs'.
     pub(crate) fn new_silent_output(&mut self) -> usize {
-        let port = self.outputs.len();
+        self.add_output(OutputCore::new).port
+    }
+
+    fn add_output(&mut self, make: MakeOutput) -> Rc<OutputCore> {
         let activation = self.pulse.activation.clone();
-        self.outputs.push(OutputCore::new(
-            port,
-            Rc::clone(&self.progress),
-            activation,
-            Rc::clone(&self.failing),
-        ));
-        port
+        let (progress, failing) = (Rc::clone(&self.progress), Rc::clone(&self.failing));
+        let core = make(self.outputs.len(), progress, activation, failing);
+        self.outputs.push(Rc::clone(&core));
+        core
     }
 
     /// Whether times do not simply pass from every input to every output.

@@ -152,6 +152,18 @@ impl<P: Payload> InputPort<P> {
     }
 }
 
+/// The inputs of an operator that have messages.
+pub struct ReadyInputs(pub(crate) Rc<Pulse>);
+
+impl ReadyInputs {
+    /// The next input, out of the operator's `inputs`, that has messages.
+    pub fn next<'a, P>(&self, inputs: &'a [InputPort<P>]) -> Option<&'a InputPort<P>> {
+        let port = self.0.ready.borrow_mut().as_mut()?.pop_front()?;
+        inputs[port].core.queue.listed.set(false);
+        Some(&inputs[port])
+    }
+}
+
 /// The capability that comes with a message.
 #[derive(Clone)]
 pub struct MessageCapability {

@@ -18,7 +18,7 @@ use pointstamp_engine::cluster::Cluster;
 use pointstamp_engine::error::Error;
 use pyo3::prelude::*;
 
-use crate::errors::PointstampError;
+use crate::errors::{GraphError, PointstampError};
 
 /// Where a worker's objects live.
 pub(crate) struct Home {
@@ -166,6 +166,19 @@ impl<T> ThreadBound<T> {
                  Capture may be used from any thread"
             )
         }))
+    }
+
+    /// The value, to build with.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get); when the worker has ended, a `GraphError`.
+    pub(crate) fn get_to_build(&self) -> PyResult<&T> {
+        if self.home.has_ended() {
+            let worker = self.home.worker;
+            return Err(GraphError::new_err(Error::Ended { worker }.to_string()));
+        }
+        self.get()
     }
 
     /// The home of the value, for others that are made from it.

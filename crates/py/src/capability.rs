@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 
 use crate::bound::ThreadBound;
 use crate::errors::{CapabilityError, IntoException};
-use crate::session::SessionCore;
+use crate::gathering::Gathering;
 use crate::time::{Time, point_from_py, point_to_py};
 
 /// The right to send at `time` or later on one output.
@@ -27,7 +27,7 @@ pub(crate) struct Capability {
 struct Holding {
     capability: RefCell<Option<EngineCapability>>,
     /// Sessions that were opened with it: what they were given is sent before its time changes.
-    sessions: RefCell<Vec<Weak<SessionCore>>>,
+    sessions: RefCell<Vec<Weak<dyn Gathering>>>,
 }
 
 impl Capability {
@@ -58,7 +58,7 @@ impl Capability {
     }
 
     /// Notes a session that was opened with it.
-    pub(crate) fn opened(&self, session: &Rc<SessionCore>) -> PyResult<()> {
+    pub(crate) fn opened(&self, session: &Rc<dyn Gathering>) -> PyResult<()> {
         let mut sessions = self.held.get()?.sessions.borrow_mut();
         if sessions.len() == sessions.capacity() {
             sessions.retain(|session| session.strong_count() > 0);
@@ -142,7 +142,7 @@ impl Capability {
         self.held.home().bury(py); // among them sessions that send
         for session in held.sessions.take() {
             if let Some(session) = session.upgrade() {
-                session.flush(py)?;
+                session.flush_listed(py)?;
                 held.sessions.borrow_mut().push(Rc::downgrade(&session));
             }
         }

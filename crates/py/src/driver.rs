@@ -16,6 +16,7 @@ use pyo3::prelude::*;
 
 use crate::batch::Batch;
 use crate::bound::{Home, ThreadBound};
+use crate::gathering::Gathering;
 use crate::gil::{attached, detached_here};
 use crate::raised::{Raised, exception, told};
 
@@ -24,15 +25,6 @@ const SIGNAL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How many steps the main thread makes without running Python code before it looks for signals.
 const STEPS_BETWEEN_SIGNALS: u32 = 64;
-
-/// What gathers records that `main` gives, until it is listed and a step comes.
-pub(crate) trait Gathering {
-    /// Sends what it holds, on behalf of the worker, which has taken it off its list.
-    fn flush_listed(&self, py: Python<'_>) -> PyResult<()>;
-
-    /// Gives up what it holds: the worker has ended.
-    fn discard(&self);
-}
 
 /// Python, as the host of a worker's loop.
 pub(crate) struct PythonHost {

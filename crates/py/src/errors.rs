@@ -6,8 +6,8 @@
 //! hold a user's own exception, are in `raised`.
 
 use pointstamp_channels::ChannelError;
-use pointstamp_channels::net::FormError;
 use pointstamp_columnar::Error as ColumnError;
+use pointstamp_net::FormError;
 use pointstamp_progress as progress;
 use pyo3::exceptions::PyTypeError;
 use pyo3::{PyErr, import_exception};

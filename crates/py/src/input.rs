@@ -16,8 +16,9 @@ use pyo3::types::PyList;
 
 use crate::batch::{Batch, MAX_BATCH, in_batches};
 use crate::bound::ThreadBound;
-use crate::driver::{Driver, Gathering};
+use crate::driver::Driver;
 use crate::errors::{IntoException, PointstampError};
+use crate::gathering::Gathering;
 use crate::gil::attached;
 use crate::raised::{Raised, exception_of};
 use crate::session::{Session, open_session};
@@ -338,7 +339,7 @@ impl InputHandle {
         class: &Bound<'py, pyo3::types::PyType>,
         item: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        crate::port::generic_alias(class, item)
+        crate::generic::generic_alias(class, item)
     }
 }
 
@@ -383,6 +384,6 @@ impl UnorderedInput {
         class: &Bound<'py, pyo3::types::PyType>,
         item: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        crate::port::generic_alias(class, item)
+        crate::generic::generic_alias(class, item)
     }
 }

@@ -20,6 +20,8 @@ mod columns;
 mod connections;
 mod driver;
 mod errors;
+mod gathering;
+mod generic;
 mod gil;
 mod hash;
 mod input;

@@ -9,6 +9,7 @@ use crate::batch::Batch;
 use crate::bound::ThreadBound;
 use crate::capability::CapabilityRef;
 use crate::errors::IntoException;
+use crate::generic::generic_alias;
 use crate::order::Antichain;
 use crate::raised::{Raised, exception};
 use crate::session::{Session, open_session};
@@ -79,18 +80,6 @@ impl FrontieredInput {
             frontier.frontier().iter().cloned(),
         ))
     }
-}
-
-/// `class[item]`, as annotations write generic classes.
-pub(crate) fn generic_alias<'py>(
-    class: &Bound<'py, PyType>,
-    item: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyAny>> {
-    class
-        .py()
-        .import("types")?
-        .getattr("GenericAlias")?
-        .call1((class, item))
 }
 
 /// One output of an operator.

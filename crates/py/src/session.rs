@@ -21,10 +21,11 @@ use crate::batch::{Batch, MAX_BATCH, in_batches};
 use crate::bound::{Home, ThreadBound};
 use crate::capability::{Capability, CapabilityRef};
 use crate::columns::schema::import_conforming;
-use crate::driver::{Driver, Gathering};
+use crate::driver::Driver;
 use crate::errors::IntoException;
+use crate::gathering::Gathering;
+use crate::generic::generic_alias;
 use crate::gil::{attached, detached};
-use crate::port::generic_alias;
 use crate::raised::{Raised, exception_of};
 
 /// A session to send on an output, by whatever gives the right to; `driver` is the worker's, where `main` sends.
@@ -56,7 +57,8 @@ pub(crate) fn open_session(
         listed: Cell::new(false),
     });
     if let Authority::Held(held) = &core.authority {
-        held.bind(py).get().opened(&core)?;
+        let opened = Rc::clone(&core) as Rc<dyn Gathering>;
+        held.bind(py).get().opened(&opened)?;
     }
     Ok(Session {
         schema,
@@ -116,7 +118,7 @@ type SendColumns<'a> = dyn FnMut(RecordBatch) -> Result<(), BoxError> + 'a;
 
 impl SessionCore {
     /// Sends what it holds.
-    pub(crate) fn flush(&self, py: Python<'_>) -> PyResult<()> {
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
         if !self.columns.borrow().is_empty() {
             let sent = self.feed(|merger, send| merger.flush(send));
             sent.map_err(|error| exception_of(py, error))?;
