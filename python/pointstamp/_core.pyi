@@ -12,6 +12,7 @@ from pointstamp.scope import Scope as _PyScope
 from pointstamp.stream import Stream as _PyStream
 
 __all__ = [
+    "HIGH_WATER",
     "Activator",
     "Antichain",
     "Builder",
@@ -22,7 +23,6 @@ __all__ = [
     "EventQueue",
     "FrontieredInput",
     "Graph",
-    "HIGH_WATER",
     "InputHandle",
     "InputPort",
     "LoopHandle",

@@ -1,6 +1,6 @@
-"""User code that does what it should not while it is called: it works, or it ends the computation with its error.
+"""User code that does what it should not while it is called: it works, or ends everything with its error.
 
-What these programs show where it goes wrong is a wait that never ends, a panic, or a record that is lost without a word.
+Where that goes wrong, these programs wait for ever, panic, or lose a record without a word.
 """
 
 import textwrap
@@ -70,7 +70,8 @@ def test_a_send_that_an_operator_catches_ends_the_computation(workers: int) -> N
                                 say("caught in operator", r)
                 return logic
             with worker.dataflow() as scope:
-                out = scope.to_stream([1, 0, 2]).unary(ps.Pipeline(), "op", build).exchange(lambda x: 10 // x).capture()
+                passed = scope.to_stream([1, 0, 2]).unary(ps.Pipeline(), "op", build)
+                out = passed.exchange(lambda x: 10 // x).capture()
             worker.run()
             return out.extract()
         attempt(main, {workers})
@@ -410,6 +411,8 @@ def test_looking_at_how_large_records_are_runs_no_getattr_of_theirs() -> None:
             attempt(lambda worker: main(worker, kind))
         """
     )
-    assert said.splitlines() == ["returned ['fine']", "raised builtins.KeyboardInterrupt ", "returned ['fine']"] or (
-        said.splitlines()[0] == "returned ['fine']" and "raised builtins.KeyboardInterrupt" in said
-    ), said
+    assert said.splitlines() == [
+        "returned ['fine']",
+        "raised builtins.KeyboardInterrupt ",
+        "returned ['fine']",
+    ] or (said.splitlines()[0] == "returned ['fine']" and "raised builtins.KeyboardInterrupt" in said), said

@@ -1,4 +1,4 @@
-"""However a worker ends, all hear of it; what is over keeps nothing, and nothing that was given is lost without a word."""
+"""However a worker ends, all hear of it; what is over keeps nothing; what was given is sent, or an error."""
 
 import pytest
 
@@ -196,7 +196,8 @@ def test_a_dataflow_gets_nothing_that_was_sent_before_it_was_connected() -> None
 
 
 @pytest.mark.parametrize(
-    "then", ["cap.drop()", "pass", "cap.downgrade(3)", "worker.step(); cap.drop()", "worker.step_or_park(0.01)"]
+    "then",
+    ["cap.drop()", "pass", "cap.downgrade(3)", "worker.step(); cap.drop()", "worker.step_or_park(0.01)"],
 )
 def test_a_session_whose_last_reference_goes_on_another_thread_sends(then: str) -> None:
     said = output(

@@ -91,7 +91,7 @@ impl<P: Payload> Worker<P> {
         host: Rc<dyn Host>,
     ) -> Self {
         let wakeups = Wakeups::new(mailbox.doorbell());
-        let failing = Failing::new(Arc::clone(&cluster), index, Rc::clone(&host));
+        let failing = Failing::new(cluster.clone(), index, Rc::clone(&host));
         let brake = Brake::new(Arc::clone(&cluster));
         Worker(Rc::new(WorkerCore {
             index,

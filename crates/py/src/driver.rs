@@ -104,7 +104,11 @@ impl Host for PythonHost {
     }
 
     fn interrupted(&self) -> Result<(), BoxError> {
-        attached(Python::check_signals).map_err(Raised::here)
+        let signals: PyResult<()> = attached(|py| {
+            py.check_signals()?;
+            Ok(())
+        });
+        signals.map_err(Raised::here)
     }
 
     fn told(&self, worker: usize, error: Error) -> (Error, String) {
