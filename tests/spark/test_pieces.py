@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 import pointstamp as ps
 from pointstamp.spark import Cluster, failures, session, task
 from pointstamp.spark.channel import Channel, Server, connect
-from pointstamp.spark.failures import coded, found, told
-from pointstamp.spark.merging import in_order
-from pointstamp.spark.packing import Packed, packed, read
-from pointstamp.spark.shipped import shipped
+from pointstamp.spark.packing.exceptions import coded, found, told
+from pointstamp.spark.packing.merging import in_order
+from pointstamp.spark.packing.batches import Packed, packed, read
+from pointstamp.spark.packing.shipped import shipped
 
 
 @given(st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=8), max_size=6), st.integers(0, 3))

@@ -1,4 +1,4 @@
-"""`pointstamp.spark.run`: what goes in, what comes out, and what Spark itself says to it."""
+"""`pointstamp.spark.calls.running`: what goes in, what comes out, and what Spark itself says to it."""
 
 import datetime
 import os
