@@ -83,7 +83,7 @@ def _scala(context: SparkContext) -> Any:
 
 
 def query_id(context: SparkContext) -> str | None:
-    """The identity of the streaming query whose `foreachBatch` this thread is in; it goes with its checkpoint."""
+    """The identity, kept in its checkpoint, of the query whose `foreachBatch` this thread is in; or None."""
     found = context.getLocalProperty("sql.streaming.queryId")
     return str(found) if found else None
 
@@ -109,7 +109,7 @@ def spark_type(kind: pa.DataType) -> DataType:
 
 
 class _Converter:
-    """Takes the place of the function that makes Python's exceptions of Spark's, for as long as it is used."""
+    """Takes the place of the function that makes Python's exceptions of Spark's, while a session needs it."""
 
     def __init__(self, module: Any, recover: Callable[[str], Any], connect: bool) -> None:
         self._module = module
@@ -230,7 +230,7 @@ class Files:
         finally:
             stream.close()
         there = self._path(path)
-        # Not every file system renames onto a file that is there; where one does not, it is missing for a moment.
+        # Not every file system renames onto a file that is there; elsewhere it is missing for a moment.
         if self._files.rename(made, there):
             return
         self._files.delete(there, False)

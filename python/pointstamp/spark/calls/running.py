@@ -96,9 +96,8 @@ def run(
     assert plan.declared is not None
     pickled: bytes = cloudpickle.dumps(plan)  # type: ignore[no-untyped-call]
     listen(session)
-    sent = ran(
-        session, packed_inputs(plan, named, times), Job(pickled, times, secrets.token_bytes(32), workers)
-    )
+    job = Job(pickled, times, secrets.token_bytes(32), workers)
+    sent = ran(session, packed_inputs(plan, named, times), job)
     if plan.declared.single:
         return next(iter(unpacked(sent, schemas).values()))
     stored = sent.persist()

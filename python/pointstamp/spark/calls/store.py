@@ -41,7 +41,7 @@ class Store:
         self.directory = directory.rstrip("/")
         self._session = session
         self._files = Files(session, self.directory)
-        self._schemas = {
+        self._schemas: dict[str, Any] = {
             "input": _columns(rows),
             "outputs": {name: _columns(schema) for name, schema in outputs.items()},
         }
@@ -60,8 +60,8 @@ class Store:
             return sealed  # what may be there of a micro-batch that never ended is written again
         if text is None:
             raise GraphError(
-                f"{self.directory} has sealed micro-batches and no description of them: an earlier version, or "
-                f"something else, has written it; {_REMOVE}"
+                f"{self.directory} has sealed micro-batches and no description of them: another program or "
+                f"an earlier version has written it; {_REMOVE}"
             )
         self._compare(self._read(text))
         return sealed
@@ -94,8 +94,8 @@ class Store:
         for what, old, new in pairs:
             if old != new:
                 raise GraphError(
-                    f"{self.directory} was written with another schema: {what} has {_shown(old)} there, and now "
-                    f"has {_shown(new)}; {_REMOVE}"
+                    f"{self.directory} was written with another schema: {what} has {_shown(old)} there, and "
+                    f"now has {_shown(new)}; {_REMOVE}"
                 )
         self._query = found["query"]
         self._described = True
@@ -115,8 +115,9 @@ class Store:
         if self._described and self.sealed():
             raise GraphError(
                 f"{self.directory} is fed by {_named(query)}, and its sealed micro-batches are of "
-                f"{_named(self._query)}: each numbers its own from 0, so rows would be taken for those that are "
-                f"sealed, and dropped; give the query the checkpoint that belongs to the directory, or {_REMOVE}"
+                f"{_named(self._query)}: each numbers its own from 0, so rows would be taken for those that "
+                "are sealed, and dropped; give the query the checkpoint that belongs to the directory, or "
+                f"{_REMOVE}"
             )
         description = {"version": _VERSION, "query": query, "schemas": self._schemas}
         self._files.replace(_DESCRIPTION, json.dumps(description, indent=1))

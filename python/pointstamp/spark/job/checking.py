@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["Planned", "planned"]
 
 _GIVE = (
-    "raised in the driver, where build is called once to learn the schema of what it returns: give the schema, "
-    "if only the executors have that module"
+    "raised in the driver, where build is called once to learn the schema of what it returns: give the "
+    "schema, if only the executors have that module"
 )
 
 
@@ -89,7 +89,8 @@ def planned(
             output = named(name, single)
             if time_column in one.names:
                 raise GraphError(
-                    f"time_column adds the column '{time_column}' to {output}, whose schema has one of that name"
+                    f"time_column adds the column '{time_column}' to {output}, whose schema has "
+                    "one of that name"
                 )
             converted[name] = schemas.to_arrow(one, timezone, large, output)
         return Declared(converted, single, time_column)

@@ -165,4 +165,4 @@ def undeclared(built: Any) -> tuple[dict[str, ArrowStream], bool]:
 def _hint(built: Any) -> str:
     if not isinstance(built, Stream):
         return ""
-    return ": nothing tells the columns of records, so make it one with to_arrow(schema), and give their schema there"
+    return ": nothing tells the columns of records, so make it one with to_arrow(schema)"

@@ -97,7 +97,7 @@ _held: dict[str, int] = {}
 
 
 def hold(context: SparkContext, count: int) -> Callable[[], None]:
-    """So many slots are not given back while a resident cluster stays: all of a context's sessions share them.
+    """So many slots are not given back while a resident cluster stays; a context's sessions share them.
 
     Returns:
         What gives them back.

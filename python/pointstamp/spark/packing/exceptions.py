@@ -114,7 +114,8 @@ def found(text: str) -> BaseException | None:
         error, notes, trace = cloudpickle.loads(zlib.decompress(base64.b64decode(pickled)))
     except Exception:
         return None  # a class that only the executors have: Spark's own exception says what it was
-    error.__notes__ = [*notes, f"In a task of Spark:\n{trace.rstrip()}"]
+    raised_there = trace.startswith("Traceback")
+    error.__notes__ = [*notes, *([f"In a task of Spark:\n{trace.rstrip()}"] if raised_there else [])]
     raised: BaseException = error
     return raised
 

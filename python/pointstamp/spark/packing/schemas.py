@@ -96,8 +96,8 @@ def inferred(schema: pa.Schema, what: str) -> StructType:
 
 def _no_type(field: pa.Field, what: str) -> str:
     return (
-        f"column '{field.name}' of {what} is {field.type}, for which Spark has no type: give the schema, with "
-        "the type that it is to have"
+        f"column '{field.name}' of {what} is {field.type}, for which Spark has no type: give the schema, "
+        "with the type that it is to have"
     )
 
 
