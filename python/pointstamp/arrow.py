@@ -203,7 +203,10 @@ class ArrowStream(CustomOperators["pa.RecordBatch", "ArrowStream"]):
         return ArrowStream(self.scope, made, columns, range(len(key)))
 
     def distinct(self, by: str | Sequence[str] | None = None) -> ArrowStream:
-        """The first row seen of each key, whatever its time; exchanged by key. Keys are remembered for good.
+        """One row of each key per time, sent when it is first seen; exchanged by key.
+
+        Of a key's rows at a time it is the first that arrives. What has been seen is forgotten when the time
+        closes: for a loop that ends when nothing is new, there is `distinct_so_far`.
 
         Args:
             by: The key's column, or columns; None takes them all.
@@ -211,8 +214,42 @@ class ArrowStream(CustomOperators["pa.RecordBatch", "ArrowStream"]):
         Raises:
             GraphError: If there is no such column, or it cannot be hashed.
         """
+        return self._one_of_each(_core.distinct_columns, by)
+
+    def distinct_so_far(self, by: str | Sequence[str] | None = None) -> ArrowStream:
+        """One row of each key at the first time that has one; exchanged by key. Keys are kept for good.
+
+        At every time, the keys sent at or before it are those that have come at or before it. In a loop times
+        are partially ordered, and a key is sent at each of its least times: one that epoch 0 has in round 5
+        is sent again when epoch 1 has it in round 2, for round 2 of epoch 1 is not after round 5 of epoch 0.
+
+        Rows wait until nothing before their time can come, so that what a time has does not depend on
+        what arrived first: a round of a loop waits for the round before it.
+
+        Args:
+            by: The key's column, or columns; None takes them all.
+
+        Raises:
+            GraphError: If there is no such column, or it cannot be hashed.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> schema = pa.schema([("n", pa.int64())])
+            >>> def build(scope):
+            ...     numbers = scope.to_stream([3, 1, 3, 2]).delay(lambda n, time: n % 2)
+            ...     rows = numbers.map(lambda n: {"n": n // 2}).to_arrow(schema)
+            ...     return rows.distinct_so_far().to_records().capture()
+            >>> ps.example(build).extract()
+            [(0, [{'n': 1}]), (1, [{'n': 0}])]
+        """
+        return self._one_of_each(_core.distinct_so_far_columns, by)
+
+    def _one_of_each(
+        self, operator: Callable[..., CoreStream], by: str | Sequence[str] | None
+    ) -> ArrowStream:
         key = self._columns.key(names(by) if by is not None else self.schema.names)
-        made = _core.distinct_columns(self._core, self._columns, key, self._placed == key)
+        made = operator(self._core, self._columns, key, self._placed == key)
         return ArrowStream(self.scope, made, self._columns, key)
 
     def join(self, other: ArrowStream, on: str | Sequence[str], *, suffix: str = "_right") -> ArrowStream:
