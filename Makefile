@@ -24,8 +24,9 @@ LIMIT = $(BIN)/python tools/timelimit.py 1800
 ACCEPTANCE := ../shared/acceptance
 
 # What is run a second time with two processes where a test asks for several workers, and some of it with three.
-ON_PROCESSES := $(patsubst %,tests/test_%.py,arrow arrow_custom arrow_keyed capabilities inputs library \
-	notificators operators probes scopes streams worker)
+ON_PROCESSES := $(addsuffix .py,$(addprefix tests/,$(addprefix arrow/test_,arrow arrow_custom arrow_keyed) \
+	$(addprefix engine/test_,capabilities inputs notificators probes streams worker) \
+	loops/test_scopes operators/test_library operators/test_operators))
 
 # The extension is type-checked by clippy against the same interpreter that runs it.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
@@ -59,10 +60,10 @@ test-python: $(wheel_stamp) $(java_stamp)
 	$(JAVA) $(LIMIT) $(BIN)/python -m pytest tests
 	$(LIMIT) $(BIN)/python -m pytest --doctest-modules --pyargs pointstamp
 	$(if $(wildcard $(ACCEPTANCE)),$(LIMIT) $(BIN)/python -m pytest -c pyproject.toml --rootdir=. -p no:cacheprovider $(ACCEPTANCE))
-	PYTHONPATH=tests $(LIMIT) $(BIN)/python -m pytest -c pyproject.toml --rootdir=. -p no:cacheprovider \
+	PYTHONPATH=tests/support $(LIMIT) $(BIN)/python -m pytest -c pyproject.toml --rootdir=. -p no:cacheprovider \
 		-p on_processes $(ON_PROCESSES) $(wildcard $(ACCEPTANCE))
-	PYTHONPATH=tests $(LIMIT) $(BIN)/python -m pytest -c pyproject.toml --rootdir=. -p no:cacheprovider \
-		-p on_processes --processes 3 tests/test_arrow_keyed.py tests/test_library.py $(wildcard $(ACCEPTANCE))
+	PYTHONPATH=tests/support $(LIMIT) $(BIN)/python -m pytest -c pyproject.toml --rootdir=. -p no:cacheprovider \
+		-p on_processes --processes 3 tests/arrow/test_arrow_keyed.py tests/operators/test_library.py $(wildcard $(ACCEPTANCE))
 
 lint: lint-rust lint-python
 

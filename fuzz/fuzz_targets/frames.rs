@@ -1,4 +1,4 @@
-//! See `pointstamp_channels::net::entry`.
+//! See `pointstamp_net::entry`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| pointstamp_channels::net::entry::frames(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| pointstamp_net::entry::frames(data));

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-CHAPTER = Path(__file__).parent.parent.parent / "docs" / "spark.md"
+CHAPTER = Path(__file__).parents[2] / "docs" / "spark.md"
 PROGRAM = re.compile(
     r"^```\{code-block\} python\n(.*?)^```\n\n```text\n(.*?)^```\n", re.MULTILINE | re.DOTALL
 )

@@ -28,7 +28,7 @@ use crate::sender::{Sender, Uplink};
 use crate::{ChannelId, Route};
 
 /// How long combined messages wait for other workers at most, where a worker is at hand to send them.
-pub(crate) const LINGER: Duration = Duration::from_micros(500);
+pub const LINGER: Duration = Duration::from_micros(500);
 
 /// How long they wait at most where none is.
 const TICK: Duration = Duration::from_millis(1);

@@ -5,8 +5,8 @@
 //! * [`sender`]: the other end, also of the way to another process.
 //! * [`fabric`]: how workers that build the same dataflow find each other's queues, by [`ChannelId`].
 //! * [`combiner`]: broadcasts that are added up before they leave the process.
-//! * [`transport`] and [`encode`]: what connections and messages have to offer for that; [`memory`]: connections between
-//!   parts of one program; [`net`]: connections between processes.
+//! * [`transport`] and [`encode`]: what connections and messages have to offer for that. `pointstamp-net` has the connections
+//!   between processes, `pointstamp-testkit` some between parts of one program.
 //!
 //! It knows nothing of timestamps, progress or operators. Pushing costs one lock-free enqueue and
 //! one atomic swap; a doorbell rung while the worker is awake makes no system call.
@@ -39,8 +39,6 @@ pub mod fabric;
 mod gauge;
 mod lock;
 pub mod mailbox;
-pub mod memory;
-pub mod net;
 mod pressure;
 pub mod queue;
 mod routes;
@@ -48,12 +46,12 @@ pub mod sender;
 mod tombstones;
 pub mod transport;
 
-pub use combiner::{Combine, Combined};
+pub use combiner::{Combine, Combined, LINGER};
 pub use encode::{Encode, Encoder};
 pub use error::ChannelError;
 pub use fabric::{ChannelId, Fabric, Overseer};
 pub use mailbox::{Doorbell, Event, Mailbox};
-pub use pressure::ASK;
+pub use pressure::{ASK, STALLED};
 pub use queue::Receiver;
 pub use sender::{Sender, Traffic};
 pub use transport::{Farewell, MAX_BODY, Receive, Route, Transport};

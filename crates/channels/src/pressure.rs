@@ -22,7 +22,7 @@ use crate::lock::lock;
 use crate::sender::Uplink;
 
 /// How long nothing must have moved before a process gives way.
-const STALLED: Duration = Duration::from_secs(1);
+pub const STALLED: Duration = Duration::from_secs(1);
 
 /// How often those who wait ask whether nothing moves.
 pub const ASK: Duration = Duration::from_millis(250);
@@ -102,6 +102,11 @@ impl Pressure {
         let given_way = self.given_way.load(Ordering::SeqCst);
         let allowed = given_way <= level && level - given_way <= self.high_water;
         level > self.high_water && !allowed
+    }
+
+    /// How many other processes are pressed.
+    pub(crate) fn elsewhere(&self) -> usize {
+        self.elsewhere.load(Ordering::SeqCst)
     }
 
     /// Whether sources are to pause.
@@ -229,6 +234,3 @@ impl Pressure {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,7 +1,7 @@
 //! The scheme that routes keys, over plain values.
 //!
 //! Owns the scheme below. It is a wire format: workers of one computation that run different builds, and records and
-//! columns, must agree on it, so it never changes; the vectors in `tests/test_stable_hash.py` pin it.
+//! columns, must agree on it, so it never changes; the vectors in `tests/arrow/test_stable_hash.py` pin it.
 //! `XXH3(seed, bytes)` is XXH3-64 and integers are written little-endian; a tag of eight ASCII characters is the
 //! seed that they spell, little-endian.
 //!

@@ -5,7 +5,6 @@ mod common;
 use std::time::Duration;
 
 use pointstamp_channels::Encoder;
-use pointstamp_channels::memory::Delay;
 use pointstamp_engine::cluster::Failure;
 use pointstamp_engine::error::{Error, UserResult};
 use pointstamp_engine::operators::{Input, Probe};
@@ -15,6 +14,7 @@ use pointstamp_engine::scope::Scope;
 use pointstamp_engine::worker::Worker;
 use pointstamp_order::Point;
 use pointstamp_progress::Mode;
+use pointstamp_testkit::memory::Delay;
 
 use common::{Shape, processes};
 

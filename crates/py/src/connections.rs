@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pointstamp_channels::Transport;
-use pointstamp_channels::net::{Member, Tls, form};
+use pointstamp_net::{Member, Tls, form};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

@@ -6,9 +6,9 @@
 //! own exception never comes through here; it stays the object that was raised.
 
 use pointstamp_channels::ChannelError;
-use pointstamp_channels::net::FormError;
 use pointstamp_columnar::Error as ColumnError;
 use pointstamp_engine::error::Error;
+use pointstamp_net::FormError;
 use pointstamp_progress as progress;
 use pyo3::exceptions::PyTypeError;
 use pyo3::{PyErr, import_exception};

@@ -7,7 +7,8 @@
 //! * [`GraphSpec`]: random graphs, as a plain description;
 //! * [`Reach`]: could-result-in by walking a graph one hop at a time;
 //! * [`Cluster`]: workers that act at random and exchange progress over random interleavings;
-//! * [`CountModel`]: counts in a map, with everything recomputed when asked.
+//! * [`CountModel`]: counts in a map, with everything recomputed when asked;
+//! * [`memory`]: connections between parts of one program, as if they were processes.
 
 #![forbid(unsafe_code)]
 
@@ -15,6 +16,7 @@ mod cluster;
 mod domain;
 mod graphs;
 mod layered;
+pub mod memory;
 mod model;
 mod reach;
 mod rng;

@@ -7,12 +7,12 @@
 
 use std::sync::Arc;
 
-use pointstamp_channels::memory::{self, Delay, Memory};
 use pointstamp_engine::cluster::{Cluster, Failure, HIGH_WATER, run_workers};
 use pointstamp_engine::error::Error;
 use pointstamp_engine::payload::Payload;
 use pointstamp_engine::worker::Worker;
 use pointstamp_progress::Mode;
+use pointstamp_testkit::memory::{self, Delay, Memory};
 
 /// How a program is run.
 #[derive(Clone, Copy, Debug)]

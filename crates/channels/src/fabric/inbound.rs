@@ -1,0 +1,103 @@
+//! What arrives from other processes: frames go to their queues, words to back-pressure and to the computation.
+//!
+//! Called by the threads that read connections; nothing here waits for a worker.
+
+use std::sync::{Arc, Weak};
+
+use bytes::Bytes;
+
+use super::{Fabric, Overseer};
+use crate::routes::Arrived;
+use crate::sender::{COMPUTATION, PRESSURE};
+use crate::{Farewell, Receive, Route};
+
+/// Takes in what arrives from other processes.
+pub(super) struct Inbound {
+    pub(super) fabric: Weak<Fabric>,
+}
+
+impl Inbound {
+    fn overseer(&self) -> Option<Arc<dyn Overseer>> {
+        self.fabric.upgrade()?.overseer.get()?.upgrade()
+    }
+
+    fn forget(&self, process: usize) {
+        if let Some(fabric) = self.fabric.upgrade() {
+            fabric.pressure.forget(process);
+        }
+    }
+
+    /// A word of another process to this one.
+    fn control(&self, fabric: &Fabric, from: usize, body: &Bytes) {
+        let made_sense = match body.first() {
+            Some(&PRESSURE) => fabric.pressure.hear(from, &body[1..]),
+            Some(&COMPUTATION) => {
+                if let Some(overseer) = self.overseer() {
+                    overseer.control(from, body.slice(1..));
+                }
+                true
+            }
+            _ => false,
+        };
+        if !made_sense && let Some(overseer) = self.overseer() {
+            overseer.lost(
+                from,
+                format!("process {from} sent a message that makes no sense"),
+            );
+        }
+    }
+}
+
+impl Receive for Inbound {
+    fn frame(&self, from: usize, route: Route, body: Bytes) {
+        let Some(fabric) = self.fabric.upgrade() else {
+            return;
+        };
+        let workers = fabric.doorbells.len();
+        let (id, worker) = match route {
+            Route::Control => return self.control(&fabric, from, &body),
+            Route::Everyone(id) => (id, None),
+            Route::Worker(id, worker) if (worker as usize) < workers => (id, Some(worker as usize)),
+            Route::Worker(id, worker) => {
+                if let Some(overseer) = self.overseer() {
+                    overseer.lost(
+                        from,
+                        format!(
+                            "process {from} sent a message of channel {id} for worker {worker} of a process of {workers}"
+                        ),
+                    );
+                }
+                return;
+            }
+        };
+        let bytes = body.len();
+        let arrived = fabric.routes().arrive(id, worker, body, workers);
+        match arrived {
+            Arrived::At(inlet, body) => inlet.deliver(worker, body),
+            Arrived::Kept => fabric.gauge.add(fabric.gauge.others(), bytes),
+            Arrived::Dropped => {}
+        }
+        fabric.pressure.weigh();
+    }
+
+    fn left(&self, from: usize, how: Farewell) {
+        self.forget(from);
+        if let Some(overseer) = self.overseer() {
+            overseer.left(from, how);
+        }
+    }
+
+    fn lost(&self, from: usize, why: String) {
+        self.forget(from);
+        if let Some(overseer) = self.overseer() {
+            overseer.lost(from, why);
+        }
+    }
+
+    fn written(&self, bytes: usize) {
+        if let Some(fabric) = self.fabric.upgrade() {
+            fabric.gauge.sub(fabric.gauge.others(), bytes);
+            fabric.pressure.weigh();
+        }
+    }
+}

@@ -1,0 +1,409 @@
+//! Forms a cluster: every process listens, and connects to those with lower numbers.
+//!
+//! A process that is connected to all others says so to each of them, and the cluster has formed for it once all have said so:
+//! no process begins while another may still fail to come. A process that gives up says why, and then all give up.
+
+use parking_lot::Mutex;
+use std::io::ErrorKind;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::dial::Dial;
+use super::error::FormError;
+use super::frame::{self, FrameReader, Kind, ReadError};
+use super::gate::Gate;
+use super::handshake::{Established, Local};
+use super::introduction::Introduction;
+use super::mesh::Mesh;
+use super::proof::VERSION;
+use super::tls::{Identity, Tls};
+use super::wire::{Incoming, Wire};
+use pointstamp_channels::{Farewell, Transport};
+
+/// Where strangers and the like are reported, in sentences.
+pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// How often is looked at what does not wake this thread: the listener, the connections, the caller's wish to stop.
+const TICK: Duration = Duration::from_millis(5);
+
+/// A process that is to be a member of a cluster.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// Its number.
+    pub process: usize,
+    /// The address of every process, as `host:port`, in the order of their numbers.
+    pub addresses: Vec<String>,
+    /// What all processes know and nobody else does.
+    pub secret: Vec<u8>,
+    /// Certificates, where the network is not trusted.
+    pub tls: Option<Tls>,
+    /// What must be equal on all processes, by name: a difference is refused, with a sentence that names it.
+    pub facts: Vec<(String, String)>,
+    /// How long to wait for all processes.
+    pub connect_timeout: Duration,
+    /// How long a process may say nothing, or take nothing, before it is given up.
+    pub stall_timeout: Duration,
+}
+
+/// What the threads that connect and listen report.
+pub(crate) enum Event {
+    /// Another process is there.
+    Established(Established),
+    /// Another process is there and cannot be in the same cluster.
+    Refused { process: usize, reason: String },
+    /// The gate is done with one connection.
+    Heard(u64),
+}
+
+/// Forms the cluster, and waits until all of its processes are connected to all others.
+///
+/// Listens at this process's own address, or with `listener` where one is given; either way it is closed when this returns. What
+/// strangers do is told to `log`. `cancelled` is asked again and again while this waits.
+///
+/// # Errors
+///
+/// [`FormError`]; the other processes are told, as far as they are connected.
+pub fn form(
+    member: Member,
+    listener: Option<TcpListener>,
+    log: Log,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<Arc<dyn Transport>, FormError> {
+    form_as(member, VERSION, listener, log, cancelled)
+}
+
+/// As [`form`], speaking a version of the wire format that may be another one.
+pub(crate) fn form_as(
+    member: Member,
+    version: u16,
+    listener: Option<TcpListener>,
+    log: Log,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<Arc<dyn Transport>, FormError> {
+    let local = Arc::new(local(&member, version)?);
+    let mut forming = Forming::begin(member, &local, listener, log)?;
+    match forming.run(cancelled) {
+        Ok(()) => {}
+        Err(error) => {
+            forming.give_up(&error.to_string());
+            return Err(error);
+        }
+    }
+    let peers = std::mem::take(&mut forming.peers);
+    let member = forming.member.clone();
+    drop(forming); // and with it the listener
+    let connections = peers.into_iter().enumerate().filter_map(|(process, peer)| {
+        let Peer {
+            incoming, frames, ..
+        } = peer?;
+        Some((process, incoming, frames))
+    });
+    Mesh::new(
+        member.process,
+        member.addresses,
+        connections.collect(),
+        member.stall_timeout,
+    )
+    .map(|mesh| Arc::new(mesh) as Arc<dyn Transport>)
+    .map_err(|error| FormError::Invalid(format!("the connections cannot be served: {error}")))
+}
+
+/// Checks a configuration.
+fn local(member: &Member, version: u16) -> Result<Local, FormError> {
+    let processes = member.addresses.len();
+    let invalid = |why: String| Err(FormError::Invalid(why));
+    if member.process >= processes {
+        return invalid(format!(
+            "there is no process {} among {processes} addresses",
+            member.process
+        ));
+    }
+    if member.secret.is_empty() {
+        return invalid("a cluster needs a secret".to_owned());
+    }
+    if member.stall_timeout < Duration::from_millis(10) {
+        return invalid("the stall timeout must be at least 10 milliseconds".to_owned());
+    }
+    let introduction = Introduction {
+        process: u32::try_from(member.process).unwrap_or(u32::MAX),
+        expects: None,
+        processes: u32::try_from(processes).unwrap_or(u32::MAX),
+        facts: member.facts.iter().cloned().collect(),
+    };
+    if introduction.to_bytes().is_none() {
+        return invalid("the facts that processes compare are too long".to_owned());
+    }
+    let identity = member
+        .tls
+        .as_ref()
+        .map(Identity::new)
+        .transpose()
+        .map_err(FormError::Invalid)?;
+    Ok(Local {
+        secret: member.secret.clone(),
+        identity,
+        introduction,
+        version,
+    })
+}
+
+/// Another process that is there.
+struct Peer {
+    incoming: Incoming,
+    frames: FrameReader,
+    /// It has said that it is connected to all.
+    formed: bool,
+}
+
+struct Forming {
+    member: Member,
+    /// By process; none for this one.
+    peers: Vec<Option<Peer>>,
+    /// Why those to connect to could not be reached.
+    failures: Vec<Arc<Mutex<Option<String>>>>,
+    gate: Gate,
+    events: Receiver<Event>,
+    stop: Arc<AtomicBool>,
+    began: Instant,
+    /// This process has said that it is connected to all.
+    announced: bool,
+}
+
+impl Drop for Forming {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Forming {
+    /// Listens, and begins to connect.
+    fn begin(
+        member: Member,
+        local: &Arc<Local>,
+        listener: Option<TcpListener>,
+        log: Log,
+    ) -> Result<Self, FormError> {
+        let began = Instant::now();
+        let address = &member.addresses[member.process];
+        let (sender, events) = mpsc::channel();
+        let gate = listener
+            .map_or_else(|| TcpListener::bind(address), Ok)
+            .and_then(|listener| Gate::new(listener, Arc::clone(local), sender.clone(), log))
+            .map_err(|source| FormError::Bind {
+                process: member.process,
+                address: address.clone(),
+                source,
+            })?;
+        let forming = Forming {
+            peers: member.addresses.iter().map(|_| None).collect(),
+            failures: member.addresses.iter().map(|_| Arc::default()).collect(),
+            gate,
+            events,
+            stop: Arc::default(),
+            began,
+            announced: false,
+            member,
+        };
+        for process in 0..forming.member.process {
+            forming.dial(process, local, &sender)?;
+        }
+        Ok(forming)
+    }
+
+    /// Connects to a process on a thread of its own, which outlives this call by no more than an attempt.
+    fn dial(
+        &self,
+        process: usize,
+        local: &Arc<Local>,
+        events: &Sender<Event>,
+    ) -> Result<(), FormError> {
+        let dial = Dial {
+            process,
+            address: self.member.addresses[process].clone(),
+            local: Arc::clone(local),
+            until: self.began + self.member.connect_timeout,
+            stop: Arc::clone(&self.stop),
+            last: Arc::clone(&self.failures[process]),
+        };
+        thread::Builder::new()
+            .name(format!("ptstamp-dial-{process}"))
+            .spawn({
+                let events = events.clone();
+                move || dial.run(&events)
+            })
+            .map(drop)
+            .map_err(|error| {
+                FormError::Invalid(format!("no thread can be started to connect: {error}"))
+            })
+    }
+
+    /// Waits until all have said that they are connected to all.
+    fn run(&mut self, cancelled: &dyn Fn() -> bool) -> Result<(), FormError> {
+        loop {
+            self.gate.admit();
+            self.listen()?;
+            if !self.announced && self.others().all(|process| self.peers[process].is_some()) {
+                self.announce()?;
+            }
+            if self.announced && self.peers.iter().flatten().all(|peer| peer.formed) {
+                return self.wait_again();
+            }
+            if self.began.elapsed() >= self.member.connect_timeout {
+                return Err(self.timed_out());
+            }
+            if cancelled() {
+                return Err(FormError::Cancelled);
+            }
+            match self.events.recv_timeout(TICK) {
+                Ok(event) => self.on_event(event)?,
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+        }
+    }
+
+    fn others(&self) -> impl Iterator<Item = usize> + use<> {
+        let own = self.member.process;
+        (0..self.member.addresses.len()).filter(move |&process| process != own)
+    }
+
+    fn on_event(&mut self, event: Event) -> Result<(), FormError> {
+        match event {
+            Event::Established(Established { process, incoming }) => {
+                let ready = incoming.wire().socket().set_nonblocking(true);
+                ready.map_err(|error| self.abandoned(process, error.to_string()))?;
+                self.peers[process] = Some(Peer {
+                    incoming,
+                    frames: FrameReader::new(),
+                    formed: false,
+                });
+                Ok(())
+            }
+            Event::Refused { process, reason } => Err(FormError::Refused {
+                process,
+                address: self.address(process),
+                reason,
+            }),
+            Event::Heard(number) => {
+                self.gate.done(number);
+                Ok(())
+            }
+        }
+    }
+
+    fn address(&self, process: usize) -> String {
+        let address = self.member.addresses.get(process);
+        address.map_or_else(|| "at no known address".to_owned(), Clone::clone)
+    }
+
+    fn abandoned(&self, process: usize, reason: String) -> FormError {
+        FormError::Abandoned {
+            process,
+            address: self.address(process),
+            reason,
+        }
+    }
+
+    /// Looks at what those have said that are there.
+    fn listen(&mut self) -> Result<(), FormError> {
+        for process in self.others() {
+            let Some(peer) = self.peers[process].as_mut().filter(|peer| !peer.formed) else {
+                continue;
+            };
+            let reason = match peer.frames.next(&mut peer.incoming) {
+                Ok(frame) if frame.kind == Kind::Formed => {
+                    peer.formed = true;
+                    continue;
+                }
+                Ok(frame) => match frame::farewell(&frame) {
+                    Some(Farewell::Failed { reason, .. }) => reason,
+                    _ => "it sent what belongs into a formed cluster".to_owned(),
+                },
+                Err(ReadError::Io(error)) if error.kind() == ErrorKind::WouldBlock => continue,
+                Err(error) => error.to_string(),
+            };
+            return Err(self.abandoned(process, reason));
+        }
+        Ok(())
+    }
+
+    fn announce(&mut self) -> Result<(), FormError> {
+        self.announced = true;
+        for process in self.others() {
+            if let Some(peer) = &self.peers[process]
+                && let Err(error) = peer
+                    .incoming
+                    .wire()
+                    .write_all(&frame::header(Kind::Formed, 0))
+            {
+                return Err(self.abandoned(process, error.to_string()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets reads and writes wait, from now on.
+    fn wait_again(&self) -> Result<(), FormError> {
+        for process in self.others() {
+            if let Some(peer) = &self.peers[process] {
+                let result = peer.incoming.wire().socket().set_nonblocking(false);
+                result.map_err(|error| self.abandoned(process, error.to_string()))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn timed_out(&self) -> FormError {
+        let absent = |process: &usize| self.peers[*process].is_none();
+        let mut missing: Vec<_> = self
+            .others()
+            .filter(absent)
+            .map(|process| {
+                let last = self.failures[process].lock();
+                let why = last
+                    .as_ref()
+                    .map_or_else(String::new, |why| format!(": {why}"));
+                format!(
+                    "process {process} ({}{why})",
+                    self.member.addresses[process]
+                )
+            })
+            .collect();
+        if missing.is_empty() {
+            let waits = |process: &usize| {
+                self.peers[*process]
+                    .as_ref()
+                    .is_some_and(|peer| !peer.formed)
+            };
+            let name = |process| {
+                format!(
+                    "process {process} ({}: it waits for others)",
+                    self.member.addresses[process]
+                )
+            };
+            missing = self.others().filter(waits).map(name).collect();
+        }
+        FormError::Timeout {
+            after: self.member.connect_timeout,
+            missing,
+        }
+    }
+
+    /// Tells those that are there that this process gives up, and why.
+    fn give_up(&self, reason: &str) {
+        let (kind, body) = frame::of_farewell(&Farewell::Failed {
+            origin: u32::try_from(self.member.process).unwrap_or(u32::MAX),
+            reason: reason.to_owned(),
+        });
+        let len = u32::try_from(body.len()).expect("limited");
+        let bytes = [&frame::header(kind, len)[..], &body].concat();
+        for peer in self.peers.iter().flatten() {
+            let wire: &Wire = peer.incoming.wire();
+            let _ = wire.write_all(&bytes);
+            wire.end_writing();
+        }
+    }
+}

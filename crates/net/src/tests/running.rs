@@ -1,0 +1,217 @@
+//! Formed clusters: messages, farewells, and what becomes of those that go without one.
+
+use bytes::Bytes;
+
+use super::support::{CHANNEL, Told, cluster, recorders};
+use pointstamp_channels::{Farewell, Route};
+
+fn text(text: &str) -> Vec<Bytes> {
+    vec![Bytes::copy_from_slice(text.as_bytes())]
+}
+
+#[test]
+fn messages_arrive_where_they_are_sent_as_they_were_sent() {
+    let transports = cluster(3);
+    let recorders = recorders(&transports);
+    let routes = [
+        Route::Worker(CHANNEL, 7),
+        Route::Everyone(CHANNEL),
+        Route::Control,
+    ];
+    for (from, transport) in transports.iter().enumerate() {
+        assert_eq!((transport.process(), transport.processes()), (from, 3));
+        for to in (0..3).filter(|&to| to != from) {
+            for route in routes {
+                transport.send(to, route, text(&format!("{from} to {to}")));
+            }
+        }
+    }
+    for (to, recorder) in recorders.iter().enumerate() {
+        let told = recorder.take(6);
+        for from in (0..3).filter(|&from| from != to) {
+            let expected: Vec<_> = routes
+                .iter()
+                .map(|&route| Told::Frame(from, route, Bytes::from(format!("{from} to {to}"))))
+                .collect();
+            let of_this: Vec<_> = told
+                .iter()
+                .filter(|told| matches!(told, Told::Frame(process, ..) if *process == from))
+                .cloned()
+                .collect();
+            assert_eq!(of_this, expected);
+        }
+    }
+}
+
+#[test]
+fn all_say_farewell_and_nobody_is_lost() {
+    let transports = cluster(3);
+    let recorders = recorders(&transports);
+    for transport in &transports {
+        transport.farewell(Farewell::Done);
+    }
+    for (process, recorder) in recorders.iter().enumerate() {
+        let mut told = recorder.take(2);
+        told.sort_by_key(|told| matches!(told, Told::Left(from, _) if *from == 2));
+        assert!(
+            told.iter()
+                .all(|told| matches!(told, Told::Left(from, Farewell::Done) if *from != process))
+        );
+    }
+    for transport in &transports {
+        transport.close();
+    }
+    assert!(recorders.iter().all(|recorder| recorder.is_silent()));
+}
+
+#[test]
+fn who_goes_without_a_farewell_is_lost() {
+    let transports = cluster(2);
+    let recorders = recorders(&transports);
+    transports[1].send(0, Route::Control, text("the last"));
+    let address = transports[0].address(1);
+    transports[1].close();
+    let told = recorders[0].next();
+    assert!(matches!(told, Told::Frame(..)), "{told:?}");
+    let told = recorders[0].next();
+    let Told::Lost(1, why) = told else {
+        panic!("{told:?}")
+    };
+    assert!(
+        why.starts_with(&format!("process 1 ({address}) ended its connection")),
+        "{why}"
+    );
+    assert_eq!(transports[0].send(1, Route::Control, text("too late")), 0);
+}
+
+#[test]
+fn what_is_queued_is_reported_as_written() {
+    let transports = cluster(2);
+    let recorders = recorders(&transports);
+    let queued = (0..20)
+        .map(|_| {
+            transports[0].send(
+                1,
+                Route::Everyone(CHANNEL),
+                vec![Bytes::from(vec![1; 1 << 20])],
+            )
+        })
+        .sum::<usize>();
+    assert!(
+        queued >= 20 << 20,
+        "long messages are not written by those who send them"
+    );
+    recorders[0].wait_written(queued);
+    assert_eq!(recorders[1].take(20).len(), 20);
+}
+
+#[test]
+fn large_and_tiny_messages_stay_in_order_and_in_line() {
+    let transports = cluster(2);
+    let recorders = recorders(&transports);
+    let large: Bytes = (0..(16_u32 << 20)).flat_map(u32::to_le_bytes).collect();
+    let tiny = |number: u32| Bytes::copy_from_slice(&number.to_le_bytes()[..number as usize % 5]);
+    for number in 0..50_000 {
+        transports[0].send(1, Route::Control, vec![tiny(number)]);
+        if number == 25_000 {
+            transports[0].send(1, Route::Everyone(CHANNEL), vec![large.clone()]);
+        }
+    }
+    transports[0].farewell(Farewell::Done);
+    let told = recorders[1].take(50_002);
+    let mut numbers = 0..50_000;
+    for told in &told[..50_001] {
+        let Told::Frame(0, route, body) = told else {
+            panic!("{told:?}")
+        };
+        assert_eq!(body.as_ptr().align_offset(16), 0);
+        if *route == Route::Control {
+            assert_eq!(*body, tiny(numbers.next().unwrap()));
+        } else {
+            assert_eq!(numbers.start, 25_001);
+            assert!(*body == large);
+        }
+    }
+    assert_eq!(told[50_001], Told::Left(0, Farewell::Done));
+}
+
+#[test]
+fn several_threads_send_at_once_and_each_stays_in_order() {
+    const EACH: u32 = 20_000;
+    let transports = cluster(2);
+    let recorders = recorders(&transports);
+    let mut queued = 0;
+    std::thread::scope(|scope| {
+        let transport = &transports[0];
+        let senders: Vec<_> = (0..4_u32)
+            .map(|thread| {
+                scope.spawn(move || {
+                    let body = |number: u32| vec![Bytes::copy_from_slice(&number.to_le_bytes())];
+                    (0..EACH)
+                        .map(|number| {
+                            transport.send(1, Route::Worker(CHANNEL, thread), body(number))
+                        })
+                        .sum::<usize>()
+                })
+            })
+            .collect();
+        queued = senders
+            .into_iter()
+            .map(|sender| sender.join().unwrap())
+            .sum();
+    });
+    let mut expected = [0_u32; 4];
+    for told in recorders[1].take(4 * EACH as usize) {
+        let Told::Frame(0, Route::Worker(_, thread), body) = told else {
+            panic!("{told:?}")
+        };
+        let next = &mut expected[thread as usize];
+        assert_eq!(body[..], next.to_le_bytes());
+        *next += 1;
+    }
+    recorders[0].wait_written(queued);
+}
+
+#[test]
+fn a_message_that_is_too_long_ends_the_connection() {
+    let transports = cluster(2);
+    let recorders = recorders(&transports);
+    let part = Bytes::from(vec![0; 1 << 20]);
+    transports[0].send(1, Route::Control, vec![part; 2048]);
+    let told = recorders[0].next();
+    assert!(
+        matches!(&told, Told::Lost(1, why) if why.contains("too long")),
+        "{told:?}"
+    );
+    assert!(matches!(recorders[1].next(), Told::Lost(0, _)));
+}
+
+#[test]
+fn what_goes_to_somebody_who_left_goes_nowhere() {
+    let transports = cluster(2);
+    let recorders = recorders(&transports);
+    transports[1].farewell(Farewell::Done);
+    assert_eq!(recorders[0].next(), Told::Left(1, Farewell::Done));
+    assert_eq!(
+        transports[0].send(1, Route::Control, vec![Bytes::from(vec![0; 1 << 20])]),
+        0
+    );
+    assert_eq!(transports[0].send(0, Route::Control, text("to itself")), 0);
+    transports[0].farewell(Farewell::Done);
+    assert_eq!(
+        recorders[1].next(),
+        Told::Left(0, Farewell::Done),
+        "a farewell still arrives"
+    );
+}
+
+#[test]
+fn closing_twice_or_not_at_all_is_fine() {
+    let transports = cluster(2);
+    let recorders = recorders(&transports);
+    transports[0].close();
+    transports[0].close();
+    assert!(matches!(recorders[1].next(), Told::Lost(0, _)));
+    drop(transports);
+    cluster(3); // and never started
+}

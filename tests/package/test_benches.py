@@ -1,0 +1,64 @@
+"""The Python benchmarks run, with a tenth of their work; what they measure is not judged here."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+RUN = Path(__file__).parents[2] / "benches" / "python" / "run.py"
+
+
+def test_every_part_runs_and_agrees_with_its_peer() -> None:
+    command = [sys.executable, "-W", "error", str(RUN), "--quick"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.count("pointstamp, 2 workers") == 2
+    assert "import pointstamp: " in result.stdout
+
+
+def test_the_benches_of_columns_run() -> None:
+    command = [sys.executable, "-W", "error", str(RUN.parent / "bench_arrow.py"), "--scale", "0.01"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    for name in ("memory:", "words:", "exchange:", "components:", "speedup,"):
+        assert name in result.stdout
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(
+    not os.environ.get("JAVA_HOME") and shutil.which("java") is None, reason="Spark needs Java"
+)
+def test_the_benches_of_spark_run_and_agree_with_their_peers() -> None:
+    command = [sys.executable, "-W", "error", str(RUN.parent / "bench_spark.py"), "--scale", "0.001"]
+    result = subprocess.run(
+        [*command, "--turns", "1"], capture_output=True, text=True, timeout=240, check=False
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.count("pointstamp.spark.run") == 3
+    assert result.stdout.count("DataFrames") == 3
+    assert "ns more for each row" in result.stdout
+
+
+def test_the_benches_of_processes_run() -> None:
+    command = [sys.executable, "-W", "error", str(RUN.parent / "bench_processes.py"), "--scale", "0.01"]
+    result = subprocess.run(
+        [*command, "--turns", "1"], capture_output=True, text=True, timeout=55, check=False
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    for name in ("words:", "exchange:", "rounds:", "progress:", "4 x 4"):
+        assert name in result.stdout
+
+
+def test_a_fast_source_waits_for_a_slow_worker() -> None:
+    command = [sys.executable, "-W", "error", str(RUN.parent / "backpressure.py"), "--seconds", "2"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=55, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    for line in result.stdout.splitlines():
+        through, grown = (float(word.replace(",", "")) for word in re.findall(r"([\d,]+) MB", line)[:2])
+        # More than memory grew by has gone through, or the source did not wait for anybody.
+        assert grown < 4 * 34, line
+        assert through < 1000, line

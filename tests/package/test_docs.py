@@ -1,0 +1,184 @@
+"""The programs in the book run, and print what it says that they print; its pictures show what happens.
+
+A chapter is a Markdown file in docs/. Two kinds of fenced block hold Python, and no others may:
+
+- ``python``: a complete program. It is run in an interpreter of its own, with warnings as errors. The block
+  of ``text`` that follows it, if one does, is its whole output; without one it prints nothing.
+- ``pycon``: a session at the prompt, run as a doctest. The sessions of a chapter go on from one to the next.
+- ``sh``, ``text`` and Sphinx's own (in braces): not run. A ``{code-block} python`` needs Spark and is run in
+  tests/spark.
+"""
+
+import doctest
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+import pytest
+
+import pointstamp
+import pointstamp.capture
+import pointstamp.order
+import pointstamp.progress
+import pointstamp.spark
+
+DOCS = Path(__file__).parents[2] / "docs"
+CHAPTERS = sorted(DOCS.glob("*.md"))
+FENCE = re.compile(r"^(`{3,}|:{3,})([^\n`]*)\n(.*?)^\1[ ]*$", re.MULTILINE | re.DOTALL)
+NOT_RUN = {"sh", "text", "{toctree}", "{figure}", "{image}", "{note}", "{tip}", "{eval-rst}", "{code-block}"}
+SECONDS = 30
+
+
+class Block(NamedTuple):
+    """A fenced block: its language, the line of its fence, its text, and where it ends in the chapter."""
+
+    language: str
+    line: int
+    text: str
+    end: int
+
+
+class Program(NamedTuple):
+    """A program of a chapter and all that it prints."""
+
+    chapter: str
+    line: int
+    text: str
+    output: str
+
+
+def blocks(markdown: str) -> Iterator[Block]:
+    """The fenced blocks of a chapter, in order."""
+    for match in FENCE.finditer(markdown):
+        language = match[2].split()[0] if match[2].strip() else ""
+        yield Block(language, markdown.count("\n", 0, match.start()) + 1, match[3], match.end())
+
+
+def programs(path: Path) -> Iterator[Program]:
+    """The programs of a chapter, each with the output block that follows it."""
+    markdown = path.read_text(encoding="utf-8")
+    found = list(blocks(markdown))
+    for i, block in enumerate(found):
+        if block.language != "python":
+            continue
+        output = ""
+        if i + 1 < len(found) and found[i + 1].language == "text":
+            between = markdown[block.end : markdown.index("```text", block.end)]
+            if not between.strip():
+                output = found[i + 1].text
+        yield Program(path.stem, block.line, block.text, output)
+
+
+PROGRAMS = [program for path in CHAPTERS for program in programs(path)]
+
+
+def test_the_book_is_there() -> None:
+    assert len(CHAPTERS) >= 18
+    assert len(PROGRAMS) >= 60
+    assert sum(bool(program.output) for program in PROGRAMS) >= 55
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_every_block_is_of_a_known_kind(path: Path) -> None:
+    """So that no program escapes for want of a language, or by a misspelt one."""
+    markdown = path.read_text(encoding="utf-8")
+    assert {block.language for block in blocks(markdown)} <= NOT_RUN | {"python", "pycon"}
+    # Every line that opens or closes a fence was understood as one.
+    assert len(re.findall(r"^\s*```", markdown, re.MULTILINE)) == 2 * sum(
+        markdown[: block.end].endswith("```") for block in blocks(markdown)
+    )
+
+
+def test_programs_fit_on_the_page() -> None:
+    long = {
+        program.chapter: line for program in PROGRAMS for line in program.text.splitlines() if len(line) > 88
+    }
+    assert not long
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: f"{program.chapter}-{program.line}")
+def test_program(program: Program, tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(program.text, encoding="utf-8")
+    result = subprocess.run(
+        [sys.executable, "-W", "error", path],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
+    assert result.stdout == program.output
+
+
+def sessions(path: Path) -> str:
+    """What a chapter types at the prompt, as one session."""
+    return "\n".join(
+        block.text for block in blocks(path.read_text(encoding="utf-8")) if block.language == "pycon"
+    )
+
+
+WITH_SESSIONS = [path for path in CHAPTERS if sessions(path)]
+
+
+def test_there_are_sessions() -> None:
+    assert len(WITH_SESSIONS) >= 2
+
+
+@pytest.mark.parametrize("path", WITH_SESSIONS, ids=lambda path: path.stem)
+def test_session(path: Path) -> None:
+    example = doctest.DocTestParser().get_doctest(sessions(path), {}, path.stem, str(path), 0)
+    assert example.examples
+    report: list[str] = []
+    doctest.DocTestRunner().run(example, out=report.append)
+    assert not report, "".join(report)
+
+
+@pytest.mark.parametrize(
+    "module", [pointstamp, pointstamp.order, pointstamp.progress, pointstamp.capture, pointstamp.spark]
+)
+def test_the_reference_has_every_public_name(module: ModuleType) -> None:
+    reference = (DOCS / "reference.md").read_text(encoding="utf-8")
+    described = set(re.findall(r"^\.\. auto(?:class|function|exception):: (\w+)$", reference, re.MULTILINE))
+    aliases = {"Summary", "Time"}
+    assert {name for name in module.__all__ if not name.startswith("__")} - aliases <= described
+
+
+def test_links_between_chapters_lead_somewhere() -> None:
+    """Sphinx checks them too, where it is installed; this needs nothing."""
+    links = [
+        (path, link)
+        for path in CHAPTERS
+        for link in re.findall(r"\]\(([\w./-]+\.(?:md|svg))(?:#[\w-]+)?\)", path.read_text(encoding="utf-8"))
+    ]
+    assert len(links) >= 20
+    broken = [(path.name, link) for path, link in links if not (DOCS / link).is_file()]
+    assert not broken
+
+
+# `drawing.py` is what the others draw with.
+SCRIPTS = sorted(path for path in (DOCS / "pictures").glob("*.py") if path.stem != "drawing")
+
+
+def test_every_picture_has_a_script() -> None:
+    assert len(SCRIPTS) >= 3
+    assert {path.stem for path in SCRIPTS} == {path.stem for path in (DOCS / "pictures").glob("*.svg")}
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_pictures_are_what_the_library_does(script: Path, tmp_path: Path) -> None:
+    """Each script runs the library and draws what happened: the same, to the letter, as is in the book."""
+    subprocess.run([sys.executable, "-W", "error", script, tmp_path], timeout=SECONDS, check=True)
+    drawn = sorted(tmp_path.glob("*.svg"))
+    assert drawn
+    for picture in drawn:
+        committed = DOCS / "pictures" / picture.name
+        assert picture.read_text(encoding="utf-8") == committed.read_text(encoding="utf-8"), (
+            f"draw it again: python docs/pictures/{script.name}"
+        )
