@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp import _core
 from pointstamp._core import InputHandle
 from pointstamp._errors import GraphError
+from pointstamp._mistakes import function_of
 from pointstamp.custom import CustomOperators
 from pointstamp.operators.reclock import reclock
 from pointstamp.pacts import Broadcast, Pipeline
@@ -131,12 +132,12 @@ class ArrowStream(CustomOperators["pa.RecordBatch", "ArrowStream"]):
             [(0, [{'n': 2}, {'n': 4}])]
         """
         columns = self._columns if schema is None else _core.Schema(schema)
-        made = _core.map_batches(self._core, _function("map_batches", fn), columns, name or "map_batches")
+        made = _core.map_batches(self._core, function_of("map_batches", fn), columns, name or "map_batches")
         return ArrowStream(self.scope, made, columns)
 
     def inspect_batch(self, fn: Callable[[Time, pa.RecordBatch], Any]) -> ArrowStream:
         """Calls a function with the time and each batch, and passes the batches on."""
-        return self._like(_core.inspect_columns(self._core, _function("inspect_batch", fn)))
+        return self._like(_core.inspect_columns(self._core, function_of("inspect_batch", fn)))
 
     def to_records(self) -> Stream[dict[str, Any]]:
         """Each row as a `dict`, as `pyarrow.RecordBatch.to_pylist` makes it."""
@@ -192,7 +193,7 @@ class ArrowStream(CustomOperators["pa.RecordBatch", "ArrowStream"]):
             GraphError: If there is no such column or function, or the function is not defined for the column.
         """
         key = self._columns.key(names(by))
-        wanted = [(column, function) for column, function in aggregations]
+        wanted = aggregations_of(aggregations)
         rows, in_place = self, self._placed == key
         if in_place and self._made is None and self._source is not None:
             # Moved for this aggregate, which moves less itself: what is known of rows instead of the rows.
@@ -298,7 +299,7 @@ class ArrowStream(CustomOperators["pa.RecordBatch", "ArrowStream"]):
 
     def branch_when(self, condition: Callable[[Time], bool]) -> tuple[ArrowStream, ArrowStream]:
         """Splits the stream by a condition on the time: (false, true)."""
-        no, yes = _core.branch_columns_when(self._core, _function("branch_when", condition))
+        no, yes = _core.branch_columns_when(self._core, function_of("branch_when", condition))
         return self._like(no), self._like(yes)
 
     def broadcast(self) -> ArrowStream:
@@ -314,7 +315,7 @@ class ArrowStream(CustomOperators["pa.RecordBatch", "ArrowStream"]):
 
     def delay_batch(self, fn: Callable[[Time], Time]) -> ArrowStream:
         """Moves batches to a time that depends on their own; as `Stream.delay_batch`."""
-        return self._like(_core.delay_batch(self._core, _function("delay_batch", fn)))
+        return self._like(_core.delay_batch(self._core, function_of("delay_batch", fn)))
 
     def enter(self, scope: Scope) -> ArrowStream:
         """The same batches in a scope inside the stream's; as `Stream.enter`."""
@@ -449,7 +450,24 @@ def check_same(expected: _core.Schema, given: _core.Schema, operator: str) -> No
         raise GraphError(f"{operator} takes streams of one schema: {difference}")
 
 
-def _function(operator: str, function: Any) -> Any:
-    if not callable(function):
-        raise TypeError(f"{operator} needs a function, not {function!r}")
-    return function
+def aggregations_of(given: Any) -> list[tuple[str, str]]:
+    """Pairs of a column and a function.
+
+    Raises:
+        TypeError: If it is something else; for one pair that is not in a list, it says so.
+    """
+
+    def is_pair(item: Any) -> bool:
+        return isinstance(item, tuple | list) and len(item) == 2 and all(isinstance(x, str) for x in item)
+
+    if is_pair(given):
+        raise TypeError(f"aggregate takes a list of pairs, and this is one pair: write [{tuple(given)!r}]")
+    if isinstance(given, str) or not hasattr(given, "__iter__"):
+        raise TypeError(f"aggregate takes pairs such as [('price', 'sum')], not {given!r}")
+    pairs = list(given)
+    for item in pairs:
+        if not is_pair(item):
+            raise TypeError(
+                f"aggregate takes pairs (column, function) such as ('price', 'sum'), not {item!r}"
+            )
+    return [(column, function) for column, function in pairs]

@@ -1,14 +1,12 @@
-"""Aggregates, distinct and join against pyarrow and DuckDB, on random tables and several workers."""
+"""Aggregates and joins against pyarrow and DuckDB, on random tables and several workers."""
 
 from __future__ import annotations
 
 import decimal
 import math
-from collections import Counter
 from typing import Any
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -16,115 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import pointstamp as ps
-
-Rows = list[tuple[Any, ...]]
-
-ANY_WORKERS = [1, 2, 3, 4, 6]
-"""With `on_processes`, up to three workers in each of two processes, and two in each of three."""
-
-
-def canonical(value: Any) -> Any:
-    """A value that compares as the oracles mean it: NaN equals NaN, doubles to twelve digits."""
-    if isinstance(value, float):
-        return "nan" if math.isnan(value) else float(f"{value:.12g}")
-    if isinstance(value, list | tuple):
-        return tuple(map(canonical, value))
-    return tuple(sorted(value.items())) if isinstance(value, dict) else value
-
-
-def bag(rows: Any) -> Counter[Any]:
-    return Counter(canonical(tuple(row.values()) if isinstance(row, dict) else tuple(row)) for row in rows)
-
-
-def run(build: Any, *feeds: list[tuple[int, pa.Table]], workers: int = 1) -> dict[int, list[dict[str, Any]]]:
-    """The rows per time, of all workers; a feed is `(time, table)` pairs, taken by the workers in turns."""
-
-    def main(worker: ps.Worker) -> Any:
-        inputs = [ps.ArrowInput(feed[0][1].schema) for feed in feeds]
-        with worker.dataflow() as scope:
-            captured = build(*[rows.to_stream(scope) for rows in inputs]).capture()
-        for rows, feed in zip(inputs, feeds, strict=True):
-            for turn, (time, table) in enumerate(feed):
-                rows.advance_to(time)
-                if turn % worker.peers == worker.index:
-                    rows.send(table)
-                worker.step()
-            rows.close()
-        worker.run()
-        return captured.extract()
-
-    merged: dict[int, list[dict[str, Any]]] = {}
-    for result in ps.execute(main, workers=workers):
-        for time, batches in result:
-            for batch in batches:
-                batch.validate(full=True)
-                merged.setdefault(time, []).extend(batch.to_pylist())
-    return merged
-
-
-# -------------------------------------------------------------------- strategies
-
-KEYS: list[tuple[pa.DataType, Any]] = [
-    (pa.int64(), st.integers(-3, 3) | st.just(2**63 - 1)),
-    (pa.int8(), st.integers(-2, 2)),
-    (pa.string(), st.sampled_from(["", "a", "b", "ab", "x" * 40])),
-    (pa.large_string(), st.sampled_from(["", "a", "b"])),
-    (pa.string_view(), st.sampled_from(["", "a", "b" * 30])),
-    (pa.binary(), st.sampled_from([b"", b"\0", b"\0\0"])),
-    (pa.binary(2), st.sampled_from([b"ab", b"ba"])),
-    (pa.bool_(), st.booleans()),
-    (pa.float64(), st.sampled_from([0.5, 1.0, math.nan, math.inf])),
-    (pa.float16(), st.sampled_from([0.5, math.nan]).map(np.float16)),
-    (pa.decimal128(9, 2), st.sampled_from([decimal.Decimal("1.50"), decimal.Decimal("-2.00")])),
-    (pa.date32(), st.dates().map(lambda day: day.replace(year=2024, day=1))),
-    (pa.timestamp("us", "UTC"), st.just(None)),
-    (pa.dictionary(pa.int32(), pa.string()), st.sampled_from(["a", "b", "c"])),
-    (pa.null(), st.none()),
-]
-
-VALUES: list[tuple[pa.DataType, Any, list[str]]] = [
-    (pa.int64(), st.integers(-(2**63), 2**63 - 1), ["sum", "count", "min", "max", "mean"]),
-    (pa.int8(), st.integers(-128, 127), ["sum", "count", "min", "max", "mean"]),
-    (pa.uint64(), st.integers(0, 2**64 - 1), ["sum", "count", "min", "max", "mean"]),
-    (pa.float64(), st.floats(-1e6, 1e6) | st.just(math.nan), ["sum", "count", "min", "max", "mean"]),
-    (pa.float32(), st.floats(-1e3, 1e3, width=32), ["sum", "count", "min", "max", "mean"]),
-    (pa.bool_(), st.booleans(), ["sum", "count", "min", "max", "mean"]),
-    (pa.string(), st.text("ab", max_size=3), ["count", "min", "max"]),
-    (pa.binary(1), st.sampled_from([b"a", b"b"]), ["count", "min", "max"]),
-    (pa.decimal128(9, 2), st.decimals(-999, 999, places=2), ["sum", "count", "min", "max", "mean"]),
-    (pa.decimal256(50, 1), st.decimals(-999, 999, places=1), ["sum", "count", "min", "max", "mean"]),
-    (pa.date32(), st.dates(), ["count", "min", "max"]),
-    (pa.timestamp("ms"), st.integers(0, 10**12), ["count", "min", "max"]),
-    (pa.null(), st.none(), ["sum", "count", "min", "max", "mean"]),
-]
-
-
-@st.composite
-def tables(draw: Any) -> tuple[pa.Table, list[str], list[tuple[str, str]]]:
-    """A table, key columns, and aggregations."""
-    size = draw(st.integers(0, 30))
-    columns: dict[str, pa.Array] = {}
-    for index, (data_type, values) in enumerate(
-        draw(st.lists(st.sampled_from(KEYS), min_size=1, max_size=3))
-    ):
-        drawn = draw(st.lists(st.none() | values, min_size=size, max_size=size))
-        plain = pa.types.is_dictionary(data_type)
-        array = pa.array(drawn, pa.string() if plain else data_type)
-        columns[f"k{index}"] = array.dictionary_encode() if plain else array
-    keys = list(columns)
-    wanted = []
-    for index, (data_type, values, functions) in enumerate(
-        draw(st.lists(st.sampled_from(VALUES), max_size=3))
-    ):
-        drawn = draw(st.lists(st.none() | values, min_size=size, max_size=size))
-        columns[f"x{index}"] = pa.array(drawn, data_type)
-        wanted += [(f"x{index}", function) for function in functions]
-    return pa.table(columns), keys, wanted
-
-
-def pieces(table: pa.Table, size: int) -> list[pa.Table]:
-    return [table.slice(start, size) for start in range(0, max(len(table), 1), size)]
-
+from columns import ANY_WORKERS, bag, canonical, pieces, run, tables
 
 # -------------------------------------------------------------------- aggregate
 
@@ -272,84 +162,6 @@ def test_many_keys() -> None:
     ).fetchall()
     assert len(expected) > 200_000
     assert bag(found[0]) == bag(expected)
-
-
-# -------------------------------------------------------------------- distinct
-
-
-@given(tables(), st.sampled_from(ANY_WORKERS))
-def test_distinct_keeps_one_row_of_each_key(
-    case: tuple[pa.Table, list[str], list[tuple[str, str]]], workers: int
-) -> None:
-    table, keys, _ = case
-    found = run(lambda rows: rows.distinct(keys), [(0, piece) for piece in pieces(table, 5)], workers=workers)
-    rows = found.get(0, [])
-    expected = table.group_by(keys).aggregate([])
-    assert bag({key: row[key] for key in keys} for row in rows) == bag(expected.to_pylist())
-    every = bag(table.to_pylist())
-    assert all(every[row] >= count for row, count in bag(rows).items())
-
-
-def test_distinct_is_per_time_and_distinct_so_far_for_good() -> None:
-    feed = [
-        (0, pa.table({"k": [1, 1, 2], "x": ["first", "second", "first"]})),
-        (1, pa.table({"k": [2, 3, 3], "x": ["second", "first", "second"]})),
-    ]
-    found = run(lambda rows: rows.distinct("k"), feed)
-    first = [{"k": 1, "x": "first"}, {"k": 2, "x": "first"}]
-    assert found == {0: first, 1: [{"k": 2, "x": "second"}, {"k": 3, "x": "first"}]}
-    found = run(lambda rows: rows.distinct_so_far("k"), feed)
-    assert found == {0: first, 1: [{"k": 3, "x": "first"}]}
-    whole = run(lambda rows: rows.distinct_so_far(), feed)
-    assert sum(map(len, whole.values())) == 6
-
-
-@given(tables(), st.sampled_from(ANY_WORKERS))
-def test_distinct_so_far_keeps_a_row_of_each_key_at_its_first_time(
-    case: tuple[pa.Table, list[str], list[tuple[str, str]]], workers: int
-) -> None:
-    table, keys, _ = case
-    feed = list(enumerate(pieces(table, 5)))
-    found = run(lambda rows: rows.distinct_so_far(keys), feed, workers=workers)
-    first: dict[Any, int] = {}
-    for time, piece in feed:
-        for key in bag([row[name] for name in keys] for row in piece.to_pylist()):
-            first.setdefault(key, time)
-    expected = {time: Counter(key for key, at in first.items() if at == time) for time in first.values()}
-    assert {
-        time: bag([row[name] for name in keys] for row in rows) for time, rows in found.items()
-    } == expected
-    every = {time: bag(piece.to_pylist()) for time, piece in feed}
-    assert all(not bag(rows) - every[time] for time, rows in found.items())
-
-
-@pytest.mark.parametrize("waited", [True, False])
-@pytest.mark.parametrize("operator", ["distinct", "distinct_so_far"])
-def test_what_a_time_has_does_not_depend_on_what_came_first(operator: str, waited: bool) -> None:
-    """Worker 1 brings a key at time 1 before worker 0 brings it at time 0."""
-    table = pa.table({"k": ["x"]})
-
-    def main(worker: ps.Worker) -> Any:
-        rows = ps.ArrowInput(table.schema)
-        with worker.dataflow() as scope:
-            found = getattr(rows.to_stream(scope), operator)("k").count().capture()
-        if worker.index == 1:
-            rows.advance_to(1)
-            rows.send(table)
-            rows.flush()
-        if waited:
-            worker.barrier()
-            for _ in range(20):
-                worker.step()
-        if worker.index == 0:
-            rows.send(table)
-        rows.close()
-        worker.run()
-        return found.extract()
-
-    results = ps.execute(main, workers=2)
-    expected = [(0, [1]), (1, [1])] if operator == "distinct" else [(0, [1])]
-    assert sorted(event for found in results for event in found) == expected
 
 
 # -------------------------------------------------------------------- join
@@ -500,64 +312,3 @@ def test_each_worker_counts_the_rows_that_it_gets(
     assert bag(row for _, rows in found for row in rows) == bag(table.to_pylist())
     groups = [set(bag([row[key] for key in keys] for row in rows)) for _, rows in found]
     assert sum(map(len, groups)) == len(set().union(*groups))  # each has a worker of its own
-
-
-# -------------------------------------------------------------------- floats
-
-
-def other_nan(width: int) -> Any:
-    """A NaN of other bits."""
-    bits = {16: 0xFE01, 32: 0xFFC00001, 64: 0xFFF8000000000001}[width]
-    return np.array([bits], f"uint{width}").view(f"float{width}")[0]
-
-
-FLOATS = [(pa.float16(), 16), (pa.float32(), 32), (pa.float64(), 64)]
-NESTED: list[Any] = [
-    lambda floats: floats,
-    lambda floats: floats.dictionary_encode() if floats.type != pa.float16() else floats,
-    lambda floats: pa.StructArray.from_arrays([floats], names=["x"]),
-    lambda floats: pa.ListArray.from_arrays(pa.array(range(len(floats) + 1), pa.int32()), floats),
-    lambda floats: pa.LargeListArray.from_arrays(pa.array(range(len(floats) + 1)), floats),
-    lambda floats: pa.FixedSizeListArray.from_arrays(floats, 1),
-    lambda floats: pa.StructArray.from_arrays([NESTED[2](floats), NESTED[3](floats)], names=["a", "b"]),
-]
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("form", range(len(NESTED)))
-@pytest.mark.parametrize(("data_type", "width"), FLOATS)
-def test_one_rule_for_all_floats(data_type: pa.DataType, width: int, form: int, workers: int) -> None:
-    """-0.0 is 0.0, and a NaN is a NaN: in a join, an aggregate, distinct, and where rows go."""
-
-    def table(values: list[Any], **others: Any) -> pa.Table:
-        floats = pa.array(np.array(values, f"float{width}"), data_type)
-        return pa.table({"k": NESTED[form](floats), **others})
-
-    left = table([0.0, math.nan, 1.5], left=[0, 1, 2])
-    right = table([-0.0, other_nan(width), 1.5, -1.5], right=[0, 1, 2, 3])
-    for one, other in ((left, right), (right, left)):
-        found = run(lambda a, b: a.join(b, "k"), [(0, one)], [(0, other)], workers=workers)
-        assert sorted((row["left"], row["right"]) for row in found[0]) == [(0, 0), (1, 1), (2, 2)]
-    both = pa.concat_tables([left.select(["k"]), right.select(["k"])])
-    both = both.append_column("n", pa.array([1] * len(both)))
-    for sizes in (1, 4):
-        feed = [(0, piece) for piece in pieces(both, sizes)]
-        found = run(lambda rows: rows.aggregate("k", [("n", "sum")]), feed, workers=workers)
-        assert sorted(row["n_sum"] for row in found[0]) == [1, 2, 2, 2]
-        assert len(run(lambda rows: rows.distinct("k"), feed, workers=workers)[0]) == 4
-        assert len(run(lambda rows: rows.distinct_so_far("k"), feed, workers=workers)[0]) == 4
-
-
-def test_a_null_inside_a_key_matches_another_and_a_null_key_none() -> None:
-    """As in DuckDB."""
-    struct = pa.struct([("x", pa.float64()), ("y", pa.string())])
-    keys = [{"x": None, "y": "a"}, {"x": 0.0, "y": None}, {"x": None, "y": None}, None]
-    left = pa.table({"k": pa.array(keys, struct), "l": range(4)})
-    right = pa.table({"k": pa.array(keys[::-1], struct), "r": range(4)})
-    pairs = duckdb.connect().register("a", left).register("b", right)
-    expected = pairs.sql("select a.l, b.r from a join b on a.k = b.k").fetchall()
-    for workers in (1, 2):
-        found = run(lambda a, b: a.join(b, "k"), [(0, left)], [(0, right)], workers=workers)
-        assert (
-            sorted((row["l"], row["r"]) for row in found[0]) == sorted(expected) == [(0, 3), (1, 2), (2, 1)]
-        )
