@@ -1,13 +1,17 @@
 //! A pipeline of all operators, driven by a random script, and the same by recomputation.
 
+mod batch;
+
 use std::collections::BTreeMap;
 
 use pointstamp_arrange::{
-    Batch, Batcher, Error, Join, JoinStep, Lists, Reduce, Reducer, Rows, Sealed, Time, Trace,
-    TraceWriter, Updates, Words,
+    Batcher, Error, Join, JoinStep, Lists, Reduce, Reducer, Rows, Sealed, Time, Trace, TraceWriter,
+    Updates, Words,
 };
 use pointstamp_order::Antichain;
 use proptest::prelude::*;
+
+use batch::check_batch;
 
 /// An input update, or a step of the driver.
 #[derive(Clone, Debug)]
@@ -114,28 +118,6 @@ impl<T: Time> Arranged<T> {
         }
         self.writer.seal(frontier.clone());
         self.frontier = frontier;
-    }
-}
-
-/// A batch is what it says.
-pub(crate) fn check_batch<T: Time>(batch: &Batch<Words, Words, T>) {
-    let rows: Vec<_> = batch
-        .iter()
-        .map(|(k, v, t, d)| ((k, v, t.clone()), d))
-        .collect();
-    assert!(
-        rows.is_sorted_by(|a, b| a.0 < b.0),
-        "in order, each once: {rows:?}"
-    );
-    assert!(rows.iter().all(|(_, diff)| *diff != 0));
-    assert_eq!(rows.len(), batch.len());
-    let mut times: Vec<T> = rows.iter().map(|((_, _, time), _)| time.clone()).collect();
-    times.sort();
-    times.dedup();
-    assert_eq!(times, batch.times());
-    for time in &times {
-        assert!(batch.lower().is_empty() || batch.lower().less_equal(time));
-        assert!(!batch.upper().less_equal(time));
     }
 }
 
