@@ -32,6 +32,7 @@ mod pending;
 mod reduce;
 mod reducer;
 mod reducers;
+mod replay;
 mod round;
 mod rows;
 mod spine;
