@@ -15,7 +15,7 @@ use pointstamp_order::Antichain;
 use crate::batch::Batch;
 use crate::cursor::Places;
 use crate::error::Overflow;
-use crate::history::{Edit, by_rank, load};
+use crate::history::{Edit, load};
 use crate::replay::Wave;
 use crate::rows::Rows;
 use crate::time::{Time, meet_all};
@@ -261,7 +261,7 @@ impl<K: Rows, V0: Rows, V1: Rows, T: Time> Pairing<K, V0, V1, T> {
         let Some(wave) = &mut self.wave else {
             return Ok(());
         };
-        let done = wave.work(fuel, [&by_rank, &by_rank], |ours, theirs| {
+        let done = wave.work(fuel, |ours, theirs| {
             let diff = ours.diff.checked_mul(theirs.diff).ok_or(Overflow)?;
             let vals = (ours.val(&self.fresh), theirs.val(&self.others));
             emit(key, vals.0, vals.1, &ours.time.join(&theirs.time), diff);

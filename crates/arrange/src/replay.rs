@@ -7,7 +7,7 @@
 use std::cmp::Ordering;
 
 use crate::error::Overflow;
-use crate::history::{Edit, add_up};
+use crate::history::{Edit, add_up, by_rank};
 use crate::time::Time;
 
 /// As much is not worth adding up.
@@ -121,7 +121,6 @@ impl<T: Time> Wave<T> {
     pub(crate) fn work(
         &mut self,
         fuel: &mut usize,
-        compare: [&dyn Fn(&Edit<T>, &Edit<T>) -> Ordering; 2],
         mut emit: impl FnMut(&Edit<T>, &Edit<T>) -> Result<(), Overflow>,
     ) -> Result<bool, Overflow> {
         loop {
@@ -150,9 +149,9 @@ impl<T: Time> Wave<T> {
                 [Some(ours), Some(theirs)] => usize::from(theirs.time < ours.time),
                 [ours, _] => usize::from(ours.is_none()),
             };
-            let edit = self.sides[side].to_come.pop();
-            if let (Some(edit), Some(meet)) = (edit, self.meets[side].pop()) {
-                self.sides[1 - side].settle(&meet, compare[1 - side])?;
+            let next = self.sides[side].to_come.pop();
+            if let (Some(edit), Some(meet)) = (next, self.meets[side].pop()) {
+                self.sides[1 - side].settle(&meet, by_rank)?;
                 self.current = Some((side, edit, 0));
             }
         }
