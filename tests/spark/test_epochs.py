@@ -21,7 +21,7 @@ ROWS = "word string, n bigint"
 
 def first_seen(_scope: ps.Scope, rows: ps.ArrowStream) -> dict[str, ps.ArrowStream]:
     """What needs state of earlier epochs, and what is by epoch."""
-    return {"words": rows.distinct("word"), "sums": rows.aggregate("word", [("n", "sum")])}
+    return {"words": rows.distinct_so_far("word"), "sums": rows.aggregate("word", [("n", "sum")])}
 
 
 SCHEMA = pa.schema([("word", pa.string()), ("n", pa.int64())])
