@@ -52,7 +52,7 @@ mod _core {
     const HIGH_WATER: usize = pointstamp_engine::cluster::HIGH_WATER;
 
     #[pymodule_export]
-    use crate::hash::stable_hash;
+    use crate::hash::{stable_hash, tagged_hash};
 
     // pointstamp.order
     #[pymodule_export]
@@ -84,7 +84,7 @@ mod _core {
     use crate::columns::{
         aggregate::aggregate_columns,
         input::send_columns,
-        keyed::{distinct_columns, join_columns},
+        keyed::{distinct_columns, distinct_so_far_columns, join_columns},
         map::{branch_columns_when, inspect_columns, map_batches, to_records},
         movement::{exchange_columns, partition_columns},
         schema::Schema,
