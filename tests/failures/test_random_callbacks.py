@@ -1,4 +1,4 @@
-"""Callbacks that do random things to their worker: every run ends in time, without a panic, and loses nothing in silence."""
+"""Callbacks do random things to their worker: runs end in time, do not panic, and lose nothing in silence."""
 
 import random
 
