@@ -4,7 +4,8 @@
 #   make test           everything that must pass
 #   make lint           formatting, clippy, types, the stub against the extension, what lies on what
 #   make docs           the book and the reference, as a site in site/
-#   make bench          ours against the peers, as ratios; bench-spark: inside Spark, beside DataFrames
+#   make bench          ours against the peers, as ratios; bench-spark: inside Spark, beside DataFrames;
+#                       bench-collections: beside differential dataflow
 #   make build          the wheel for this machine, in target/wheels
 #   make clean
 #
@@ -62,7 +63,7 @@ JAVA = JAVA_HOME="$$(cat $(java_stamp))"
 sources := $(shell find crates python \( -name __pycache__ -o -name tests -o -name benches \) -prune -o \
 	\( -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' -o -name py.typed -o -type d \) -print)
 
-.PHONY: demo test test-rust test-python lint lint-rust lint-python docs bench bench-spark build clean venv prerequisites lint-prerequisites \
+.PHONY: demo test test-rust test-python lint lint-rust lint-python docs bench bench-spark bench-collections build clean venv prerequisites lint-prerequisites \
 	check-deep soak coverage audit wheel-dist release-check
 .DELETE_ON_ERROR:
 
@@ -115,6 +116,10 @@ bench: $(dev_stamp) $(wheel_stamp)
 	$(BIN)/python benches/python/backpressure.py
 	-$(BIN)/python -m pip install --quiet --only-binary :all: bytewax==0.21.1
 	$(BIN)/python benches/python/run.py --wheel $(wheels)/*.whl $(ARGS)
+
+# A workspace of its own, so that its peers are compiled for this alone.
+bench-collections:
+	$(CARGO) run --release --locked --manifest-path benches/collections/Cargo.toml -- $(ARGS)
 
 # ARGS=--large takes the large graphs, for half an hour and more.
 bench-spark: $(dev_stamp) $(wheel_stamp) $(java_stamp)
