@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from pointstamp._core import Activator, Capability, LoopHandle, OutputPort, UnorderedInput
     from pointstamp._types import Summary, Time
+    from pointstamp.collections import Collection, CollectionInput, Variable
     from pointstamp.info import OperatorInfo
 
 __all__ = ["Scope"]
@@ -172,6 +173,38 @@ class Scope:
             GraphError: If nothing has the address.
         """
         return self._core.activator_for(list(address))
+
+    # ------------------------------------------------------------ collections
+
+    def new_collection(self) -> tuple[CollectionInput[Any], Collection[Any]]:
+        """An input that changes a collection, and the collection."""
+        from pointstamp.collections import Collection, CollectionInput
+
+        handle: InputHandle[Any] = InputHandle()
+        return CollectionInput(handle), Collection(self, self._core.input_from(handle))
+
+    def collection(self, records: Iterable[T]) -> Collection[T]:
+        """A collection of the records, from the least time on. Each worker brings its own.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> ps.example(lambda scope: scope.collection([2, 1, 2]).capture()).extract()
+            [(0, [(1, 1), (2, 2)])]
+        """
+        return self.to_stream(records).as_collection()
+
+    def variable(self, initial: Collection[T] | None = None) -> Variable[T]:
+        """A collection that is defined by itself, in a scope of `iterative`. Several define each other.
+
+        Args:
+            initial: What it is in the first turn of the loop; None for nothing.
+
+        Raises:
+            GraphError: If the scope's times have no coordinates, or `initial` is of another scope.
+        """
+        from pointstamp.collections import Variable
+
+        return Variable(self, initial)
 
     # ------------------------------------------------------------ scopes and loops
 

@@ -64,10 +64,13 @@ fn cause_of(cause: BoxError) -> (PyErr, Option<String>) {
             Ok(error) => exception(*error),
             Err(cause) => match cause.downcast::<PyErr>() {
                 Ok(error) => (*error, None),
-                Err(other) => (
-                    crate::errors::PointstampError::new_err(other.to_string()),
-                    None,
-                ),
+                Err(other) => match other.downcast::<pointstamp_arrange::Overflow>() {
+                    Ok(overflow) => (overflow.into_exception(), None),
+                    Err(other) => (
+                        crate::errors::PointstampError::new_err(other.to_string()),
+                        None,
+                    ),
+                },
             },
         },
     }
