@@ -1,6 +1,6 @@
 //! The partial order: what it means for one time to come before another.
 //!
-//! Owns [`PartialOrder`] and its implementations for `()` and the unsigned integers. The
+//! Owns [`PartialOrder`] and its implementations for `()`, the unsigned integers and arrays. The
 //! implementations for pairs live in [`product`](crate::Product), the engine's in
 //! [`point`](crate::Point). Every operation is a few comparisons.
 
@@ -80,3 +80,38 @@ macro_rules! integers {
 }
 
 integers!(u8, u16, u32, u64, u128, usize);
+
+/// The product order: coordinate by coordinate. `Ord` is lexicographic, which extends it.
+impl<T: PartialOrder + Copy, const N: usize> PartialOrder for [T; N] {
+    #[inline]
+    fn less_equal(&self, other: &Self) -> bool {
+        self.iter().zip(other).all(|(a, b)| a.less_equal(b))
+    }
+
+    #[inline]
+    fn totally_ordered(&self) -> bool {
+        N == 0 || (N == 1 && self[0].totally_ordered())
+    }
+
+    #[inline]
+    fn lower_bound(&self, other: &Self) -> Option<Self> {
+        let mut bound = *self;
+        for (ours, theirs) in bound.iter_mut().zip(other) {
+            *ours = ours.lower_bound(theirs)?;
+        }
+        Some(bound)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_compare_coordinate_by_coordinate() {
+        assert!([1u64, 2].less_equal(&[1, 3]) && [1u64, 2].less_than(&[2, 2]));
+        assert!(![1u64, 2].less_equal(&[2, 1]) && ![2u64, 1].less_equal(&[1, 2]));
+        assert_eq!([1u64, 5].lower_bound(&[3, 4]), Some([1, 4]));
+        assert!([7u64].totally_ordered() && ![7u64, 7].totally_ordered());
+    }
+}

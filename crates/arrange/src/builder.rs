@@ -1,0 +1,216 @@
+//! Builds the columns of a batch from updates in order.
+//!
+//! Owns [`Builder`]. Updates come before the value they are of, and values before their key, so that
+//! a value whose updates cancelled, or a key whose values did, is never written. Parts of other
+//! batches are copied column by column. An update costs a few appends.
+
+use std::ops::Range;
+
+use crate::columns::Columns;
+use crate::error::{Overflow, add};
+use crate::rows::Rows;
+use crate::time::Time;
+
+/// Columns that grow at their end.
+#[derive(Debug)]
+pub(crate) struct Builder<K, V, T> {
+    columns: Columns<K, V>,
+    /// The times that indices refer to, ascending.
+    times: Vec<T>,
+}
+
+impl<K: Rows, V: Rows, T: Time> Builder<K, V, T> {
+    /// An empty builder for updates at `times`, which ascend.
+    pub(crate) fn new(times: Vec<T>) -> Self {
+        debug_assert!(times.is_sorted_by(|a, b| a < b));
+        Self {
+            columns: Columns::default(),
+            times,
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.columns.bytes()
+    }
+
+    /// Adds an update of the value that comes next.
+    #[inline]
+    pub(crate) fn update(&mut self, time: u32, diff: i64) {
+        debug_assert!(diff != 0);
+        self.columns.index.push(time);
+        self.columns.diffs.push(diff);
+    }
+
+    /// Ends the value that the last updates were of; nothing happens if there were none.
+    #[inline]
+    pub(crate) fn end_val(&mut self, val: V::Item<'_>) {
+        let columns = &mut self.columns;
+        if columns.val_ends.start(columns.val_ends.len()) < columns.diffs.len() {
+            columns.vals.push(val);
+            columns.val_ends.push(columns.diffs.len());
+        }
+    }
+
+    /// Ends the key that the last values were of; nothing happens if there were none.
+    #[inline]
+    pub(crate) fn end_key(&mut self, key: K::Item<'_>) {
+        let columns = &mut self.columns;
+        if columns.key_ends.start(columns.key_ends.len()) < columns.vals.len() {
+            columns.keys.push(key);
+            columns.key_ends.push(columns.vals.len());
+        }
+    }
+
+    /// Adds the updates of values of another batch, whose indices of times become what `map` has for
+    /// them; where several become one they are added up.
+    pub(crate) fn copy_vals(
+        &mut self,
+        from: &Columns<K, V>,
+        vals: Range<usize>,
+        map: &TimeMap,
+    ) -> Result<(), Overflow> {
+        if map.is_strict() || from.val_ends.is_each() {
+            self.copy_updates(from, vals, map);
+            return Ok(());
+        }
+        for val in vals {
+            let updates = from.val_ends.range(val);
+            if updates.len() == 1 {
+                self.update(
+                    map.get(from.index.get(updates.start)),
+                    from.diffs.get(updates.start),
+                );
+            } else {
+                self.added_up(updates.map(|u| (map.get(from.index.get(u)), from.diffs.get(u))))?;
+            }
+            self.end_val(from.vals.get(val));
+        }
+        Ok(())
+    }
+
+    /// As [`copy_vals`](Self::copy_vals), where no two indices of a value become one.
+    fn copy_updates(&mut self, from: &Columns<K, V>, vals: Range<usize>, map: &TimeMap) {
+        let updates = from.val_ends.span(&vals);
+        let columns = &mut self.columns;
+        let base = columns.diffs.len();
+        columns
+            .index
+            .extend(&from.index, updates.clone(), &map.indices);
+        columns.diffs.extend(&from.diffs, updates);
+        columns.val_ends.extend(&from.val_ends, vals.clone(), base);
+        columns.vals.extend(&from.vals, vals);
+    }
+
+    /// Adds keys of another batch, with all they have.
+    pub(crate) fn copy_keys(
+        &mut self,
+        from: &Columns<K, V>,
+        keys: Range<usize>,
+        map: &TimeMap,
+    ) -> Result<(), Overflow> {
+        if map.is_strict() || from.val_ends.is_each() {
+            let vals = from.key_ends.span(&keys);
+            let base = self.columns.vals.len();
+            self.copy_updates(from, vals, map);
+            self.columns
+                .key_ends
+                .extend(&from.key_ends, keys.clone(), base);
+            self.columns.keys.extend(&from.keys, keys);
+            return Ok(());
+        }
+        for key in keys {
+            self.copy_vals(from, from.key_ends.range(key), map)?;
+            self.end_key(from.keys.get(key));
+        }
+        Ok(())
+    }
+
+    /// Adds updates of one value in any order, added up by time.
+    pub(crate) fn added_up(
+        &mut self,
+        updates: impl Iterator<Item = (u32, i64)>,
+    ) -> Result<(), Overflow> {
+        let mut updates: Vec<(u32, i64)> = updates.collect();
+        updates.sort_unstable_by_key(|(time, _)| *time);
+        let mut updates = updates.into_iter();
+        let Some((mut time, mut sum)) = updates.next() else {
+            return Ok(());
+        };
+        for (next, diff) in updates {
+            if next == time {
+                sum = add(sum, diff)?;
+            } else {
+                if sum != 0 {
+                    self.update(time, sum);
+                }
+                (time, sum) = (next, diff);
+            }
+        }
+        if sum != 0 {
+            self.update(time, sum);
+        }
+        Ok(())
+    }
+
+    /// The columns, and the times that their indices refer to: those that are used, in order.
+    pub(crate) fn finish(mut self) -> (Columns<K, V>, Vec<T>) {
+        if self.times.len() > 1 {
+            self.forget_unused_times();
+        }
+        if self.columns.len() == 0 {
+            self.times.clear();
+        }
+        self.columns.shrink();
+        (self.columns, self.times)
+    }
+
+    fn forget_unused_times(&mut self) {
+        let mut used = vec![false; self.times.len()];
+        match self.columns.index.stored() {
+            Some(stored) => stored.iter().for_each(|time| used[*time as usize] = true),
+            None => used[0] = true,
+        }
+        if used.iter().all(|used| *used) {
+            return;
+        }
+        let mut next = 0;
+        let map: Vec<u32> = used
+            .iter()
+            .map(|used| {
+                let index = next;
+                next += u32::from(*used);
+                index
+            })
+            .collect();
+        self.columns.index.remap(&map);
+        let mut used = used.into_iter();
+        self.times.retain(|_| used.next().unwrap_or(false));
+    }
+}
+
+/// What the indices of a batch's times become in another batch.
+#[derive(Clone, Debug)]
+pub(crate) struct TimeMap {
+    indices: Vec<u32>,
+    strict: bool,
+}
+
+impl TimeMap {
+    /// What becomes of `times` when each becomes the time at the index `find` has for it.
+    pub(crate) fn new<T>(times: &[T], find: impl Fn(&T) -> u32) -> Self {
+        let indices: Vec<u32> = times.iter().map(find).collect();
+        let strict = indices.is_sorted_by(|a, b| a < b);
+        Self { indices, strict }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, index: u32) -> u32 {
+        self.indices[index as usize]
+    }
+
+    /// True when the order is kept and no two indices become one.
+    #[inline]
+    pub(crate) fn is_strict(&self) -> bool {
+        self.strict
+    }
+}

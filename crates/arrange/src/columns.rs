@@ -1,0 +1,208 @@
+//! The columns of a batch: keys, their values, and the updates of each.
+//!
+//! Owns [`Columns`] and the sparse columns [`Diffs`] and [`Index`]. Invariants: keys are distinct and
+//! ascend; so do the values of each key; every key has a value, and every value an update. Updates of
+//! a value ascend by the index of their time, without two of one index and without a difference of
+//! zero. What is alike in all updates, a difference of one or the only time, is not stored.
+
+use std::ops::Range;
+
+use crate::offsets::Offsets;
+use crate::rows::Rows;
+
+/// Differences; none are stored while all are one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Diffs {
+    len: usize,
+    stored: Vec<i64>,
+}
+
+impl Diffs {
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, index: usize) -> i64 {
+        if self.stored.is_empty() {
+            1
+        } else {
+            self.stored[index]
+        }
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, diff: i64) {
+        if !self.stored.is_empty() {
+            self.stored.push(diff);
+        } else if diff != 1 {
+            self.store(diff);
+        }
+        self.len += 1;
+    }
+
+    #[cold]
+    fn store(&mut self, diff: i64) {
+        self.stored.reserve((self.len + 1).next_power_of_two());
+        self.stored.resize(self.len, 1);
+        self.stored.push(diff);
+    }
+
+    pub(crate) fn extend(&mut self, other: &Self, range: Range<usize>) {
+        if self.stored.is_empty() && other.stored.is_empty() {
+            self.len += range.len();
+        } else if other.stored.is_empty() {
+            self.len += range.len();
+            self.stored.resize(self.len, 1);
+        } else if self.stored.is_empty() && other.stored[range.clone()].iter().all(|d| *d == 1) {
+            self.len += range.len();
+        } else {
+            self.stored.resize(self.len, 1);
+            self.len += range.len();
+            self.stored.extend_from_slice(&other.stored[range]);
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.len = 0;
+        self.stored.clear();
+    }
+
+    pub(crate) fn shrink(&mut self) {
+        self.stored.shrink_to_fit();
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.stored.capacity() * size_of::<i64>()
+    }
+}
+
+/// Indices of times; none are stored while all are zero.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Index {
+    len: usize,
+    stored: Vec<u32>,
+}
+
+impl Index {
+    #[inline]
+    pub(crate) fn get(&self, index: usize) -> u32 {
+        if self.stored.is_empty() {
+            0
+        } else {
+            self.stored[index]
+        }
+    }
+
+    /// The indices, unless all are zero.
+    pub(crate) fn stored(&self) -> Option<&[u32]> {
+        (!self.stored.is_empty()).then_some(&self.stored)
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, time: u32) {
+        if !self.stored.is_empty() {
+            self.stored.push(time);
+        } else if time != 0 {
+            self.store();
+            self.stored.push(time);
+        }
+        self.len += 1;
+    }
+
+    #[cold]
+    fn store(&mut self) {
+        self.stored.reserve((self.len + 1).next_power_of_two());
+        self.stored.resize(self.len, 0);
+    }
+
+    /// Appends a range of another index, each through `map`.
+    pub(crate) fn extend(&mut self, other: &Self, range: Range<usize>, map: &[u32]) {
+        let constant = match other.stored() {
+            None => map.first().copied(),
+            Some(_) => None,
+        };
+        match (constant, other.stored()) {
+            (Some(0), _) if self.stored.is_empty() => self.len += range.len(),
+            (Some(time), _) => {
+                self.store();
+                self.len += range.len();
+                self.stored.resize(self.len, time);
+            }
+            (None, Some(stored)) => {
+                self.store();
+                self.len += range.len();
+                self.stored
+                    .extend(stored[range].iter().map(|time| map[*time as usize]));
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// Replaces each index by what `map` has for it.
+    pub(crate) fn remap(&mut self, map: &[u32]) {
+        for time in &mut self.stored {
+            *time = map[*time as usize];
+        }
+        if self.stored.iter().all(|time| *time == 0) {
+            self.stored = Vec::new();
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.len = 0;
+        self.stored.clear();
+    }
+
+    pub(crate) fn shrink(&mut self) {
+        self.stored.shrink_to_fit();
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.stored.capacity() * size_of::<u32>()
+    }
+}
+
+/// Updates by key and value; their times are indices into a dictionary that is kept elsewhere.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Columns<K, V> {
+    pub(crate) keys: K,
+    /// The values of each key.
+    pub(crate) key_ends: Offsets,
+    pub(crate) vals: V,
+    /// The updates of each value.
+    pub(crate) val_ends: Offsets,
+    pub(crate) index: Index,
+    pub(crate) diffs: Diffs,
+}
+
+impl<K: Rows, V: Rows> Columns<K, V> {
+    /// The number of updates.
+    pub(crate) fn len(&self) -> usize {
+        self.diffs.len()
+    }
+
+    /// The updates of a range of keys.
+    #[inline]
+    pub(crate) fn updates_of_keys(&self, keys: &Range<usize>) -> Range<usize> {
+        self.val_ends.span(&self.key_ends.span(keys))
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.keys.bytes()
+            + self.key_ends.bytes()
+            + self.vals.bytes()
+            + self.val_ends.bytes()
+            + self.index.bytes()
+            + self.diffs.bytes()
+    }
+
+    pub(crate) fn shrink(&mut self) {
+        self.keys.shrink();
+        self.key_ends.shrink();
+        self.vals.shrink();
+        self.val_ends.shrink();
+        self.index.shrink();
+        self.diffs.shrink();
+    }
+}

@@ -1,0 +1,115 @@
+//! The updates of one key, from several batches, for operators.
+//!
+//! Owns [`Edit`] and [`load`]. An edit says where its value is instead of borrowing it, so that
+//! operators can pause between any two. Loading advances times to a time at or before all that will be
+//! asked about, and adds up what cannot be told apart then: what is left follows the size of the
+//! collection at that time, not its history.
+
+use std::sync::Arc;
+
+use crate::batch::Batch;
+use crate::cursor::Places;
+use crate::error::{Overflow, add};
+use crate::rows::Rows;
+use crate::time::Time;
+
+/// An update of a key's value.
+#[derive(Clone, Debug)]
+pub(crate) struct Edit<T> {
+    /// Equal for equal values and in their order, among the edits of one key.
+    pub(crate) rank: u32,
+    /// The batch that has the value, and where in it.
+    pub(crate) batch: u32,
+    pub(crate) val: usize,
+    pub(crate) time: T,
+    pub(crate) diff: i64,
+}
+
+impl<T> Edit<T> {
+    /// The value.
+    #[inline]
+    pub(crate) fn val<'a, K: Rows, V: Rows>(
+        &self,
+        batches: &'a [Arc<Batch<K, V, T>>],
+    ) -> V::Item<'a>
+    where
+        T: Time,
+    {
+        batches[self.batch as usize].vals().get(self.val)
+    }
+}
+
+/// Appends the edits of the key at which `places` are, by value and time, as seen from `from` on.
+#[allow(clippy::cast_possible_truncation)] // batches are few, and one key's values fewer than 2^32
+pub(crate) fn load<K: Rows, V: Rows, T: Time>(
+    batches: &[Arc<Batch<K, V, T>>],
+    places: &Places,
+    from: Option<&T>,
+    edits: &mut Vec<Edit<T>>,
+) -> Result<(), Overflow> {
+    let start = edits.len();
+    let mut several = 0;
+    for (index, vals) in places.vals(batches) {
+        several += 1;
+        let batch = &batches[index];
+        for val in vals {
+            for (time, diff) in batch.updates_of(val) {
+                let time = from.map_or_else(|| time.clone(), |from| time.join(from));
+                edits.push(Edit {
+                    rank: val as u32,
+                    batch: index as u32,
+                    val,
+                    time,
+                    diff,
+                });
+            }
+        }
+    }
+    let loaded = &mut edits[start..];
+    if several > 1 {
+        // Stable, for it finds the runs that the batches are.
+        loaded.sort_by(|a, b| V::compare(a.val(batches), b.val(batches)));
+        rank(loaded, |a, b| {
+            V::compare(a.val(batches), b.val(batches)).is_eq()
+        });
+    }
+    add_up(edits, start)
+}
+
+/// Numbers edits that are in the order of their values.
+fn rank<T>(edits: &mut [Edit<T>], alike: impl Fn(&Edit<T>, &Edit<T>) -> bool) {
+    let mut rank = 0;
+    for index in 0..edits.len() {
+        if index > 0 && !alike(&edits[index - 1], &edits[index]) {
+            rank += 1;
+        }
+        edits[index].rank = rank;
+    }
+}
+
+/// Adds up the edits from `start` on that are of one value and time; they are in the order of ranks.
+pub(crate) fn add_up<T: Time>(edits: &mut Vec<Edit<T>>, start: usize) -> Result<(), Overflow> {
+    let alike = edits[start..]
+        .windows(2)
+        .any(|pair| pair[0].rank == pair[1].rank && pair[0].time >= pair[1].time);
+    if !alike {
+        return Ok(());
+    }
+    edits[start..].sort_by(|a, b| (a.rank, &a.time).cmp(&(b.rank, &b.time)));
+    let mut kept = start;
+    for index in start..edits.len() {
+        if kept > start {
+            let (before, rest) = edits.split_at_mut(index);
+            let (last, next) = (&mut before[kept - 1], &rest[0]);
+            if last.rank == next.rank && last.time == next.time {
+                last.diff = add(last.diff, next.diff)?;
+                kept -= usize::from(last.diff == 0);
+                continue;
+            }
+        }
+        edits.swap(kept, index);
+        kept += 1;
+    }
+    edits.truncate(kept);
+    Ok(())
+}

@@ -1,0 +1,266 @@
+//! Joins two arrangements by key.
+//!
+//! Owns [`Join`]. A join is bilinear: what changes in its output when a batch arrives on one side is
+//! that batch joined with all that had arrived on the other. Each batch is so put on a list with the
+//! other side's batches, as they are then, and worked on later, a bounded number of output updates at
+//! a time, also within one key. The caller keeps a capability with each, outside of the kernel.
+//! Every batch that comes is joined, whatever the trace has made of it since: its updates are real at
+//! times that the trace may tell apart no more.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use pointstamp_order::Antichain;
+
+use crate::batch::Batch;
+use crate::cursor::Places;
+use crate::error::Overflow;
+use crate::history::{Edit, load};
+use crate::rows::Rows;
+use crate::time::{Time, meet_all};
+use crate::trace::{Sealed, Source};
+
+/// A side's arrangement and the number of its last batch that has arrived.
+struct Side<K, V, T> {
+    source: Option<Box<dyn Source<K, V, T>>>,
+    seen: u64,
+}
+
+impl<K: Rows, V: Rows, T: Time> Side<K, V, T> {
+    fn new(mut source: Box<dyn Source<K, V, T>>) -> Self {
+        source.follow();
+        Self {
+            source: Some(source),
+            seen: 0,
+        }
+    }
+
+    fn batches(&self) -> Vec<Arc<Batch<K, V, T>>> {
+        let source = self.source.as_ref();
+        source.map_or_else(Vec::new, |source| source.batches_through(self.seen))
+    }
+
+    fn saw(&mut self, number: u64) {
+        self.seen = number;
+        if let Some(source) = &mut self.source {
+            source.acknowledge(number);
+        }
+    }
+
+    /// Batches of the other side are at or after `frontier` from now on.
+    fn advance(&mut self, frontier: &Antichain<T>) {
+        if frontier.is_empty() {
+            self.source = None;
+        } else if let Some(source) = &mut self.source {
+            source.allow_compaction(frontier);
+        }
+    }
+}
+
+/// The join of two arrangements, with a capability of type `C` for each batch that waits.
+///
+/// The two sources are readers of their own: they are made for the join, before batches of their
+/// arrangements are on their way to it.
+pub struct Join<K, V0, V1, T, C> {
+    left: Side<K, V0, T>,
+    right: Side<K, V1, T>,
+    todo: VecDeque<(C, Work<K, V0, V1, T>)>,
+}
+
+/// What [`Join::work`] has come to.
+#[derive(Debug)]
+pub enum JoinStep<'a, C> {
+    /// Nothing waits.
+    Idle,
+    /// The fuel is used up; what was emitted belongs to this capability, and more will.
+    Paused(&'a C),
+    /// A batch is done; what was emitted belongs to this capability, and no more will.
+    Done(C),
+}
+
+impl<K: Rows, V0: Rows, V1: Rows, T: Time, C> Join<K, V0, V1, T, C> {
+    /// A join of which nothing has arrived.
+    pub fn new(left: Box<dyn Source<K, V0, T>>, right: Box<dyn Source<K, V1, T>>) -> Self {
+        Self {
+            left: Side::new(left),
+            right: Side::new(right),
+            todo: VecDeque::new(),
+        }
+    }
+
+    /// The next batch of the left arrangement has arrived; the capability is at or before all of its
+    /// times.
+    pub fn push_left(&mut self, sealed: &Sealed<K, V0, T>, capability: C) {
+        let right = self.right.batches();
+        self.left.saw(sealed.number);
+        if !right.is_empty() && !sealed.batch.is_empty() {
+            let work = Work::Left(Pairing::new(sealed.batch.clone(), right));
+            self.todo.push_back((capability, work));
+        }
+    }
+
+    /// The next batch of the right arrangement has arrived.
+    pub fn push_right(&mut self, sealed: &Sealed<K, V1, T>, capability: C) {
+        let left = self.left.batches();
+        self.right.saw(sealed.number);
+        if !left.is_empty() && !sealed.batch.is_empty() {
+            let work = Work::Right(Pairing::new(sealed.batch.clone(), left));
+            self.todo.push_back((capability, work));
+        }
+    }
+
+    /// All batches that arrived have been pushed, and those to come have times at or after these
+    /// frontiers: the other side's arrangement may be compacted to it, and is let go of when there are
+    /// none to come.
+    pub fn advance(&mut self, left: &Antichain<T>, right: &Antichain<T>) {
+        self.left.advance(right);
+        self.right.advance(left);
+    }
+
+    /// True when no batch waits.
+    pub fn is_idle(&self) -> bool {
+        self.todo.is_empty()
+    }
+
+    /// Works on the batch that has waited longest, until it is done or the fuel, in updates emitted
+    /// and keys looked up, is used up. `emit` is given key, left value, right value, time and
+    /// difference, in the order of keys.
+    ///
+    /// # Errors
+    ///
+    /// When a product of differences does not fit.
+    pub fn work<E>(&mut self, fuel: &mut usize, mut emit: E) -> Result<JoinStep<'_, C>, Overflow>
+    where
+        E: FnMut(K::Item<'_>, V0::Item<'_>, V1::Item<'_>, &T, i64),
+    {
+        let done = match self.todo.front_mut() {
+            None => return Ok(JoinStep::Idle),
+            Some((_, Work::Left(pairing))) => pairing.work(fuel, emit)?,
+            Some((_, Work::Right(pairing))) => pairing
+                .work(fuel, |key, right, left, time, diff| {
+                    emit(key, left, right, time, diff)
+                })?,
+        };
+        if done && let Some((capability, _)) = self.todo.pop_front() {
+            return Ok(JoinStep::Done(capability));
+        }
+        Ok(self.todo.front().map_or(JoinStep::Idle, |(capability, _)| {
+            JoinStep::Paused(capability)
+        }))
+    }
+}
+
+/// A batch to be joined with the other side's.
+enum Work<K, V0, V1, T> {
+    Left(Pairing<K, V0, V1, T>),
+    Right(Pairing<K, V1, V0, T>),
+}
+
+/// A new batch and the batches that it is joined with.
+struct Pairing<K, V0, V1, T> {
+    fresh: [Arc<Batch<K, V0, T>>; 1],
+    others: Vec<Arc<Batch<K, V1, T>>>,
+    /// The next key of the new batch.
+    at: Places,
+    places: Places,
+    /// Edits of the key that both have, and which of them are paired next.
+    ours: Vec<Edit<T>>,
+    theirs: Vec<Edit<T>>,
+    next: (usize, usize),
+}
+
+impl<K: Rows, V0: Rows, V1: Rows, T: Time> Pairing<K, V0, V1, T> {
+    fn new(fresh: Arc<Batch<K, V0, T>>, others: Vec<Arc<Batch<K, V1, T>>>) -> Self {
+        Self {
+            fresh: [fresh],
+            at: Places::new(1),
+            places: Places::new(others.len()),
+            others,
+            ours: Vec::new(),
+            theirs: Vec::new(),
+            next: (0, 0),
+        }
+    }
+
+    /// True when all is done.
+    fn work<E>(&mut self, fuel: &mut usize, mut emit: E) -> Result<bool, Overflow>
+    where
+        E: FnMut(K::Item<'_>, V0::Item<'_>, V1::Item<'_>, &T, i64),
+    {
+        loop {
+            if self.next.0 < self.ours.len() {
+                self.pair(fuel, &mut emit)?;
+            }
+            if *fuel == 0 {
+                return Ok(false);
+            }
+            if !self.load_next(fuel)? {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Loads the edits of the next key that both have; false if there is none. Stops early, with
+    /// nothing loaded, when the fuel is used up.
+    fn load_next(&mut self, fuel: &mut usize) -> Result<bool, Overflow> {
+        self.ours.clear();
+        self.theirs.clear();
+        self.next = (0, 0);
+        while *fuel > 0 {
+            let Some((_, key)) = self.at.least(&self.fresh) else {
+                return Ok(false);
+            };
+            *fuel -= 1;
+            let key = self.fresh[0].keys().get(key);
+            if self.places.seek(&self.others, key) {
+                self.at.seek(&self.fresh, key);
+                load(&self.fresh, &self.at, None, &mut self.ours)?;
+                let from = meet_all(self.ours.iter().map(|edit| &edit.time));
+                load(&self.others, &self.places, from.as_ref(), &mut self.theirs)?;
+                self.at.pass();
+                if !self.theirs.is_empty() {
+                    return Ok(true);
+                }
+                self.ours.clear();
+            } else {
+                // The next key that the others have: nothing before it matters.
+                let Some((batch, key)) = self.places.least(&self.others) else {
+                    return Ok(false);
+                };
+                self.at
+                    .seek(&self.fresh, self.others[batch].keys().get(key));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Pairs edits until the fuel is used up.
+    fn pair<E>(&mut self, fuel: &mut usize, emit: &mut E) -> Result<(), Overflow>
+    where
+        E: FnMut(K::Item<'_>, V0::Item<'_>, V1::Item<'_>, &T, i64),
+    {
+        // The key whose edits are loaded is the one before the next.
+        let key = self.fresh[0].keys().get(self.at.first() - 1);
+        while let Some(ours) = self.ours.get(self.next.0) {
+            let val = ours.val(&self.fresh);
+            let end = self.theirs.len().min(self.next.1.saturating_add(*fuel));
+            for theirs in &self.theirs[self.next.1..end] {
+                let diff = ours.diff.checked_mul(theirs.diff).ok_or(Overflow)?;
+                emit(
+                    key,
+                    val,
+                    theirs.val(&self.others),
+                    &ours.time.join(&theirs.time),
+                    diff,
+                );
+            }
+            *fuel -= end - self.next.1;
+            if end < self.theirs.len() {
+                self.next.1 = end;
+                return Ok(());
+            }
+            self.next = (self.next.0 + 1, 0);
+        }
+        Ok(())
+    }
+}

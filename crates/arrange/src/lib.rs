@@ -1,0 +1,48 @@
+//! Collections that change, as arrangements: sorted, indexed, kept and shared.
+//!
+//! A collection is a multiset of pairs of a key and a value that changes over partially ordered
+//! times: updates `(key, value, time, difference)`. At a time it stands for what all updates at or
+//! before that time add up to.
+//!
+//! * [`Rows`]: columns of keys and values, as [`Words`], [`Bytes`] or [`Units`]; [`Time`]: a lattice;
+//! * [`Updates`] in any order become, in a [`Batcher`], immutable [`Batch`]es of consecutive intervals;
+//! * [`TraceWriter`] and [`Trace`]: batches in a spine, merged as it grows, with any number of readers;
+//! * [`Cursor`]: several batches read as one;
+//! * [`Join`] and [`Reduce`]: what changes in the output when inputs change, at every time exactly
+//!   what recomputation would give; both stop after a bounded amount of work.
+//!
+//! The crate is pure: no threads and no I/O. Whoever drives it tells it of frontiers, holds the
+//! capabilities for what it holds back, and gives it fuel. Differences are checked 64-bit integers.
+
+#![forbid(unsafe_code)]
+
+mod batch;
+mod batcher;
+mod builder;
+mod columns;
+mod cursor;
+mod error;
+mod history;
+mod join;
+mod merge;
+mod moments;
+mod offsets;
+mod pending;
+mod reduce;
+mod round;
+mod rows;
+mod spine;
+mod time;
+mod trace;
+mod updates;
+
+pub use batch::Batch;
+pub use batcher::Batcher;
+pub use cursor::{Counted, Cursor};
+pub use error::{Error, Overflow};
+pub use join::{Join, JoinStep};
+pub use reduce::{Lists, Output, Reduce, Reducer};
+pub use rows::{Bytes, Rows, Units, Words, f64_of_word, i64_of_word, word_of_f64, word_of_i64};
+pub use time::{Time, advance, join_frontiers, meet_frontiers};
+pub use trace::{Entered, Sealed, Source, Trace, TraceWriter};
+pub use updates::Updates;

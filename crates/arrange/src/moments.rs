@@ -1,0 +1,166 @@
+//! The times at which a key has to be reduced again.
+//!
+//! Owns [`Moments`]. When a key's input changes at some times (the seeds), its output may change at
+//! these, and at any join of one of them with other times of its input or output: where updates first
+//! meet, the reduction may say something that it said at neither. Nothing else can change. The search
+//! sweeps times in their linear order and closes the seeds under joins; what it has passed is advanced
+//! to the meet of what is to come, so that long histories stay short. Joins at or after `upper` are
+//! pending: the search is taken up there, from what is then stored, once they are complete. That
+//! recomputing at these times suffices, also over compacted histories, is proved in the `formal`
+//! folder of differential dataflow.
+
+use pointstamp_order::Antichain;
+
+use crate::time::{Time, meet_all};
+
+/// The search, with memory that is kept between keys.
+#[derive(Debug)]
+pub(crate) struct Moments<T> {
+    /// Times to be looked at, in descending order.
+    queue: Vec<T>,
+    /// Times of updates, ascending, and for each the meet of it and those after.
+    base: Vec<T>,
+    meets: Vec<T>,
+    /// Times passed, of updates and of moments, as seen from the meet of what is to come.
+    passed: Vec<T>,
+    reached: Vec<T>,
+    joins: Vec<T>,
+}
+
+impl<T> Default for Moments<T> {
+    fn default() -> Self {
+        Self {
+            queue: Vec::new(),
+            base: Vec::new(),
+            meets: Vec::new(),
+            passed: Vec::new(),
+            reached: Vec::new(),
+            joins: Vec::new(),
+        }
+    }
+}
+
+impl<T: Time> Moments<T> {
+    /// Appends to `moments` the times before `upper` at which the key is to be reduced, ascending, and
+    /// to `pending` those to look at later. `seeds` ascend, and are before `upper`; `base` are the
+    /// times of the key's updates, in any order, at or after the meet of the seeds.
+    pub(crate) fn find<'a>(
+        &mut self,
+        seeds: &[T],
+        base: impl Iterator<Item = &'a T>,
+        upper: &Antichain<T>,
+        moments: &mut Vec<T>,
+        pending: &mut Vec<T>,
+    ) {
+        if T::TOTAL {
+            moments.extend_from_slice(seeds);
+            return;
+        }
+        self.base.clear();
+        if let [seed] = seeds {
+            self.base
+                .extend(base.filter(|time| !time.less_equal(seed)).cloned());
+            if self.base.is_empty() {
+                moments.push(seed.clone());
+                return;
+            }
+        } else {
+            self.base.extend(base.cloned());
+        }
+        let first = pending.len();
+        self.sweep(seeds, upper, moments, pending);
+        pending[first..].sort_unstable();
+        let mut kept = first;
+        for index in first..pending.len() {
+            if kept == first || pending[kept - 1] != pending[index] {
+                pending.swap(kept, index);
+                kept += 1;
+            }
+        }
+        pending.truncate(kept);
+    }
+
+    fn sweep(
+        &mut self,
+        seeds: &[T],
+        upper: &Antichain<T>,
+        moments: &mut Vec<T>,
+        pending: &mut Vec<T>,
+    ) {
+        self.base.sort_unstable();
+        self.base.dedup();
+        self.meets.clone_from(&self.base);
+        for index in (1..self.meets.len()).rev() {
+            self.meets[index - 1] = self.meets[index - 1].meet(&self.meets[index]);
+        }
+        self.queue.clear();
+        self.queue.extend(seeds.iter().rev().cloned());
+        self.passed.clear();
+        self.reached.clear();
+        let mut next_base = 0;
+        loop {
+            let base = self.base.get(next_base);
+            let Some(next) = base.into_iter().chain(self.queue.last()).min().cloned() else {
+                return;
+            };
+            let mut is_moment = false;
+            while self.queue.last() == Some(&next) {
+                self.queue.pop();
+                is_moment = true;
+            }
+            is_moment = is_moment || self.reached.iter().any(|time| time.less_equal(&next));
+            let is_base = base == Some(&next);
+            // Joins with times of updates that come later are made when these come.
+            self.joins.clear();
+            let incomparable = |time: &&T| !time.less_equal(&next);
+            self.joins.extend(
+                self.reached
+                    .iter()
+                    .filter(incomparable)
+                    .map(|time| time.join(&next)),
+            );
+            if is_moment {
+                self.joins.extend(
+                    self.passed
+                        .iter()
+                        .filter(incomparable)
+                        .map(|t| t.join(&next)),
+                );
+                if upper.less_equal(&next) {
+                    pending.push(next.clone());
+                    // The search goes on from there when it is complete.
+                    self.joins.clear();
+                } else {
+                    moments.push(next.clone());
+                    self.reached.push(next.clone());
+                }
+            }
+            if is_base {
+                self.passed.push(next);
+                next_base += 1;
+            }
+            for join in self.joins.drain(..) {
+                if upper.less_equal(&join) {
+                    pending.push(join);
+                } else if let Err(place) = self.queue.binary_search_by(|time| join.cmp(time)) {
+                    self.queue.insert(place, join);
+                }
+            }
+            let to_come = self.meets.get(next_base).into_iter().chain(&self.queue);
+            if let Some(meet) = meet_all(to_come) {
+                advance_to(&mut self.passed, &meet);
+                advance_to(&mut self.reached, &meet);
+            }
+        }
+    }
+}
+
+fn advance_to<T: Time>(times: &mut Vec<T>, meet: &T) {
+    if times.len() > 1 || times.iter().any(|time| !meet.less_equal(time)) {
+        for time in &mut *times {
+            *time = time.join(meet);
+        }
+        times.sort_unstable();
+        times.dedup();
+    }
+}

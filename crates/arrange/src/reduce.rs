@@ -1,0 +1,283 @@
+//! Reduces the values of each key, again wherever they changed.
+//!
+//! Owns [`Reduce`], [`Reducer`] and [`Lists`]. When the input is complete before a later frontier, a
+//! round goes through the keys that changed, in order: it finds the times at which a key has to be
+//! reduced (see `moments`), gives the reducer the values at these times, many keys in one call, and
+//! puts the difference to what the output had so far into the output's batches. A round may stop after
+//! a bounded amount of work. Invariant: before `lower` the output is the reduction of the input; what
+//! may still be owed at or after it is at or after a pending time.
+
+use pointstamp_order::Antichain;
+
+use crate::batcher::tiles;
+use crate::error::{Error, Overflow};
+use crate::pending::Pending;
+use crate::round::Round;
+use crate::rows::Rows;
+use crate::time::{Time, join_frontiers};
+use crate::trace::{Sealed, Source, Trace, TraceWriter};
+
+/// Lists of values and how often each occurs, one after another.
+#[derive(Clone, Debug, Default)]
+pub struct Lists<V> {
+    ends: Vec<usize>,
+    vals: V,
+    diffs: Vec<i64>,
+}
+
+impl<V: Rows> Lists<V> {
+    /// The number of lists that are ended.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// True when no list is ended.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Adds a value to the list at the end.
+    #[inline]
+    pub fn push(&mut self, val: V::Item<'_>, diff: i64) {
+        self.vals.push(val);
+        self.diffs.push(diff);
+    }
+
+    /// Ends the list that values were added to.
+    #[inline]
+    pub fn end(&mut self) {
+        self.ends.push(self.diffs.len());
+    }
+
+    /// Where in [`vals`](Self::vals) and [`diffs`](Self::diffs) the list at `index` is.
+    #[inline]
+    pub fn range(&self, index: usize) -> std::ops::Range<usize> {
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        start..self.ends[index]
+    }
+
+    /// The values of the list at `index`, with their counts.
+    #[inline]
+    pub fn list(&self, index: usize) -> impl DoubleEndedIterator<Item = (V::Item<'_>, i64)> {
+        self.range(index)
+            .map(|at| (self.vals.get(at), self.diffs[at]))
+    }
+
+    /// The values of all lists.
+    pub fn vals(&self) -> &V {
+        &self.vals
+    }
+
+    /// The counts of all lists.
+    pub fn diffs(&self) -> &[i64] {
+        &self.diffs
+    }
+
+    /// Removes every list and keeps the memory.
+    pub fn clear(&mut self) {
+        self.ends.clear();
+        self.vals.clear();
+        self.diffs.clear();
+    }
+
+    /// Appends a list of another.
+    pub(crate) fn append(&mut self, other: &Self, index: usize) {
+        let range = other.range(index);
+        self.vals.extend(&other.vals, range.clone());
+        self.diffs.extend_from_slice(&other.diffs[range]);
+        self.end();
+    }
+
+    /// The number of values in all lists.
+    pub(crate) fn total(&self) -> usize {
+        self.diffs.len()
+    }
+}
+
+/// What a [`Reduce`] computes: from the values of a key those of its output.
+pub trait Reducer<K: Rows, V: Rows, W: Rows> {
+    /// Writes to `outputs` one list for each of the keys, in their order: what the output has for the
+    /// key when its input is the list in `inputs`, whose values ascend, each once and with a count
+    /// other than zero. No list is empty: where there is no input, there is no output. Values of an
+    /// output may come in any order, and more than once. A key may occur in many calls, at many times.
+    ///
+    /// # Errors
+    ///
+    /// What the reducer failed with.
+    fn reduce(&mut self, keys: &K, inputs: &Lists<V>, outputs: &mut Lists<W>) -> Result<(), Error>;
+}
+
+impl<K: Rows, V: Rows, W: Rows, F> Reducer<K, V, W> for F
+where
+    F: FnMut(&K, &Lists<V>, &mut Lists<W>) -> Result<(), Error>,
+{
+    fn reduce(&mut self, keys: &K, inputs: &Lists<V>, outputs: &mut Lists<W>) -> Result<(), Error> {
+        self(keys, inputs, outputs)
+    }
+}
+
+/// The reduction of an arrangement, itself an arrangement.
+pub struct Reduce<K: Rows, V: Rows, W: Rows, T: Time, R> {
+    reducer: R,
+    input: Box<dyn Source<K, V, T>>,
+    output: TraceWriter<K, W, T>,
+    own: Trace<K, W, T>,
+    /// Batches that arrived since the last round began.
+    fresh: Vec<Sealed<K, V, T>>,
+    seen: u64,
+    /// What has been reduced.
+    lower: Antichain<T>,
+    /// What can be: the input is complete before it.
+    upper: Antichain<T>,
+    pending: Pending<K, T>,
+    round: Option<Round<K, V, W, T>>,
+}
+
+/// Batches of the output and, for each, the time of the capability that it is sent with.
+pub type Output<K, W, T> = Vec<(T, Sealed<K, W, T>)>;
+
+impl<K: Rows, V: Rows, W: Rows, T: Time, R: Reducer<K, V, W>> Reduce<K, V, W, T, R> {
+    /// The reduction of `input`, whose times are at or after `lower`, by `reducer`. The source is a
+    /// reader of its own, made before batches of its arrangement are on their way.
+    pub fn new(mut input: Box<dyn Source<K, V, T>>, lower: Antichain<T>, reducer: R) -> Self {
+        input.follow();
+        let (output, own) = TraceWriter::new(lower.clone());
+        Self {
+            reducer,
+            input,
+            output,
+            own,
+            fresh: Vec::new(),
+            seen: 0,
+            upper: lower.clone(),
+            lower,
+            pending: Pending::default(),
+            round: None,
+        }
+    }
+
+    /// A reader of the output, from what has not been reduced yet on.
+    pub fn trace(&self) -> Trace<K, W, T> {
+        let mut trace = self.own.clone();
+        trace.stop_following();
+        trace
+    }
+
+    /// The next batch of the input has arrived.
+    pub fn push(&mut self, sealed: Sealed<K, V, T>) {
+        self.upper = join_frontiers(&self.upper, sealed.batch.upper());
+        self.fresh.push(sealed);
+    }
+
+    /// All batches that arrived have been pushed, and those to come have times at or after `frontier`.
+    pub fn advance(&mut self, frontier: &Antichain<T>) {
+        self.upper = join_frontiers(&self.upper, frontier);
+    }
+
+    /// The least times at which there may be output yet: capabilities for them are to be kept, and
+    /// those kept may be downgraded to it. It is empty when nothing is owed.
+    pub fn frontier(&self) -> Antichain<T> {
+        let mut frontier = match &self.round {
+            Some(round) => round.held().iter().cloned().collect(),
+            None => self.pending.frontier(),
+        };
+        for sealed in &self.fresh {
+            frontier.extend(sealed.batch.times().iter().cloned());
+        }
+        frontier
+    }
+
+    /// True when [`work`](Self::work) has nothing to do.
+    pub fn is_idle(&self) -> bool {
+        self.round.is_none() && self.upper == self.lower
+    }
+
+    /// Works until the fuel, in updates looked at, is used up. When a round is done, returns the
+    /// output's batches, to be sent each with the capability for its time; `None` when there is more to
+    /// do, or nothing. [`is_idle`](Self::is_idle) says which.
+    ///
+    /// # Errors
+    ///
+    /// When a difference does not fit, and what the reducer failed with.
+    pub fn work(&mut self, fuel: &mut usize) -> Result<Option<Output<K, W, T>>, Error> {
+        if self.round.is_none() {
+            if self.upper == self.lower {
+                return Ok(None);
+            }
+            match self.begin() {
+                Some(round) => self.round = Some(round),
+                None => {
+                    self.finish(self.upper.clone());
+                    return Ok(Some(Vec::new()));
+                }
+            }
+        }
+        let done = match &mut self.round {
+            Some(round) => round.work(fuel, &mut self.reducer)?,
+            None => false,
+        };
+        if done && let Some(round) = self.round.take() {
+            return Ok(Some(self.complete(round)?));
+        }
+        Ok(None)
+    }
+
+    /// Begins a round for what arrived and what has become due; `None` when that is nothing.
+    fn begin(&mut self) -> Option<Round<K, V, W, T>> {
+        let upper = self.upper.clone();
+        let due = |time: &T| !upper.less_equal(time);
+        if self.fresh.is_empty() && !self.pending.times().iter().any(due) {
+            return None;
+        }
+        let mut held = self.frontier().into_vec();
+        held.sort_unstable();
+        if let Some(last) = self.fresh.last() {
+            self.seen = last.number;
+        }
+        let fresh = self.fresh.drain(..).map(|sealed| sealed.batch).collect();
+        let input = self.input.batches_through(self.seen);
+        let pending = std::mem::take(&mut self.pending);
+        Some(Round::new(
+            upper,
+            held,
+            fresh,
+            pending,
+            input,
+            self.own.batches(),
+        ))
+    }
+
+    fn complete(&mut self, round: Round<K, V, W, T>) -> Result<Output<K, W, T>, Overflow> {
+        let mut output = Vec::new();
+        let (upper, held, outputs, pending) = round.into_parts();
+        let mut lower = self.lower.clone();
+        for ((time, tile), updates) in tiles(&held, &upper).into_iter().zip(outputs) {
+            let batch = crate::batcher::batch_of(&updates, lower, tile.clone())?;
+            lower = tile;
+            if let Some(sealed) = self.output.insert(batch)? {
+                output.push((time, sealed));
+            }
+        }
+        self.pending = pending;
+        self.finish(upper);
+        Ok(output)
+    }
+
+    /// Everything before `upper` has been reduced.
+    fn finish(&mut self, upper: Antichain<T>) {
+        self.output.seal(upper.clone());
+        self.input.acknowledge(self.seen);
+        self.input.allow_compaction(&upper);
+        self.own.allow_compaction(&upper);
+        self.lower = upper;
+    }
+
+    /// Merges batches of the output until the fuel is used up; true when nothing is left to merge.
+    ///
+    /// # Errors
+    ///
+    /// When differences that add up do not fit.
+    pub fn exert(&mut self, fuel: &mut usize) -> Result<bool, Overflow> {
+        self.output.exert(fuel)
+    }
+}

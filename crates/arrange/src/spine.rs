@@ -1,0 +1,318 @@
+//! A collection's history as a short list of batches, merged as it grows.
+//!
+//! Owns [`Spine`]. Batches are in the order of their intervals, oldest first; two that adjoin are
+//! merged when the older is less than twice as long as the newer, so that lengths end up geometric.
+//! A merge under way is paid for in instalments: each new batch brings work in proportion to its own
+//! length to each of them, so that none costs more than a few times what arrived, and all are done
+//! before the next of their size is due. Every data batch has a number; a reader that holds a place
+//! between two batches by number keeps them apart. Batches without updates extend the last one.
+
+use std::sync::Arc;
+
+use pointstamp_order::Antichain;
+
+use crate::batch::Batch;
+use crate::error::Overflow;
+use crate::merge::Merge;
+use crate::rows::Rows;
+use crate::time::{Time, advance};
+
+/// Updates merged, for each merge under way, per update that arrives.
+const EFFORT: usize = 4;
+/// And besides, for each batch that arrives.
+const MINIMUM: usize = 64;
+
+#[derive(Debug)]
+pub(crate) struct Spine<K, V, T> {
+    entries: Vec<Entry<K, V, T>>,
+    /// The number of batches with updates that have come.
+    count: u64,
+    upper: Antichain<T>,
+}
+
+/// A batch, and the numbers of those merged into it: after `start`, up to `end`.
+#[derive(Debug)]
+struct Numbered<K, V, T> {
+    batch: Arc<Batch<K, V, T>>,
+    start: u64,
+    end: u64,
+}
+
+#[derive(Debug)]
+enum Entry<K, V, T> {
+    One(Numbered<K, V, T>),
+    /// Two that are being merged, to be read until the merge is complete.
+    Two {
+        older: Numbered<K, V, T>,
+        newer: Numbered<K, V, T>,
+        merge: Box<Merge<K, V, T>>,
+    },
+}
+
+impl<K, V, T> Entry<K, V, T> {
+    fn start(&self) -> u64 {
+        match self {
+            Entry::One(one) => one.start,
+            Entry::Two { older, .. } => older.start,
+        }
+    }
+
+    fn end(&self) -> u64 {
+        match self {
+            Entry::One(one) => one.end,
+            Entry::Two { newer, .. } => newer.end,
+        }
+    }
+}
+
+impl<K: Rows, V: Rows, T: Time> Entry<K, V, T> {
+    fn merging(older: Numbered<K, V, T>, newer: Numbered<K, V, T>, demands: &Demands<T>) -> Self {
+        let batches = (older.batch.clone(), newer.batch.clone());
+        let merge = Box::new(Merge::new(batches.0, batches.1, demands.since.clone()));
+        Entry::Two {
+            older,
+            newer,
+            merge,
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Entry::One(one) => one.batch.len(),
+            Entry::Two { merge, .. } => merge.len(),
+        }
+    }
+}
+
+/// What readers need: exact times from `since` on, and no merge across batch number `kept_apart`.
+pub(crate) struct Demands<T> {
+    pub(crate) since: Antichain<T>,
+    pub(crate) kept_apart: u64,
+}
+
+impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
+    pub(crate) fn new(lower: Antichain<T>) -> Self {
+        Self {
+            entries: Vec::new(),
+            count: 0,
+            upper: lower,
+        }
+    }
+
+    pub(crate) fn upper(&self) -> &Antichain<T> {
+        &self.upper
+    }
+
+    /// The number of the last batch.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Adds a batch with updates, and works on merges in proportion.
+    pub(crate) fn insert(
+        &mut self,
+        batch: Arc<Batch<K, V, T>>,
+        demands: &Demands<T>,
+    ) -> Result<(), Overflow> {
+        self.upper = batch.upper().clone();
+        self.count += 1;
+        let fuel = EFFORT * batch.len() + MINIMUM;
+        self.entries.push(Entry::One(Numbered {
+            batch,
+            start: self.count - 1,
+            end: self.count,
+        }));
+        self.begin_merges(demands);
+        self.work(fuel, demands)
+    }
+
+    /// Says that there are no updates before `upper` but those that came.
+    pub(crate) fn seal(&mut self, upper: Antichain<T>) {
+        self.upper = upper;
+    }
+
+    /// Counts a batch that no reader wants.
+    pub(crate) fn skip(&mut self, batch: &Batch<K, V, T>) {
+        self.upper = batch.upper().clone();
+        self.count += 1;
+    }
+
+    /// Forgets everything: there is no reader.
+    pub(crate) fn clear(&mut self) {
+        self.entries = Vec::new();
+    }
+
+    /// Begins merges where lengths are not geometric.
+    fn begin_merges(&mut self, demands: &Demands<T>) {
+        let mut newer = self.entries.len();
+        while newer > 1 {
+            newer -= 1;
+            let (a, b) = (&self.entries[newer - 1], &self.entries[newer]);
+            if a.len() < 2 * b.len() && b.end() <= demands.kept_apart {
+                self.begin_merge(newer - 1, demands);
+            }
+        }
+    }
+
+    /// Begins to merge the entry at `index` with the next, unless one of them is in a merge; true if
+    /// it was begun.
+    fn begin_merge(&mut self, index: usize, demands: &Demands<T>) -> bool {
+        let pair = &self.entries[index..index + 2];
+        if !matches!(pair, [Entry::One(_), Entry::One(_)]) {
+            return false;
+        }
+        let newer = self.entries.remove(index + 1);
+        let older = self.entries.remove(index);
+        if let (Entry::One(older), Entry::One(newer)) = (older, newer) {
+            let two = Entry::merging(older, newer, demands);
+            self.entries.insert(index, two);
+        }
+        true
+    }
+
+    /// Gives each merge so much fuel; those that complete may begin others.
+    fn work(&mut self, fuel: usize, demands: &Demands<T>) -> Result<(), Overflow> {
+        let mut index = self.entries.len();
+        while index > 0 {
+            index -= 1;
+            let mut fuel = fuel;
+            if let Entry::Two { merge, .. } = &mut self.entries[index]
+                && merge.work(&mut fuel)?
+            {
+                self.complete(index);
+                self.begin_merges(demands);
+                index = self.entries.len();
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces a complete merge by what it made.
+    fn complete(&mut self, index: usize) {
+        if let Entry::Two {
+            older,
+            newer,
+            merge,
+        } = self.entries.remove(index)
+        {
+            let batch = merge.finish();
+            if !batch.is_empty() {
+                let merged = Numbered {
+                    batch: Arc::new(batch),
+                    start: older.start,
+                    end: newer.end,
+                };
+                self.entries.insert(index, Entry::One(merged));
+            }
+        }
+    }
+
+    /// Works towards one batch with times as readers need them, until the fuel is used up; true when
+    /// nothing is left to do.
+    pub(crate) fn exert(
+        &mut self,
+        fuel: &mut usize,
+        demands: &Demands<T>,
+    ) -> Result<bool, Overflow> {
+        while *fuel > 0 {
+            let merging = self
+                .entries
+                .iter()
+                .rposition(|entry| matches!(entry, Entry::Two { .. }));
+            if let Some(index) = merging {
+                if let Entry::Two { merge, .. } = &mut self.entries[index]
+                    && merge.work(fuel)?
+                {
+                    self.complete(index);
+                }
+            } else if !self.begin_any(demands) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Begins the cheapest merge that there is; false if none is possible or of use.
+    fn begin_any(&mut self, demands: &Demands<T>) -> bool {
+        let may = |index: &usize| self.entries[index + 1].end() <= demands.kept_apart;
+        let pairs = (0..self.entries.len().saturating_sub(1)).filter(may);
+        let cost = |index: &usize| self.entries[*index].len() + self.entries[index + 1].len();
+        if let Some(index) = pairs.min_by_key(cost) {
+            return self.begin_merge(index, demands);
+        }
+        // Alone, a batch is merged with nothing where readers cannot tell some of its times apart.
+        let stale = self.entries.iter().position(|entry| match entry {
+            Entry::One(one) => one.end <= demands.kept_apart && stale(&one.batch.times, demands),
+            Entry::Two { .. } => false,
+        });
+        let Some(index) = stale else { return false };
+        if let Entry::One(one) = self.entries.remove(index) {
+            let upper = one.batch.upper().clone();
+            let empty = (crate::columns::Columns::default(), Vec::new());
+            let nothing = Batch::new(empty, upper.clone(), upper, demands.since.clone());
+            let newer = Numbered {
+                batch: Arc::new(nothing),
+                start: one.end,
+                end: one.end,
+            };
+            let two = Entry::merging(one, newer, demands);
+            self.entries.insert(index, two);
+        }
+        true
+    }
+
+    /// The batches numbered up to `end`, oldest first; those that are being merged as they were.
+    ///
+    /// # Panics
+    ///
+    /// When a batch contains one numbered up to `end` and one after: the reader has not held its place.
+    pub(crate) fn batches_through(&self, end: u64) -> Vec<Arc<Batch<K, V, T>>> {
+        let mut batches = Vec::with_capacity(self.entries.len() + 1);
+        for entry in &self.entries {
+            if entry.end() > end {
+                assert!(entry.start() >= end, "the reader has not held its place");
+                break;
+            }
+            match entry {
+                Entry::One(one) => batches.push(one.batch.clone()),
+                Entry::Two { older, newer, .. } => {
+                    batches.extend([older.batch.clone(), newer.batch.clone()]);
+                }
+            }
+        }
+        batches.retain(|batch| !batch.is_empty());
+        batches
+    }
+
+    /// The number of updates held, counting those of both sides of a merge.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.iter().map(Entry::len).sum()
+    }
+
+    /// The bytes of memory held.
+    pub(crate) fn bytes(&self) -> usize {
+        let bytes = |entry: &Entry<K, V, T>| match entry {
+            Entry::One(one) => one.batch.bytes(),
+            Entry::Two {
+                older,
+                newer,
+                merge,
+            } => older.batch.bytes() + newer.batch.bytes() + merge.bytes(),
+        };
+        self.entries.iter().map(bytes).sum()
+    }
+}
+
+/// True when readers cannot tell two of the times apart.
+fn stale<T: Time>(times: &[T], demands: &Demands<T>) -> bool {
+    if times.len() < 2 {
+        return false;
+    }
+    let mut advanced: Vec<T> = times
+        .iter()
+        .map(|time| advance(time, &demands.since))
+        .collect();
+    advanced.sort_unstable();
+    advanced.dedup();
+    advanced.len() < times.len()
+}

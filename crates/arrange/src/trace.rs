@@ -1,0 +1,379 @@
+//! Shared arrangements: one writer, any number of readers.
+//!
+//! Owns [`TraceWriter`], [`Trace`] and [`Entered`], over one spine behind a mutex that is held for
+//! the length of a call. A reader says from which times on it reads exactly (`since`), and, if it
+//! follows the writer batch by batch, which batch it has seen last; the spine merges and compacts as
+//! far as all readers allow. Without readers nothing is kept. The trait [`Source`] is what operators
+//! need of a reader: a trace, or one seen from an inner scope.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pointstamp_order::Antichain;
+
+use crate::batch::Batch;
+use crate::error::Overflow;
+use crate::rows::Rows;
+use crate::spine::{Demands, Spine};
+use crate::time::{Time, meet_frontiers};
+
+/// A batch of a trace, with its number among the batches of the trace.
+#[derive(Clone, Debug)]
+pub struct Sealed<K, V, T> {
+    /// The updates.
+    pub batch: Arc<Batch<K, V, T>>,
+    /// Its number, or that of the last of those that were merged into it.
+    pub number: u64,
+}
+
+#[derive(Debug)]
+struct Shared<K, V, T> {
+    spine: Spine<K, V, T>,
+    readers: Vec<Option<Reader<T>>>,
+}
+
+#[derive(Clone, Debug)]
+struct Reader<T> {
+    since: Antichain<T>,
+    /// The number of the last batch seen; `u64::MAX` for one that does not follow.
+    seen: u64,
+}
+
+impl<K: Rows, V: Rows, T: Time> Shared<K, V, T> {
+    /// What the readers need together; `None` without readers.
+    fn demands(&self) -> Option<Demands<T>> {
+        let mut readers = self.readers.iter().flatten();
+        let first = readers.next()?;
+        let mut demands = Demands {
+            since: first.since.clone(),
+            kept_apart: first.seen,
+        };
+        for reader in readers {
+            if demands.since != reader.since {
+                demands.since = meet_frontiers(&demands.since, &reader.since);
+            }
+            demands.kept_apart = demands.kept_apart.min(reader.seen);
+        }
+        Some(demands)
+    }
+
+    fn register(&mut self, reader: Reader<T>) -> usize {
+        if let Some(free) = self.readers.iter().position(Option::is_none) {
+            self.readers[free] = Some(reader);
+            free
+        } else {
+            self.readers.push(Some(reader));
+            self.readers.len() - 1
+        }
+    }
+}
+
+type Handle<K, V, T> = Arc<Mutex<Shared<K, V, T>>>;
+
+/// A spine is consistent between calls also when one of them panicked: it is only read or abandoned.
+fn lock<K, V, T>(shared: &Mutex<Shared<K, V, T>>) -> MutexGuard<'_, Shared<K, V, T>> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The end of an arrangement at which batches are added.
+///
+/// ```
+/// use pointstamp_arrange::{Batcher, Trace, TraceWriter, Words};
+/// use pointstamp_order::Antichain;
+///
+/// let (mut writer, trace) = TraceWriter::<Words, Words, u64>::new(Antichain::from_elem(0));
+/// let mut batcher = Batcher::new(Antichain::from_elem(0));
+/// batcher.push(1, 10, &0, 1)?;
+/// for (_, batch) in batcher.seal(&Antichain::from_elem(1))? {
+///     writer.insert(batch)?;
+/// }
+/// writer.seal(Antichain::from_elem(1));
+/// assert_eq!(trace.get(1, &0)?.iter().collect::<Vec<_>>(), [(10, 1)]);
+/// # Ok::<(), pointstamp_arrange::Overflow>(())
+/// ```
+#[derive(Debug)]
+pub struct TraceWriter<K, V, T> {
+    shared: Handle<K, V, T>,
+}
+
+impl<K: Rows, V: Rows, T: Time> TraceWriter<K, V, T> {
+    /// An empty arrangement of updates at or after `lower`, and its first reader, which reads from
+    /// `lower` on and does not follow batch by batch.
+    pub fn new(lower: Antichain<T>) -> (Self, Trace<K, V, T>) {
+        let reader = Reader {
+            since: lower.clone(),
+            seen: u64::MAX,
+        };
+        let shared = Arc::new(Mutex::new(Shared {
+            spine: Spine::new(lower),
+            readers: vec![Some(reader)],
+        }));
+        let trace = Trace {
+            shared: shared.clone(),
+            id: 0,
+        };
+        (Self { shared }, trace)
+    }
+
+    /// Adds the batch that comes next, and does its share of merging. Gives it back to be handed to
+    /// those who follow the trace; `None` when it has no updates.
+    ///
+    /// # Errors
+    ///
+    /// When differences that add up while merging do not fit.
+    pub fn insert(&mut self, batch: Batch<K, V, T>) -> Result<Option<Sealed<K, V, T>>, Overflow> {
+        let mut shared = lock(&self.shared);
+        if batch.is_empty() {
+            shared.spine.seal(batch.upper().clone());
+            return Ok(None);
+        }
+        let batch = Arc::new(batch);
+        match shared.demands() {
+            Some(demands) => shared.spine.insert(batch.clone(), &demands)?,
+            None => shared.spine.skip(&batch),
+        }
+        let number = shared.spine.count();
+        Ok(Some(Sealed { batch, number }))
+    }
+
+    /// Says that everything before `upper` has been added.
+    pub fn seal(&mut self, upper: Antichain<T>) {
+        lock(&self.shared).spine.seal(upper);
+    }
+
+    /// Merges until `fuel`, in updates, is used up; true when nothing is left to merge. For a worker
+    /// that has nothing else to do.
+    ///
+    /// # Errors
+    ///
+    /// When differences that add up do not fit.
+    pub fn exert(&mut self, fuel: &mut usize) -> Result<bool, Overflow> {
+        let mut shared = lock(&self.shared);
+        match shared.demands() {
+            Some(demands) => shared.spine.exert(fuel, &demands),
+            None => Ok(true),
+        }
+    }
+
+    /// A reader that reads from `since` on, which has to be at or after the
+    /// [`since`](Trace::since) of another reader, or the writer's upper.
+    pub fn reader(&self, since: Antichain<T>) -> Trace<K, V, T> {
+        let reader = Reader {
+            since,
+            seen: u64::MAX,
+        };
+        let id = lock(&self.shared).register(reader);
+        Trace {
+            shared: self.shared.clone(),
+            id,
+        }
+    }
+}
+
+/// A reader of an arrangement. It holds history back from being merged; dropping it lets go.
+pub struct Trace<K: Rows, V: Rows, T: Time> {
+    shared: Handle<K, V, T>,
+    id: usize,
+}
+
+impl<K: Rows, V: Rows, T: Time> Trace<K, V, T> {
+    fn with<R>(&self, f: impl FnOnce(&mut Reader<T>) -> R) -> R {
+        let mut shared = lock(&self.shared);
+        f(shared.readers[self.id]
+            .as_mut()
+            .expect("a reader is registered until it is dropped"))
+    }
+
+    /// The frontier from which on reads are exact.
+    pub fn since(&self) -> Antichain<T> {
+        self.with(|reader| reader.since.clone())
+    }
+
+    /// The frontier before which the arrangement is complete.
+    pub fn upper(&self) -> Antichain<T> {
+        lock(&self.shared).spine.upper().clone()
+    }
+
+    /// Lets times before `since` be merged with it: this reader asks about none of them any more.
+    /// The frontier only moves forward; one that is not after the reader's own is ignored.
+    pub fn allow_compaction(&mut self, since: &Antichain<T>) {
+        self.with(|reader| {
+            if pointstamp_order::PartialOrder::less_equal(&reader.since, since) {
+                reader.since.clone_from(since);
+            }
+        });
+    }
+
+    /// Follows the arrangement from now on: batches that are added later are kept apart until they
+    /// are [acknowledged](Self::acknowledge). Returns the batches that are there, all with the number
+    /// of the last: who hands them on does so without another operator's batches in between.
+    pub fn follow(&mut self) -> Vec<Sealed<K, V, T>> {
+        let mut shared = lock(&self.shared);
+        let number = shared.spine.count();
+        if let Some(reader) = &mut shared.readers[self.id] {
+            reader.seen = number;
+        }
+        let batches = shared.spine.batches_through(number).into_iter();
+        batches.map(|batch| Sealed { batch, number }).collect()
+    }
+
+    /// Follows the arrangement no more: batches may be merged as is best.
+    pub fn stop_following(&mut self) {
+        self.acknowledge(u64::MAX);
+    }
+
+    /// Says that the batch of this number has been seen, and those before it.
+    pub fn acknowledge(&mut self, number: u64) {
+        self.with(|reader| reader.seen = number);
+    }
+
+    /// All batches that are there now, oldest first.
+    pub fn batches(&self) -> Vec<Arc<Batch<K, V, T>>> {
+        lock(&self.shared).spine.batches_through(u64::MAX)
+    }
+
+    /// The batches up to the number, oldest first.
+    ///
+    /// # Panics
+    ///
+    /// When the number is before the one that was acknowledged last.
+    pub fn batches_through(&self, number: u64) -> Vec<Arc<Batch<K, V, T>>> {
+        lock(&self.shared).spine.batches_through(number)
+    }
+
+    /// The number of updates held; those of a merge under way are counted once.
+    pub fn len(&self) -> usize {
+        lock(&self.shared).spine.len()
+    }
+
+    /// True when no updates are held.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes of memory held.
+    pub fn bytes(&self) -> usize {
+        lock(&self.shared).spine.bytes()
+    }
+}
+
+impl<K: Rows, V: Rows, T: Time> Clone for Trace<K, V, T> {
+    fn clone(&self) -> Self {
+        let mut shared = lock(&self.shared);
+        let reader = shared.readers[self.id].clone();
+        let id = shared.register(reader.expect("a reader is registered until it is dropped"));
+        Self {
+            shared: self.shared.clone(),
+            id,
+        }
+    }
+}
+
+impl<K: Rows, V: Rows, T: Time> Drop for Trace<K, V, T> {
+    fn drop(&mut self) {
+        let mut shared = lock(&self.shared);
+        shared.readers[self.id] = None;
+        if shared.readers.iter().all(Option::is_none) {
+            shared.spine.clear();
+        }
+    }
+}
+
+impl<K: Rows, V: Rows, T: Time> fmt::Debug for Trace<K, V, T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (since, upper) = (self.since(), self.upper());
+        let mut debug = formatter.debug_struct("Trace");
+        debug
+            .field("since", &since)
+            .field("upper", &upper)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What operators read of an arrangement.
+pub trait Source<K: Rows, V: Rows, T: Time>: Send {
+    /// The batches up to the number, oldest first; see [`Trace::batches_through`].
+    fn batches_through(&self, number: u64) -> Vec<Arc<Batch<K, V, T>>>;
+
+    /// See [`Trace::allow_compaction`].
+    fn allow_compaction(&mut self, since: &Antichain<T>);
+
+    /// Keeps batches that are added from now on apart until they are acknowledged.
+    fn follow(&mut self);
+
+    /// See [`Trace::acknowledge`].
+    fn acknowledge(&mut self, number: u64);
+
+    /// The frontier before which the arrangement is complete.
+    fn upper(&self) -> Antichain<T>;
+}
+
+impl<K: Rows, V: Rows, T: Time> Source<K, V, T> for Trace<K, V, T> {
+    fn batches_through(&self, number: u64) -> Vec<Arc<Batch<K, V, T>>> {
+        Trace::batches_through(self, number)
+    }
+
+    fn allow_compaction(&mut self, since: &Antichain<T>) {
+        Trace::allow_compaction(self, since);
+    }
+
+    fn follow(&mut self) {
+        Trace::follow(self);
+    }
+
+    fn acknowledge(&mut self, number: u64) {
+        Trace::acknowledge(self, number);
+    }
+
+    fn upper(&self) -> Antichain<T> {
+        Trace::upper(self)
+    }
+}
+
+/// An arrangement of an outer scope, seen from an inner one: the columns are the same, and only the
+/// few distinct times of each batch are mapped.
+#[derive(Debug)]
+pub struct Entered<K: Rows, V: Rows, T0: Time, T> {
+    trace: Trace<K, V, T0>,
+    enter: fn(&T0) -> T,
+    leave: fn(&T) -> T0,
+}
+
+impl<K: Rows, V: Rows, T0: Time, T: Time> Entered<K, V, T0, T> {
+    /// `trace`, with each time `enter`ed: a time whose further coordinates are zero. `leave` drops
+    /// these again.
+    pub fn new(trace: Trace<K, V, T0>, enter: fn(&T0) -> T, leave: fn(&T) -> T0) -> Self {
+        Self {
+            trace,
+            enter,
+            leave,
+        }
+    }
+}
+
+impl<K: Rows, V: Rows, T0: Time, T: Time> Source<K, V, T> for Entered<K, V, T0, T> {
+    fn batches_through(&self, number: u64) -> Vec<Arc<Batch<K, V, T>>> {
+        let batches = self.trace.batches_through(number);
+        batches
+            .iter()
+            .map(|batch| Arc::new(batch.map_times(self.enter)))
+            .collect()
+    }
+
+    fn allow_compaction(&mut self, since: &Antichain<T>) {
+        self.trace
+            .allow_compaction(&since.iter().map(self.leave).collect());
+    }
+
+    fn follow(&mut self) {
+        self.trace.follow();
+    }
+
+    fn acknowledge(&mut self, number: u64) {
+        self.trace.acknowledge(number);
+    }
+
+    fn upper(&self) -> Antichain<T> {
+        self.trace.upper().iter().map(self.enter).collect()
+    }
+}

@@ -1,0 +1,43 @@
+//! The kernel against recomputation from scratch: random updates, batch boundaries, frontiers,
+//! compaction by readers and fuel.
+
+mod support;
+
+use pointstamp_arrange::Time;
+use proptest::prelude::*;
+use support::{Pipeline, Script, script};
+
+fn check<T: Time>(script: &Script) {
+    let mut pipeline = Pipeline::<T>::new(script);
+    pipeline.run();
+    pipeline.check();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn one_coordinate(script in script(1)) {
+        check::<u64>(&script);
+    }
+
+    #[test]
+    fn one_coordinate_as_an_array(script in script(1)) {
+        check::<[u64; 1]>(&script);
+    }
+
+    #[test]
+    fn two_coordinates(script in script(2)) {
+        check::<[u64; 2]>(&script);
+    }
+
+    #[test]
+    fn three_coordinates(script in script(3)) {
+        check::<[u64; 3]>(&script);
+    }
+
+    #[test]
+    fn three_coordinates_as_points(script in script(3)) {
+        check::<pointstamp_order::Point>(&script);
+    }
+}

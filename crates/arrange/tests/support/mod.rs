@@ -1,0 +1,402 @@
+//! A pipeline of all operators, driven by a random script, and the same by recomputation.
+
+use std::collections::BTreeMap;
+
+use pointstamp_arrange::{
+    Batch, Batcher, Error, Join, JoinStep, Lists, Reduce, Sealed, Time, Trace, TraceWriter,
+    Updates, Words,
+};
+use pointstamp_order::Antichain;
+use proptest::prelude::*;
+
+/// An input update, or a step of the driver.
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    /// Input, key, value, time, difference.
+    Update(bool, u64, u64, Vec<u64>, i64),
+    /// Moves an input's frontier to what is at or after a time, together with what it was.
+    Advance(bool, Vec<u64>, usize),
+    /// Lets the join and the reduction work with so much fuel.
+    Work(usize),
+    /// Hands an arrangement's batches on; they wait until then.
+    Deliver(bool),
+    /// Merges an arrangement.
+    Exert(bool, usize),
+    /// Lets an arrangement be compacted: its reader outside of the operators reads later times only.
+    Compact(bool, Vec<u64>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Script {
+    pub(crate) dims: usize,
+    pub(crate) events: Vec<Event>,
+}
+
+const RANGE: u64 = 5;
+
+fn time(dims: usize) -> impl Strategy<Value = Vec<u64>> {
+    prop::collection::vec(0..RANGE, dims)
+}
+
+pub(crate) fn script(dims: usize) -> impl Strategy<Value = Script> {
+    let event = prop_oneof![
+        12 => (any::<bool>(), 0..4u64, 0..3u64, time(dims), prop_oneof![Just(1i64), Just(-1), Just(2)])
+            .prop_map(|(side, key, val, time, diff)| Event::Update(side, key, val, time, diff)),
+        4 => (any::<bool>(), time(dims), 0..4usize).prop_map(|(s, t, i)| Event::Advance(s, t, i)),
+        2 => (1..9usize).prop_map(Event::Work),
+        3 => any::<bool>().prop_map(Event::Deliver),
+        2 => (any::<bool>(), 1..50usize).prop_map(|(side, fuel)| Event::Exert(side, fuel)),
+        2 => (any::<bool>(), time(dims)).prop_map(|(side, time)| Event::Compact(side, time)),
+    ];
+    prop::collection::vec(event, 0..80).prop_map(move |events| Script { dims, events })
+}
+
+/// All the updates of a collection of pairs.
+pub(crate) type History<T> = Vec<((u64, u64), T, i64)>;
+/// What a collection is at a time.
+pub(crate) type Contents = BTreeMap<(u64, u64), i64>;
+
+pub(crate) fn at<T: Time>(history: &History<T>, time: &T) -> Contents {
+    let mut contents = Contents::new();
+    for (row, when, diff) in history {
+        if when.less_equal(time) {
+            *contents.entry(*row).or_insert(0) += diff;
+        }
+    }
+    contents.retain(|_, diff| *diff != 0);
+    contents
+}
+
+/// An input, its arrangement, and the batches on their way from it.
+struct Arranged<T: Time> {
+    history: History<T>,
+    batcher: Batcher<Words, Words, T>,
+    frontier: Antichain<T>,
+    writer: TraceWriter<Words, Words, T>,
+    trace: Trace<Words, Words, T>,
+    on_the_way: Vec<(T, Sealed<Words, Words, T>)>,
+    /// The frontier at the consumers, which is behind while batches are on their way.
+    seen: Antichain<T>,
+}
+
+impl<T: Time> Arranged<T> {
+    fn new(minimum: &T) -> Self {
+        let lower = Antichain::from_elem(minimum.clone());
+        let (writer, trace) = TraceWriter::new(lower.clone());
+        Self {
+            history: Vec::new(),
+            batcher: Batcher::new(lower.clone()),
+            frontier: lower.clone(),
+            writer,
+            trace,
+            on_the_way: Vec::new(),
+            seen: lower,
+        }
+    }
+
+    fn advance(&mut self, frontier: Antichain<T>) {
+        let held = self.batcher.frontier().clone();
+        for (time, batch) in self.batcher.seal(&frontier).unwrap() {
+            assert!(
+                held.elements().contains(&time),
+                "sealed at a time that is held"
+            );
+            check_batch(&batch);
+            assert!(
+                batch
+                    .times()
+                    .iter()
+                    .all(|t| time.less_equal(t) && !frontier.less_equal(t))
+            );
+            if let Some(sealed) = self.writer.insert(batch).unwrap() {
+                self.on_the_way.push((time, sealed));
+            }
+        }
+        self.writer.seal(frontier.clone());
+        self.frontier = frontier;
+    }
+}
+
+/// A batch is what it says.
+pub(crate) fn check_batch<T: Time>(batch: &Batch<Words, Words, T>) {
+    let rows: Vec<_> = batch
+        .iter()
+        .map(|(k, v, t, d)| ((k, v, t.clone()), d))
+        .collect();
+    assert!(
+        rows.is_sorted_by(|a, b| a.0 < b.0),
+        "in order, each once: {rows:?}"
+    );
+    assert!(rows.iter().all(|(_, diff)| *diff != 0));
+    assert_eq!(rows.len(), batch.len());
+    let mut times: Vec<T> = rows.iter().map(|((_, _, time), _)| time.clone()).collect();
+    times.sort();
+    times.dedup();
+    assert_eq!(times, batch.times());
+    for time in &times {
+        assert!(batch.lower().is_empty() || batch.lower().less_equal(time));
+        assert!(!batch.upper().less_equal(time));
+    }
+}
+
+/// What the pipeline's reduction makes of a list: the least value and how many there are, doubled; it
+/// is no sum over the values, and for some inputs there is nothing.
+pub(crate) fn reduction(list: &[(u64, i64)]) -> Vec<(u64, i64)> {
+    let total: i64 = list.iter().map(|(_, diff)| diff).sum();
+    let mut output = Vec::new();
+    if total > 1
+        && let Some((least, _)) = list.first()
+    {
+        output.push((least * 100 + total.cast_unsigned(), 1));
+    }
+    if list.len() == 2 {
+        output.push((7, 2));
+    }
+    output
+}
+
+type Reducer = fn(&Words, &Lists<Words>, &mut Lists<Words>) -> Result<(), Error>;
+
+fn reducer(keys: &Words, inputs: &Lists<Words>, outputs: &mut Lists<Words>) -> Result<(), Error> {
+    use pointstamp_arrange::Rows;
+    assert_eq!(keys.len(), inputs.len());
+    for index in 0..keys.len() {
+        let list: Vec<_> = inputs.list(index).collect();
+        assert!(!list.is_empty() && list.is_sorted_by(|a, b| a.0 < b.0));
+        reduction(&list)
+            .into_iter()
+            .for_each(|(val, diff)| outputs.push(val, diff));
+        outputs.end();
+    }
+    Ok(())
+}
+
+/// Two arrangements, their join, and the reduction of the first.
+pub(crate) struct Pipeline<'a, T: Time> {
+    script: &'a Script,
+    inputs: [Arranged<T>; 2],
+    join: Join<Words, Words, Words, T, T>,
+    joined: History<T>,
+    reduce: Reduce<Words, Words, Words, T, Reducer>,
+    reduced: History<T>,
+    reduced_trace: Trace<Words, Words, T>,
+    /// The capabilities held for the reduction.
+    held: Antichain<T>,
+}
+
+impl<'a, T: Time> Pipeline<'a, T> {
+    pub(crate) fn new(script: &'a Script) -> Self {
+        let minimum = T::read(&vec![0; script.dims]).unwrap();
+        let inputs = [Arranged::new(&minimum), Arranged::new(&minimum)];
+        let source = |index: usize| Box::new(inputs[index].trace.clone());
+        let join = Join::new(source(0), source(1));
+        let lower = Antichain::from_elem(minimum);
+        let reduce = Reduce::new(source(0), lower, reducer as Reducer);
+        Self {
+            script,
+            join,
+            joined: Vec::new(),
+            reduced_trace: reduce.trace(),
+            reduce,
+            reduced: Vec::new(),
+            held: Antichain::new(),
+            inputs,
+        }
+    }
+
+    pub(crate) fn run(&mut self) {
+        for event in &self.script.events {
+            match event {
+                Event::Update(side, key, val, time, diff) => {
+                    let input = &mut self.inputs[usize::from(*side)];
+                    let time = T::read(time).unwrap();
+                    if input.frontier.less_equal(&time) {
+                        input.batcher.push(*key, *val, &time, *diff).unwrap();
+                        input.history.push(((*key, *val), time, *diff));
+                    }
+                }
+                Event::Advance(side, time, element) => {
+                    let input = &mut self.inputs[usize::from(*side)];
+                    let time = T::read(time).unwrap();
+                    let old = input.frontier.elements().to_vec();
+                    // One element gives way to what of it is at or after the time.
+                    let element = element % old.len().max(1);
+                    let moved = old.iter().enumerate().map(|(index, held)| {
+                        if index == element {
+                            held.join(&time)
+                        } else {
+                            held.clone()
+                        }
+                    });
+                    let moved: Antichain<T> = moved.collect();
+                    input.advance(moved);
+                }
+                Event::Work(fuel) => self.work(*fuel),
+                Event::Deliver(side) => self.deliver(usize::from(*side)),
+                Event::Exert(side, fuel) => {
+                    let input = &mut self.inputs[usize::from(*side)];
+                    input.writer.exert(&mut fuel.clone()).unwrap();
+                }
+                Event::Compact(side, time) => {
+                    let time = T::read(time).unwrap();
+                    let trace = &mut self.inputs[usize::from(*side)].trace;
+                    let since = trace.since().iter().map(|held| held.join(&time)).collect();
+                    trace.allow_compaction(&since);
+                    self.check_traces();
+                }
+            }
+        }
+        for side in [0, 1] {
+            self.inputs[side].advance(Antichain::new());
+            self.deliver(side);
+            self.work(3);
+        }
+        while !self.join.is_idle() || !self.reduce.is_idle() {
+            self.work(5);
+        }
+        assert!(
+            self.reduce.frontier().is_empty(),
+            "nothing is owed at the end"
+        );
+        for (_, sealed) in &self.inputs[0].on_the_way {
+            assert!(sealed.batch.is_empty());
+        }
+    }
+
+    fn deliver(&mut self, side: usize) {
+        let input = &mut self.inputs[side];
+        for (time, sealed) in input.on_the_way.drain(..) {
+            if side == 0 {
+                self.join.push_left(&sealed, time.clone());
+                self.held.insert(time);
+                self.reduce.push(sealed);
+            } else {
+                self.join.push_right(&sealed, time);
+            }
+        }
+        input.seen = input.frontier.clone();
+        self.join
+            .advance(&self.inputs[0].seen, &self.inputs[1].seen);
+        if side == 0 {
+            self.reduce.advance(&self.inputs[0].seen);
+        }
+    }
+
+    fn work(&mut self, fuel: usize) {
+        let mut left = fuel;
+        loop {
+            let mut emitted = Updates::<Words, Words, T>::default();
+            let emit = |key, a, b, time: &T, diff| {
+                emitted.push(key, a * 1000 + b, time, diff);
+            };
+            let step = self.join.work(&mut left, emit).unwrap();
+            assert!(emitted.len() <= fuel, "bounded work");
+            let (capability, more) = match &step {
+                JoinStep::Idle => break,
+                JoinStep::Paused(capability) => ((*capability).clone(), false),
+                JoinStep::Done(capability) => (capability.clone(), true),
+            };
+            for (key, val, time, diff) in emitted.iter() {
+                assert!(capability.less_equal(time), "at or after the capability");
+                self.joined.push(((key, val), time.clone(), diff));
+            }
+            if !more {
+                break;
+            }
+        }
+        let mut fuel = fuel;
+        while fuel > 0 && !self.reduce.is_idle() {
+            if let Some(output) = self.reduce.work(&mut fuel).unwrap() {
+                for (time, sealed) in output {
+                    assert!(self.held.less_equal(&time), "a capability that is held");
+                    check_batch(&sealed.batch);
+                    for (key, val, at, diff) in sealed.batch.iter() {
+                        assert!(time.less_equal(at), "at or after the capability");
+                        self.reduced.push(((key, val), at.clone(), diff));
+                    }
+                }
+                let frontier = self.reduce.frontier();
+                assert!(frontier.iter().all(|time| self.held.less_equal(time)));
+                self.held = frontier;
+                self.check_traces();
+            }
+        }
+    }
+
+    /// What traces say at times that they say exactly, against what has been handed on.
+    fn check_traces(&self) {
+        for time in self.times() {
+            for input in &self.inputs {
+                if readable(&input.trace, &time) {
+                    assert_eq!(contents(&input.trace, &time), at(&input.history, &time));
+                }
+            }
+            if readable(&self.reduced_trace, &time) {
+                assert_eq!(
+                    contents(&self.reduced_trace, &time),
+                    at(&self.reduced, &time)
+                );
+            }
+        }
+    }
+
+    fn times(&self) -> impl Iterator<Item = T> {
+        let dims = u32::try_from(self.script.dims).unwrap();
+        (0..RANGE.pow(dims)).map(move |code| {
+            let coords: Vec<u64> = (0..dims).map(|dim| code / RANGE.pow(dim) % RANGE).collect();
+            T::read(&coords).unwrap()
+        })
+    }
+
+    /// At every time the outputs are what recomputing them gives.
+    pub(crate) fn check(&self) {
+        for time in self.times() {
+            let inputs = [0, 1].map(|side| at(&self.inputs[side].history, &time));
+            let mut joined = Contents::new();
+            for ((key, a), diff) in &inputs[0] {
+                for ((_, b), other) in inputs[1].range((*key, 0)..=(*key, u64::MAX)) {
+                    *joined.entry((*key, a * 1000 + b)).or_insert(0) += diff * other;
+                }
+            }
+            joined.retain(|_, diff| *diff != 0);
+            assert_eq!(at(&self.joined, &time), joined, "the join at {time:?}");
+            let mut reduced = Contents::new();
+            for key in 0..4 {
+                let list = inputs[0].range((key, 0)..=(key, u64::MAX));
+                let list: Vec<_> = list.map(|((_, val), diff)| (*val, *diff)).collect();
+                for (val, diff) in reduction(&list) {
+                    *reduced.entry((key, val)).or_insert(0) += diff;
+                }
+            }
+            assert_eq!(
+                at(&self.reduced, &time),
+                reduced,
+                "the reduction at {time:?}"
+            );
+        }
+    }
+}
+
+/// True where reads are exact and complete.
+fn readable<T: Time>(trace: &Trace<Words, Words, T>, time: &T) -> bool {
+    trace.since().less_equal(time) && !trace.upper().less_equal(time)
+}
+
+fn contents<T: Time>(trace: &Trace<Words, Words, T>, time: &T) -> Contents {
+    let batches = trace.batches();
+    let mut cursor = pointstamp_arrange::Cursor::new(&batches);
+    let mut contents = Contents::new();
+    while let Some(key) = cursor.key() {
+        cursor
+            .vals_at(time, |val, count| {
+                assert!(contents.insert((key, val), count).is_none())
+            })
+            .unwrap();
+        for ((_, val), count) in contents.range((key, 0)..=(key, u64::MAX)) {
+            let read: BTreeMap<u64, i64> = trace.get(key, time).unwrap().iter().collect();
+            assert_eq!(read.get(val), Some(count));
+        }
+        cursor.pass();
+    }
+    contents
+}
