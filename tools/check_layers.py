@@ -1,105 +1,46 @@
-"""Checks that dependencies between the crates point one way: `python tools/check_layers.py`.
+"""Checks what lies on what: `python tools/check_layers.py` prints what is wrong; exits 1 if anything is.
 
-    order <- progress <- engine <- py,   order <- channels <- engine,   channels <- net <- py,
-    order <- arrange <- py,   columnar <- py
+- Dependencies between the crates point one way (`layers.crates`).
+- In each crate (`layers.rust_files`) and in the Python package (`layers.python_files`), no files lie in a
+  circle.
+- In a crate with rooms, a room uses those below it only (`layers.rooms`).
+- No file is past 500 lines (`layers.sizes`).
 
-`progress` and `channels` never see each other, and only `py` names PyO3. The graph is what
-`cargo tree` says that it is; a crate that is missing from the table below is an error, and so is
-an edge of the design that is not there, so that a check that found nothing cannot pass.
+What is known to be wrong is listed in `layers.known`, a list that can only shrink: an entry
+that is not needed any more is an error, too.
 """
 
-import os
-import subprocess
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-
-RUST = frozenset({"order", "progress", "channels", "engine"})
-
-# Every crate of the workspace, and the crates that it may reach, however indirectly.
-MAY_REACH: dict[str, frozenset[str]] = {
-    "order": frozenset(),
-    "progress": frozenset({"order"}),
-    "channels": frozenset({"order"}),
-    "net": frozenset({"channels", "order"}),
-    "engine": RUST - {"engine"},
-    "arrange": frozenset({"order"}),
-    "columnar": RUST,
-    "py": RUST | {"arrange", "columnar", "net"},
-    "testkit": RUST,
-    "benches": RUST | {"testkit", "columnar"},
-}
-
-# Edges that the design names: if one is not found, it is the check that is broken.
-MUST_REACH = [
-    ("progress", "order"),
-    ("engine", "progress"),
-    ("engine", "channels"),
-    ("net", "channels"),
-    ("arrange", "order"),
-    ("py", "engine"),
-    ("py", "net"),
-    ("py", "columnar"),
-    ("py", "pyo3"),
-]
-
-FORBID_UNSAFE = ["order", "progress", "channels", "net", "engine", "columnar"]
-FORBID_UNSAFE = ["order", "progress", "channels", "engine", "columnar", "arrange"]
+from layers import crates, graph, known, python_files, rooms, rust_files, sizes
 
 
-def violations(reached: dict[str, set[str]]) -> list[str]:
-    """What is wrong with a graph, given as every crate's dependencies, direct or not."""
-    found = []
-    for crate, dependencies in sorted(reached.items()):
-        if crate not in MAY_REACH:
-            found.append(f"{crate} is a new crate: say in tools/check_layers.py what it may depend on")
-            continue
-        for name in sorted(dependencies & reached.keys() - MAY_REACH[crate]):
-            found.append(f"{crate} depends on {name}, and may not")
-        if crate != "py" and any(name.startswith("pyo3") for name in dependencies):
-            found.append(f"{crate} depends on PyO3: only py may know Python")
-    for crate, name in MUST_REACH:
-        if name not in reached.get(crate, set()):
-            found.append(f"{crate} does not depend on {name}: is this check looking at the right crates?")
-    return found
-
-
-def read_graph() -> dict[str, set[str]]:
-    """Every crate of the workspace with all that it is built from (dev-dependencies left out)."""
-    manifests = [*ROOT.glob("crates/*/Cargo.toml"), *ROOT.glob("benches/Cargo.toml")]
-    names = {_package_name(manifest): manifest.parent.name for manifest in manifests}
-    ours = set(names.values())
-    reached = {}
-    for package, crate in names.items():
-        tree = ["tree", "--locked", "--edges", "normal,build", "--prefix", "none", "-p", package]
-        output = subprocess.run(
-            [os.environ.get("CARGO", "cargo"), *tree, "--format", "{p}"],
-            cwd=ROOT,
-            check=True,
-            stdout=subprocess.PIPE,
-            text=True,
-        ).stdout
-        packages = {line.split()[0] for line in output.splitlines() if line.strip()}
-        # A crate of others may have the name of a directory of ours (timely depends on a `columnar`).
-        others = {f"{name} of others" if name in ours else name for name in packages - names.keys()}
-        reached[crate] = {names[name] for name in packages & names.keys() - {package}} | others
-    return reached
-
-
-def _package_name(manifest: Path) -> str:
-    for line in manifest.read_text().splitlines():
-        if line.startswith("name = "):
-            return line.split('"')[1]
-    raise ValueError(f"{manifest} names no package")
+def violations() -> list[str]:
+    """What is wrong with this repository."""
+    found = [*crates.violations(crates.read_graph()), *crates.lacking_forbid()]
+    graphs = {
+        f"crates/{crate.name}": rust_files.arrows(crate / "src")
+        for crate in sorted((crates.ROOT / "crates").iterdir())
+        if crate.is_dir()
+    }
+    package = "python/pointstamp"
+    graphs[package] = python_files.arrows(crates.ROOT / package)
+    for place, arrows in graphs.items():
+        if len(arrows) > 1 and not any(arrows.values()):
+            found.append(f"{place}: no file names another: is this check looking at the right files?")
+        said = [
+            *graph.violations(arrows, known.CIRCLES.get(place, [])),
+            *rooms.violations(arrows, known.ROOMS.get(place, {})),
+        ]
+        found.extend(f"{place}: {line}" for line in said)
+    found.extend(f"{place} is gone" for place in sorted({*known.CIRCLES, *known.ROOMS} - graphs.keys()))
+    lines = sizes.lengths(crates.ROOT, ["benches", "crates", "examples", "fuzz", "python", "tests", "tools"])
+    return [*found, *sizes.violations(lines, known.LONG)]
 
 
 def main() -> int:
     """Prints what is wrong; exits 1 if anything is."""
-    found = violations(read_graph())
-    for crate in FORBID_UNSAFE:
-        if "#![forbid(unsafe_code)]" not in (ROOT / "crates" / crate / "src/lib.rs").read_text():
-            found.append(f"crates/{crate}/src/lib.rs does not say #![forbid(unsafe_code)]")
+    found = violations()
     for line in found:
         print(f"layers: {line}", file=sys.stderr)
     return 1 if found else 0

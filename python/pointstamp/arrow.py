@@ -140,9 +140,7 @@ class ArrowStream(CustomOperators["pa.RecordBatch", "ArrowStream"]):
 
     def to_records(self) -> Stream[dict[str, Any]]:
         """Each row as a `dict`, as `pyarrow.RecordBatch.to_pylist` makes it."""
-        from pointstamp.stream import Stream
-
-        return Stream(self.scope, _core.to_records(self._core))
+        return self.scope._stream_of(_core.to_records(self._core))
 
     # ------------------------------------------------------------ by key
 
@@ -242,9 +240,7 @@ class ArrowStream(CustomOperators["pa.RecordBatch", "ArrowStream"]):
 
     def count(self) -> Stream[int]:
         """How many rows each time has on this worker, sent when the time closes."""
-        from pointstamp.stream import Stream
-
-        return Stream(self.scope, _core.count(self._core))
+        return self.scope._stream_of(_core.count(self._core))
 
     # ------------------------------------------------------------ shape
 
@@ -394,40 +390,6 @@ class ArrowInput:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
-
-
-def to_arrow(stream: Stream[Any], schema: pa.Schema) -> ArrowStream:
-    """The records of a stream as rows: see `Stream.to_arrow`."""
-    columns = _core.Schema(schema)
-    fields = columns.to_pyarrow()
-
-    def rows(records: list[Any]) -> pa.RecordBatch:
-        import pyarrow as pa
-
-        return pa.RecordBatch.from_pylist([_row(record, fields.names) for record in records], schema=fields)
-
-    return ArrowStream(stream.scope, _core.map_batches(stream._core, rows, columns, "to_arrow"), columns)
-
-
-def _row(record: Any, columns: list[str]) -> dict[str, Any]:
-    """A record by the names of its columns, all of which it must have."""
-    if isinstance(record, dict):
-        if record.keys() != set(columns):
-            missing = [name for name in columns if name not in record]
-            extra = [name for name in record if name not in columns]
-            problem = " and ".join(
-                f"{what} {', '.join(map(repr, which))}"
-                for what, which in (("lacks", missing), ("has no column for", extra))
-                if which
-            )
-            raise TypeError(f"to_arrow makes rows of {columns}, and a record {problem}: {record!r}")
-        return record
-    if isinstance(record, tuple | list) and len(record) == len(columns):
-        return dict(zip(columns, record, strict=True))
-    raise TypeError(
-        f"to_arrow makes rows of dicts by the schema's names, or of tuples of {len(columns)} values, "
-        f"not {record!r}"
-    )
 
 
 def names(by: str | Sequence[str]) -> list[str]:

@@ -89,7 +89,7 @@ class OperatorBuilder:
         port, stream, capability = self._core.new_output(columns)
         self._outputs.append(port)
         self._capabilities.append(capability)
-        return len(self._outputs) - 1, stream_of(self._scope, stream, columns)
+        return len(self._outputs) - 1, self._scope._stream_of(stream, columns)
 
     def set_summary(self, input: int, output: int, summary: Summary | Iterable[Summary] | None) -> None:
         """Says what happens to a timestamp on its way from an input to an output.
@@ -192,15 +192,4 @@ def single_output(
         raise GraphError(no_logic(name, logic))
     del capability
     core.build(logic, (*ports, output), notify, start)
-    return stream_of(scope, stream, schema)
-
-
-def stream_of(scope: Scope, core: _core.Stream, schema: _core.Schema | None) -> Any:
-    """A stream of records, or with a schema of record batches."""
-    if schema is None:
-        from pointstamp.stream import Stream
-
-        return Stream(scope, core)
-    from pointstamp.arrow import ArrowStream
-
-    return ArrowStream(scope, core, schema)
+    return scope._stream_of(stream, schema)

@@ -8,7 +8,7 @@ from pointstamp import _core
 from pointstamp._core import InputHandle
 from pointstamp._errors import GraphError
 from pointstamp.arrow import ArrowInput, ArrowStream
-from pointstamp.builder import OperatorBuilder, single_output, stream_of
+from pointstamp.builder import OperatorBuilder, single_output
 from pointstamp.operators.iterator_source import Source
 from pointstamp.stream import Stream
 
@@ -55,6 +55,19 @@ class Scope:
         self.dims = core.dims
         self.index = core.index
         self.peers = core.peers
+
+    @overload
+    def _stream_of(self, core: _core.Stream) -> Stream[Any]: ...
+    @overload
+    def _stream_of(self, core: _core.Stream, schema: _core.Schema) -> ArrowStream: ...
+    @overload
+    def _stream_of(self, core: _core.Stream, schema: _core.Schema | None) -> Any: ...
+    def _stream_of(self, core: _core.Stream, schema: _core.Schema | None = None) -> Any:
+        """A stream here: a `Stream` of records, or with a schema an `ArrowStream`.
+
+        The modules of both kinds, and those below them, make streams of the other kind through their scope.
+        """
+        return Stream(self, core) if schema is None else ArrowStream(self, core, schema)
 
     def __repr__(self) -> str:
         return f"<Scope '{self.name}' {self.address}>"
@@ -236,7 +249,7 @@ class Scope:
         """
         columns = None if schema is None else _core.Schema(schema)
         handle, stream = self._core.feedback(summary, columns)
-        return handle, stream_of(self, stream, columns)
+        return handle, self._stream_of(stream, columns)
 
     def loop_variable(self, step: int = 1, *, schema: pa.Schema | None = None) -> tuple[LoopHandle, Any]:
         """As `feedback`, where each trip adds `step` to the last coordinate."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from pointstamp import _core
 from pointstamp._errors import GraphError
+from pointstamp._rows import to_arrow
 from pointstamp.custom import CustomOperators
 from pointstamp.operators.accumulate import accumulate
 from pointstamp.operators.aggregate import aggregate
@@ -445,8 +446,6 @@ class Stream(CustomOperators[T, "Stream[Any]"]):
             >>> ps.example(build).extract()
             [(0, [{'word': 'b', 'n_sum': 4}, {'word': 'a', 'n_sum': 2}])]
         """
-        from pointstamp.arrow import to_arrow
-
         return to_arrow(self, schema)
 
 
