@@ -21,6 +21,9 @@ use crate::updates::Updates;
 /// Updates in the buffer before it is sorted: as many as the sort's second-level cache holds.
 const BUFFER: usize = 1 << 16;
 
+/// Batches and, for each, the time of the capability that it is sent with.
+pub type Timed<K, V, T> = Vec<(T, Batch<K, V, T>)>;
+
 /// Turns updates in any order into batches of consecutive intervals of times.
 ///
 /// ```
@@ -176,7 +179,7 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
     /// # Errors
     ///
     /// When differences that add up do not fit.
-    pub fn seal(&mut self, upper: &Antichain<T>) -> Result<Vec<(T, Batch<K, V, T>)>, Overflow> {
+    pub fn seal(&mut self, upper: &Antichain<T>) -> Result<Timed<K, V, T>, Overflow> {
         let mut sealed = Vec::new();
         if self.frontier.iter().all(|time| upper.less_equal(time)) {
             self.lower = upper.clone();

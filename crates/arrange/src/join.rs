@@ -136,10 +136,11 @@ impl<K: Rows, V0: Rows, V1: Rows, T: Time, C> Join<K, V0, V1, T, C> {
         let done = match self.todo.front_mut() {
             None => return Ok(JoinStep::Idle),
             Some((_, Work::Left(pairing))) => pairing.work(fuel, emit)?,
-            Some((_, Work::Right(pairing))) => pairing
-                .work(fuel, |key, right, left, time, diff| {
-                    emit(key, left, right, time, diff)
-                })?,
+            Some((_, Work::Right(pairing))) => {
+                pairing.work(fuel, |key, right, left, time, diff| {
+                    emit(key, left, right, time, diff);
+                })?
+            }
         };
         if done && let Some((capability, _)) = self.todo.pop_front() {
             return Ok(JoinStep::Done(capability));

@@ -23,6 +23,12 @@ impl Default for Offsets {
     }
 }
 
+/// True for an end that fits four bytes.
+#[inline]
+fn short(end: usize) -> bool {
+    u32::try_from(end).is_ok()
+}
+
 #[allow(clippy::cast_possible_truncation)] // ends are positions in memory; `Short` is checked
 impl Offsets {
     #[inline]
@@ -68,7 +74,7 @@ impl Offsets {
     pub(crate) fn push(&mut self, end: usize) {
         match self {
             Offsets::Each(len) if end == *len + 1 => *len = end,
-            Offsets::Short(ends) if end <= u32::MAX as usize => ends.push(end as u32),
+            Offsets::Short(ends) if short(end) => ends.push(end as u32),
             Offsets::Long(ends) => ends.push(end as u64),
             _ => self.widen(end),
         }
@@ -77,7 +83,7 @@ impl Offsets {
     #[cold]
     fn widen(&mut self, end: usize) {
         match self {
-            Offsets::Each(len) if *len < u32::MAX as usize && end <= u32::MAX as usize => {
+            Offsets::Each(len) if short(end) => {
                 *self = Offsets::Short((1..=*len as u32).chain([end as u32]).collect());
             }
             Offsets::Each(len) => {
@@ -97,7 +103,7 @@ impl Offsets {
         match (&mut *self, other) {
             (Offsets::Each(len), Offsets::Each(_)) if base == *len => *len += rows.len(),
             (Offsets::Short(ends), Offsets::Short(others))
-                if base + (other.start(rows.end) - first) <= u32::MAX as usize =>
+                if short(base + (other.start(rows.end) - first)) =>
             {
                 let shift = (base as u32).wrapping_sub(first as u32);
                 ends.extend(others[rows].iter().map(|end| end.wrapping_add(shift)));
@@ -141,7 +147,9 @@ mod tests {
 
     fn of(ends: &[usize]) -> Offsets {
         let mut offsets = Offsets::default();
-        ends.iter().for_each(|end| offsets.push(*end));
+        for end in ends {
+            offsets.push(*end);
+        }
         offsets
     }
 

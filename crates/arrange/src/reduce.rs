@@ -1,6 +1,6 @@
 //! Reduces the values of each key, again wherever they changed.
 //!
-//! Owns [`Reduce`], [`Reducer`] and [`Lists`]. When the input is complete before a later frontier, a
+//! Owns [`Reduce`]. When the input is complete before a later frontier, a
 //! round goes through the keys that changed, in order: it finds the times at which a key has to be
 //! reduced (see `moments`), gives the reducer the values at these times, many keys in one call, and
 //! puts the difference to what the output had so far into the output's batches. A round may stop after
@@ -12,109 +12,11 @@ use pointstamp_order::Antichain;
 use crate::batcher::tiles;
 use crate::error::{Error, Overflow};
 use crate::pending::Pending;
+use crate::reducer::Reducer;
 use crate::round::Round;
 use crate::rows::Rows;
 use crate::time::{Time, join_frontiers};
 use crate::trace::{Sealed, Source, Trace, TraceWriter};
-
-/// Lists of values and how often each occurs, one after another.
-#[derive(Clone, Debug, Default)]
-pub struct Lists<V> {
-    ends: Vec<usize>,
-    vals: V,
-    diffs: Vec<i64>,
-}
-
-impl<V: Rows> Lists<V> {
-    /// The number of lists that are ended.
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// True when no list is ended.
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-
-    /// Adds a value to the list at the end.
-    #[inline]
-    pub fn push(&mut self, val: V::Item<'_>, diff: i64) {
-        self.vals.push(val);
-        self.diffs.push(diff);
-    }
-
-    /// Ends the list that values were added to.
-    #[inline]
-    pub fn end(&mut self) {
-        self.ends.push(self.diffs.len());
-    }
-
-    /// Where in [`vals`](Self::vals) and [`diffs`](Self::diffs) the list at `index` is.
-    #[inline]
-    pub fn range(&self, index: usize) -> std::ops::Range<usize> {
-        let start = if index == 0 { 0 } else { self.ends[index - 1] };
-        start..self.ends[index]
-    }
-
-    /// The values of the list at `index`, with their counts.
-    #[inline]
-    pub fn list(&self, index: usize) -> impl DoubleEndedIterator<Item = (V::Item<'_>, i64)> {
-        self.range(index)
-            .map(|at| (self.vals.get(at), self.diffs[at]))
-    }
-
-    /// The values of all lists.
-    pub fn vals(&self) -> &V {
-        &self.vals
-    }
-
-    /// The counts of all lists.
-    pub fn diffs(&self) -> &[i64] {
-        &self.diffs
-    }
-
-    /// Removes every list and keeps the memory.
-    pub fn clear(&mut self) {
-        self.ends.clear();
-        self.vals.clear();
-        self.diffs.clear();
-    }
-
-    /// Appends a list of another.
-    pub(crate) fn append(&mut self, other: &Self, index: usize) {
-        let range = other.range(index);
-        self.vals.extend(&other.vals, range.clone());
-        self.diffs.extend_from_slice(&other.diffs[range]);
-        self.end();
-    }
-
-    /// The number of values in all lists.
-    pub(crate) fn total(&self) -> usize {
-        self.diffs.len()
-    }
-}
-
-/// What a [`Reduce`] computes: from the values of a key those of its output.
-pub trait Reducer<K: Rows, V: Rows, W: Rows> {
-    /// Writes to `outputs` one list for each of the keys, in their order: what the output has for the
-    /// key when its input is the list in `inputs`, whose values ascend, each once and with a count
-    /// other than zero. No list is empty: where there is no input, there is no output. Values of an
-    /// output may come in any order, and more than once. A key may occur in many calls, at many times.
-    ///
-    /// # Errors
-    ///
-    /// What the reducer failed with.
-    fn reduce(&mut self, keys: &K, inputs: &Lists<V>, outputs: &mut Lists<W>) -> Result<(), Error>;
-}
-
-impl<K: Rows, V: Rows, W: Rows, F> Reducer<K, V, W> for F
-where
-    F: FnMut(&K, &Lists<V>, &mut Lists<W>) -> Result<(), Error>,
-{
-    fn reduce(&mut self, keys: &K, inputs: &Lists<V>, outputs: &mut Lists<W>) -> Result<(), Error> {
-        self(keys, inputs, outputs)
-    }
-}
 
 /// The reduction of an arrangement, itself an arrangement.
 pub struct Reduce<K: Rows, V: Rows, W: Rows, T: Time, R> {
@@ -204,12 +106,10 @@ impl<K: Rows, V: Rows, W: Rows, T: Time, R: Reducer<K, V, W>> Reduce<K, V, W, T,
             if self.upper == self.lower {
                 return Ok(None);
             }
-            match self.begin() {
-                Some(round) => self.round = Some(round),
-                None => {
-                    self.finish(self.upper.clone());
-                    return Ok(Some(Vec::new()));
-                }
+            self.round = self.begin();
+            if self.round.is_none() {
+                self.finish(self.upper.clone());
+                return Ok(Some(Vec::new()));
             }
         }
         let done = match &mut self.round {

@@ -17,7 +17,7 @@ use crate::error::{Error, Overflow, add};
 use crate::history::{Edit, load};
 use crate::moments::Moments;
 use crate::pending::Pending;
-use crate::reduce::{Lists, Reducer};
+use crate::reducer::{Lists, Reducer};
 use crate::rows::Rows;
 use crate::time::{Time, meet_all};
 use crate::updates::Updates;
@@ -358,8 +358,8 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
                     ));
                 }
             }
-            let tile = self.held.iter().rposition(|held| held.less_equal(time));
-            let tile = tile.expect("a capability is held for every moment");
+            let place = self.held.iter().rposition(|held| held.less_equal(time));
+            let place = place.expect("a capability is held for every moment");
             changes.sort_unstable_by(|(a, _), (b, _)| W::compare(*a, *b));
             let mut rest = changes.iter().peekable();
             while let Some((val, diff)) = rest.next() {
@@ -370,11 +370,11 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
                     sum = add(sum, *diff)?;
                 }
                 if sum != 0 {
-                    self.outputs[tile].push(window.keys.get(state.key), *val, time, sum);
+                    self.outputs[place].push(window.keys.get(state.key), *val, time, sum);
                     if !state.moments.is_empty() {
-                        let place = first_correction + new_corrections.len();
+                        let correction = first_correction + new_corrections.len();
                         new_corrections.push(*val);
-                        state.corrected.push((place, time.clone(), sum));
+                        state.corrected.push((correction, time.clone(), sum));
                     }
                 }
             }

@@ -225,7 +225,7 @@ impl<K: Rows, V: Rows, T: Time> Updates<K, V, T> {
     #[allow(clippy::cast_possible_truncation)] // batchers sort chunks of far fewer updates
     fn order(&self, ranks: &[u32]) -> Vec<Place> {
         assert!(
-            self.len() <= u32::MAX as usize,
+            u32::try_from(self.len()).is_ok(),
             "fewer than 2^32 updates are sorted at a time"
         );
         let mut order: Vec<Place> = (0..self.len())

@@ -2,10 +2,13 @@
 //! the tests.
 
 use std::io::{self, Read};
+use std::sync::LazyLock;
 
 use super::frame::{self, FrameReader, ReadError};
 use super::introduction::Introduction;
-use super::proof::{HELLO, Hello};
+use super::noise::{Greeted, HELLO, Hello, Terms, VERSION};
+use super::records::{Opener, PREFIX};
+use super::secret::Secret;
 
 /// A source that gives its bytes in pieces, and now and then none, as a socket that may not wait does.
 struct Pieces<'a> {
@@ -80,21 +83,49 @@ pub fn frames(data: &[u8]) {
     assert!(bytes.starts_with(&again), "frames that were not sent");
 }
 
-/// Reads a hello and an introduction.
+/// Reads a hello, a first message of the handshake, and an introduction.
 ///
 /// # Panics
 ///
-/// When what was read, written again, is not what there was.
+/// When what was read, written again, is not what there was, or a message verifies that no member made.
 pub fn handshake(data: &[u8]) {
+    static SECRET: LazyLock<Secret> = LazyLock::new(|| Secret::new(b"the fuzzer's"));
     if let Some(bytes) = data.first_chunk::<HELLO>()
         && let Some(hello) = Hello::parse(bytes)
     {
         assert_eq!(&hello.to_bytes(), bytes);
     }
+    let terms = Terms {
+        secret: &SECRET,
+        version: VERSION,
+        purpose: "fuzzing",
+        binding: &[],
+    };
+    assert!(
+        Greeted::new(&terms, data).is_err(),
+        "it guessed the secret's key"
+    );
     if let Ok(introduction) = Introduction::parse(data) {
         let bytes = introduction.to_bytes().expect("no longer than it was");
         assert_eq!(Introduction::parse(&bytes), Ok(introduction.clone()));
         // Nobody may be in a cluster with himself.
         assert!(introduction.objection(&introduction).is_some());
+    }
+}
+
+/// Opens records.
+///
+/// # Panics
+///
+/// When one verifies that nobody sealed.
+pub fn records(data: &[u8]) {
+    let mut opener = Opener::new(&[7; 32]);
+    let mut rest = data.to_vec();
+    while let Ok(Some(len)) = Opener::length(&rest) {
+        let Some(record) = rest.get_mut(PREFIX..PREFIX + len) else {
+            return;
+        };
+        assert!(opener.open(record).is_err(), "a forged record");
+        rest.drain(..PREFIX + len);
     }
 }

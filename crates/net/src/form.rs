@@ -16,10 +16,11 @@ use super::dial::Dial;
 use super::error::FormError;
 use super::frame::{self, FrameReader, Kind, ReadError};
 use super::gate::Gate;
-use super::handshake::{Established, Local};
+use super::handshake::{Established, Local, PATIENCE};
 use super::introduction::Introduction;
 use super::mesh::Mesh;
-use super::proof::VERSION;
+use super::noise::VERSION;
+use super::secret::Secret;
 use super::tls::{Identity, Tls};
 use super::wire::{Incoming, Wire};
 use pointstamp_channels::{Farewell, Transport};
@@ -29,6 +30,11 @@ pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// How often is looked at what does not wake this thread: the listener, the connections, the caller's wish to stop.
 const TICK: Duration = Duration::from_millis(5);
+
+/// As good as for ever: 30 years.
+const FOREVER: Duration = Duration::from_secs(30 * 365 * 86400);
+/// What the connections of a cluster are for, as the handshake has it.
+pub(crate) const PURPOSE: &str = "the connections of a cluster";
 
 /// A process that is to be a member of a cluster.
 #[derive(Clone, Debug)]
@@ -78,12 +84,15 @@ pub fn form(
 
 /// As [`form`], speaking a version of the wire format that may be another one.
 pub(crate) fn form_as(
-    member: Member,
+    mut member: Member,
     version: u16,
     listener: Option<TcpListener>,
     log: Log,
     cancelled: &dyn Fn() -> bool,
 ) -> Result<Arc<dyn Transport>, FormError> {
+    // No clock and no socket counts further than this.
+    member.connect_timeout = member.connect_timeout.min(FOREVER);
+    member.stall_timeout = member.stall_timeout.min(FOREVER);
     let local = Arc::new(local(&member, version)?);
     let mut forming = Forming::begin(member, &local, listener, log)?;
     match forming.run(cancelled) {
@@ -144,10 +153,12 @@ fn local(member: &Member, version: u16) -> Result<Local, FormError> {
         .transpose()
         .map_err(FormError::Invalid)?;
     Ok(Local {
-        secret: member.secret.clone(),
+        secret: Secret::new(&member.secret),
+        purpose: PURPOSE,
         identity,
         introduction,
         version,
+        patience: PATIENCE,
     })
 }
 

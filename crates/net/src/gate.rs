@@ -1,33 +1,42 @@
 //! The listener of a process while its cluster forms.
 //!
-//! Whoever connects is heard on a thread of his own, for a few seconds at most. There is a limit to how many are heard at once:
-//! beyond it the one that came first is sent away, since those that belong here are done within milliseconds. Who has not
-//! said who he is when the cluster has formed, or will not, is sent away too. All strangers are logged, up to a number.
+//! Whoever connects is heard on a thread of its own, for [`PATIENCE`](crate::handshake::PATIENCE) at most. At most [`HEARD`] strangers are heard at
+//! once. Beyond that the one that came first is sent away, but not before it has had [`GRACE`]: until then further ones wait in the operating
+//! system's queue, so that a flood makes those that belong here wait, and does not make them fail. Who has shown the secret is no stranger, and is
+//! not sent away; a greeting counts once, so that recordings of it do not either. Who has not
+//! said who it is when the cluster has formed, or will not, is sent away too. Strangers are logged: the first ones one by one, then in
+//! sums.
 
-use parking_lot::Mutex;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread;
+use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use socket2::SockRef;
 
-use super::form::{Event, Log};
-use super::handshake::{self, Failure, Local};
+use crate::form::{Event, Log};
+use crate::handshake::{self, Admission, Failure, Local};
 
-/// Connections that are heard at once.
+/// Strangers that are heard at once.
 const HEARD: usize = 64;
+/// How long each of them has to show the secret, however many there are.
+const GRACE: Duration = Duration::from_millis(200);
 /// Strangers that are logged one by one.
-const LOGGED: usize = 100;
+const LOGGED: usize = 20;
+/// How often the others are, in a sum.
+const SUMMED: Duration = Duration::from_secs(10);
 
 /// A connection whose other end says who it is.
 struct Heard {
     number: u64,
+    since: Instant,
     socket: TcpStream,
-    /// It has: the connection is not the gate's to end any more.
+    /// It has shown the secret: the connection is not the gate's to end any more.
     proved: Arc<AtomicBool>,
     /// Somebody has seen to it that this stranger is logged.
     told: Arc<AtomicBool>,
@@ -42,18 +51,49 @@ impl Heard {
 /// Says who was turned away.
 struct Strangers {
     log: Log,
-    count: Mutex<usize>,
+    count: Mutex<Count>,
+}
+
+struct Count {
+    /// In all.
+    all: usize,
+    /// Since the last sum.
+    unsaid: usize,
+    said: Instant,
 }
 
 impl Strangers {
+    fn new(log: Log) -> Self {
+        let count = Count {
+            all: 0,
+            unsaid: 0,
+            said: Instant::now(),
+        };
+        Strangers {
+            log,
+            count: Mutex::new(count),
+        }
+    }
+
     fn turned_away(&self, from: &str, why: &str) {
         let mut count = self.count.lock();
-        *count += 1;
-        if *count <= LOGGED {
+        count.all += 1;
+        if count.all <= LOGGED {
             (self.log)(&format!("a stranger at {from} was turned away: {why}"));
+            count.said = Instant::now();
+            return;
         }
-        if *count == LOGGED {
-            (self.log)("further strangers are turned away without a word");
+        count.unsaid += 1;
+        if count.said.elapsed() >= SUMMED {
+            self.sum(&mut count, &format!("; the last at {from}: {why}"));
+        }
+    }
+
+    fn sum(&self, count: &mut Count, last: &str) {
+        if count.unsaid > 0 {
+            let more = count.unsaid;
+            (self.log)(&format!("{more} more strangers were turned away{last}"));
+            (count.unsaid, count.said) = (0, Instant::now());
         }
     }
 }
@@ -64,6 +104,40 @@ fn origin(socket: &TcpStream) -> String {
     address.map_or_else(|_| "nowhere".to_owned(), |address| address.to_string())
 }
 
+/// What the threads that hear decide on together.
+struct Guests {
+    /// Fresh keys of greetings that showed the secret: there are as many as members have tried to come.
+    greetings: Mutex<HashSet<[u8; 32]>>,
+    claimed: Mutex<Vec<bool>>,
+}
+
+/// One connection's view of that.
+struct Entry<'a> {
+    guests: &'a Guests,
+    proved: &'a AtomicBool,
+}
+
+impl Admission for Entry<'_> {
+    fn greeted(&self, ephemeral: &[u8; 32]) -> bool {
+        let fresh = self.guests.greetings.lock().insert(*ephemeral);
+        self.proved.fetch_or(fresh, Ordering::AcqRel);
+        fresh
+    }
+
+    fn claimed(&self, process: usize) -> Option<String> {
+        match self.guests.claimed.lock().get_mut(process) {
+            None => Some(format!("there is no process {process}")),
+            Some(true) => Some(format!(
+                "another process is process {process} already: give every process a number of its own"
+            )),
+            Some(taken) => {
+                *taken = true;
+                None
+            }
+        }
+    }
+}
+
 pub(crate) struct Gate {
     listener: TcpListener,
     local: Arc<Local>,
@@ -71,7 +145,7 @@ pub(crate) struct Gate {
     strangers: Arc<Strangers>,
     heard: VecDeque<Heard>,
     next: u64,
-    claimed: Arc<Mutex<Vec<bool>>>,
+    guests: Arc<Guests>,
 }
 
 impl Gate {
@@ -91,19 +165,19 @@ impl Gate {
             listener,
             local,
             events,
-            strangers: Arc::new(Strangers {
-                log,
-                count: Mutex::default(),
-            }),
+            strangers: Arc::new(Strangers::new(log)),
             heard: VecDeque::new(),
             next: 0,
-            claimed: Arc::new(Mutex::new(vec![false; processes])),
+            guests: Arc::new(Guests {
+                greetings: Mutex::default(),
+                claimed: Mutex::new(vec![false; processes]),
+            }),
         })
     }
 
-    /// Begins to hear everybody who waits.
+    /// Begins to hear those who wait, as many as there is room for.
     pub(crate) fn admit(&mut self) {
-        loop {
+        while self.make_room() {
             match self.listener.accept() {
                 Ok((socket, _)) => {
                     if let Err(error) = self.hear(socket) {
@@ -117,6 +191,29 @@ impl Gate {
         }
     }
 
+    /// Whether one more can be heard: the first of too many strangers is sent away, once it has had its time.
+    fn make_room(&mut self) -> bool {
+        let mut strangers = (0..self.heard.len()).filter(|&at| self.heard[at].is_stranger());
+        let Some(oldest) = strangers.next().filter(|_| strangers.count() + 1 >= HEARD) else {
+            return true;
+        };
+        if self.heard[oldest].since.elapsed() < GRACE {
+            return false;
+        }
+        if let Some(oldest) = self.heard.remove(oldest) {
+            self.send_away(&oldest, "it said nothing while others waited");
+        }
+        true
+    }
+
+    fn send_away(&self, heard: &Heard, why: &str) {
+        // Logged here: nobody may listen to the log any more when the thread finds the connection closed.
+        if !heard.told.swap(true, Ordering::AcqRel) {
+            self.strangers.turned_away(&origin(&heard.socket), why);
+        }
+        let _ = heard.socket.shutdown(Shutdown::Both);
+    }
+
     /// A connection has been heard to the end.
     pub(crate) fn done(&mut self, number: u64) {
         self.heard.retain(|heard| heard.number != number);
@@ -124,87 +221,59 @@ impl Gate {
 
     fn hear(&mut self, socket: TcpStream) -> io::Result<()> {
         socket.set_nonblocking(false)?;
-        let mut strangers = (0..self.heard.len()).filter(|&at| self.heard[at].is_stranger());
-        let oldest = strangers.next();
-        if strangers.count() >= HEARD
-            && let Some(oldest) = oldest.and_then(|at| self.heard.remove(at))
-        {
-            let _ = oldest.socket.shutdown(Shutdown::Both);
-        }
         let number = self.next;
         self.next += 1;
-        let (proved, told) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
-        self.heard.push_back(Heard {
+        let heard = Heard {
             number,
+            since: Instant::now(),
             socket: socket.try_clone()?,
-            proved: Arc::clone(&proved),
-            told: Arc::clone(&told),
-        });
+            proved: Arc::default(),
+            told: Arc::default(),
+        };
+        let (proved, told) = (Arc::clone(&heard.proved), Arc::clone(&heard.told));
         let (local, events) = (Arc::clone(&self.local), self.events.clone());
-        let (claimed, strangers) = (Arc::clone(&self.claimed), Arc::clone(&self.strangers));
-        let thread = thread::Builder::new()
+        let (guests, strangers) = (Arc::clone(&self.guests), Arc::clone(&self.strangers));
+        thread::Builder::new()
             .name("ptstamp-gate".to_owned())
             .spawn(move || {
                 let from = origin(&socket);
-                let claim = |process: usize| {
-                    proved.store(true, Ordering::Release);
-                    claim(&claimed, process)
+                let entry = Entry {
+                    guests: &guests,
+                    proved: &proved,
                 };
-                let result = handshake::accept(socket, &local, &claim);
+                let result = handshake::accept(socket, &local, &entry);
                 let _ = events.send(Event::Heard(number));
                 match result {
                     Ok(established) => {
                         let _ = events.send(Event::Established(established));
                     }
                     Err((
-                        Some(process),
+                        process,
                         Failure::Broken(reason)
                         | Failure::Stranger(reason)
                         | Failure::Refused(reason),
                     )) => {
-                        let _ = events.send(Event::Refused { process, reason });
-                    }
-                    Err((
-                        None,
-                        Failure::Broken(why) | Failure::Stranger(why) | Failure::Refused(why),
-                    )) => {
-                        if !told.swap(true, Ordering::AcqRel) {
-                            strangers.turned_away(&from, &why);
+                        if let Some(process) = process {
+                            let _ = events.send(Event::Refused { process, reason });
+                        } else if !told.swap(true, Ordering::AcqRel) {
+                            strangers.turned_away(&from, &reason);
                         }
                     }
                 }
-            });
-        if thread.is_err() {
-            self.done(number);
-        }
-        thread.map(drop)
+            })?;
+        self.heard.push_back(heard);
+        Ok(())
     }
 }
 
 impl Drop for Gate {
     fn drop(&mut self) {
         for heard in self.heard.iter().filter(|heard| heard.is_stranger()) {
-            // Here: nobody may listen to the log any more when the thread finds the connection closed.
-            if !heard.told.swap(true, Ordering::AcqRel) {
-                let why = "it had not said who it is when the listener was closed";
-                self.strangers.turned_away(&origin(&heard.socket), why);
-            }
-            let _ = heard.socket.shutdown(Shutdown::Both);
+            self.send_away(
+                heard,
+                "it had not said who it is when the listener was closed",
+            );
         }
-    }
-}
-
-/// Makes a process's number its own, or says why not.
-fn claim(claimed: &Mutex<Vec<bool>>, process: usize) -> Option<String> {
-    let mut claimed = claimed.lock();
-    match claimed.get_mut(process) {
-        None => Some(format!("there is no process {process}")),
-        Some(true) => Some(format!(
-            "another process is process {process} already: give every process a number of its own"
-        )),
-        Some(taken) => {
-            *taken = true;
-            None
-        }
+        self.strangers.sum(&mut self.strangers.count.lock(), "");
     }
 }

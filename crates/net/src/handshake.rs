@@ -3,32 +3,35 @@
 //! ```text
 //! connecting                                accepting
 //!            (TLS, where it is asked for)
-//! hello  ------------------------------------>
-//!        <------------------------------------  hello
-//! proof  ------------------------------------>
-//!        <------------------------------------  no, or yes and proof
-//! introduction  ----------------------------->
-//!        <------------------------------------  introduction, and what it objects to
+//! hello, first message of Noise  ------------>
+//!        <------------------------------------  hello, second message; or a hello that no message follows
+//! objection  --------------------------------->
+//!        <------------------------------------  objection
 //! ```
 //!
-//! Up to the proofs everything has a fixed size. Whoever fails to prove himself is a [`Failure::Stranger`] to the accepting
+//! The messages are those of [`noise`](crate::noise). The objections, mostly empty, are the first bytes under the keys that the messages
+//! agreed on; under TLS nothing is sealed twice: they, and all that follows, are covered by TLS alone, whose session the handshake is bound
+//! to, so that the two who share the secret are the two ends of the session. Two lengths are read before the other side has proved that it knows the secret, and
+//! neither can be large. Who fails to prove that is a [`Failure::Stranger`] to the accepting
 //! side, which goes on waiting for others; to the connecting side a secret or a version that differs is final, since it is
 //! sure whom it wanted to reach.
 
 use std::io::{self, Read};
 use std::net::TcpStream;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustls::AlertDescription;
 
-use super::introduction::{Introduction, MAX_INTRODUCTION};
-use super::proof::{Challenge, HELLO, Hello, PROOF, Role};
-use super::tls::Identity;
-use super::wire::{Incoming, Wire};
+use crate::introduction::Introduction;
+use crate::noise::{Greeted, Greeting, HELLO, Hello, Terms, Unproved};
+use crate::secret::Secret;
+use crate::tls::Identity;
+use crate::wire::{Incoming, Wire};
 
-/// How long the other side may take until both are introduced.
+/// How long the other side may take until both are introduced, while a cluster forms.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+/// Bytes of an objection, at most; a longer one is cut. It may list two configurations.
+const MAX_OBJECTION: usize = 256 << 10;
 
 /// How the first message of TLS begins.
 const TLS_HELLO: [u8; 2] = [0x16, 3];
@@ -37,15 +40,27 @@ const TLS_ALERT: [u8; 2] = [0x15, 3];
 /// A whole one: the version is none that can be spoken here.
 const TLS_REFUSAL: [u8; 7] = [0x15, 3, 3, 0, 2, 2, 70];
 
-const YES: u8 = 1;
-const NO: u8 = 0;
-
 /// This process, as every connection needs it.
 pub(crate) struct Local {
-    pub(crate) secret: Vec<u8>,
+    pub(crate) secret: Secret,
+    /// What the connections are for.
+    pub(crate) purpose: &'static str,
     pub(crate) identity: Option<Identity>,
     pub(crate) introduction: Introduction,
     pub(crate) version: u16,
+    /// How long the other side may take until both are introduced.
+    pub(crate) patience: Duration,
+}
+
+impl Local {
+    fn terms<'a>(&'a self, binding: &'a [u8]) -> Terms<'a> {
+        Terms {
+            secret: &self.secret,
+            version: self.version,
+            purpose: self.purpose,
+            binding,
+        }
+    }
 }
 
 /// How a handshake failed.
@@ -96,26 +111,41 @@ fn take<const N: usize>(incoming: &mut Incoming) -> io::Result<[u8; N]> {
     Ok(bytes)
 }
 
-fn take_limited(incoming: &mut Incoming) -> Result<Vec<u8>, Failure> {
+/// One side's objection to the other, which is empty where there is none.
+fn take_objection(incoming: &mut Incoming) -> Result<Option<String>, Failure> {
     let len = u32::from_le_bytes(take(incoming)?) as usize;
-    if len > MAX_INTRODUCTION {
+    if len > MAX_OBJECTION {
         return Err(Failure::Refused(format!(
-            "it announced an introduction of {len} bytes"
+            "it announced an objection of {len} bytes"
         )));
     }
     let mut bytes = vec![0; len];
     incoming.read_exact(&mut bytes)?;
-    Ok(bytes)
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
-fn with_length(bytes: &[u8]) -> Vec<u8> {
-    let bytes = &bytes[..bytes.len().min(MAX_INTRODUCTION)];
-    let len = u32::try_from(bytes.len()).expect("limited");
-    [&len.to_le_bytes(), bytes].concat()
+fn object(wire: &Wire, objection: Option<&str>) -> io::Result<()> {
+    let text = objection.unwrap_or("").as_bytes();
+    let text = &text[..text.len().min(MAX_OBJECTION)];
+    let len = u32::try_from(text.len()).expect("limited");
+    wire.write_all(&[&len.to_le_bytes(), text].concat())
 }
 
-fn nonce(version: u16) -> Result<Hello, Failure> {
-    Hello::new(version).map_err(|error| Failure::Refused(format!("no random numbers: {error}")))
+/// A hello, and the message that it announces.
+fn announced(version: u16, message: &[u8]) -> Vec<u8> {
+    let len = u16::try_from(message.len()).expect("Noise's messages are no longer");
+    let hello = Hello {
+        version,
+        message: len,
+    };
+    [&hello.to_bytes()[..], message].concat()
+}
+
+fn take_message(incoming: &mut Incoming, hello: Hello) -> io::Result<Vec<u8>> {
+    let mut message = vec![0; usize::from(hello.message)];
+    incoming.read_exact(&mut message)?;
+    Ok(message)
 }
 
 fn versions(there: u16, here: u16) -> String {
@@ -125,25 +155,21 @@ fn versions(there: u16, here: u16) -> String {
 }
 
 /// Makes a new socket ready, with TLS where it is asked for.
-fn open(
-    socket: TcpStream,
-    local: &Local,
-    host: Option<&str>,
-    until: Instant,
-) -> Result<Incoming, Failure> {
+fn open(socket: TcpStream, local: &Local, host: Option<&str>) -> Result<Incoming, Failure> {
+    let until = Instant::now() + local.patience;
     socket.set_nodelay(true)?;
-    socket.set_write_timeout(Some(PATIENCE))?;
+    socket.set_write_timeout(Some(local.patience))?;
     let wire = match &local.identity {
-        None => Wire::plain(socket),
+        None => Wire::bare(socket),
         Some(identity) => {
             let session = match host {
                 Some(host) => identity.connecting(host),
                 None => identity.accepting(),
             };
-            Wire::sealed(socket, session.map_err(Failure::Refused)?, until)?
+            Wire::under_tls(socket, session.map_err(Failure::Refused)?, until)?
         }
     };
-    let mut incoming = Incoming::new(Arc::new(wire));
+    let mut incoming = Incoming::new(wire);
     incoming.set_deadline(Some(until));
     Ok(incoming)
 }
@@ -155,37 +181,46 @@ pub(crate) fn connect(
     expected: usize,
     host: &str,
 ) -> Result<Established, Failure> {
-    let mut incoming = open(socket, local, Some(host), Instant::now() + PATIENCE)?;
-    let wire = Arc::clone(incoming.wire());
-    let mine = nonce(local.version)?;
-    wire.write_all(&mine.to_bytes())?;
-    let theirs = answer(&mut incoming)?;
-    if theirs.version != local.version {
-        return Err(Failure::Refused(versions(theirs.version, local.version)));
-    }
-    let challenge = Challenge {
-        secret: &local.secret,
-        connecting: mine,
-        accepting: theirs,
-        binding: &wire.binding()?,
+    let mut incoming = open(socket, local, Some(host))?;
+    let binding = incoming.wire().binding()?;
+    let introduction = Introduction {
+        expects: u32::try_from(expected).ok(),
+        ..local.introduction.clone()
     };
-    wire.write_all(&challenge.prove(Role::Connecting))?;
-    let [verdict] = take::<1>(&mut incoming)?;
-    if verdict != YES {
+    let unproved = |why: Unproved| Failure::Refused(why.to_string());
+    let (greeting, message) =
+        Greeting::new(&local.terms(&binding), &introduction).map_err(unproved)?;
+    incoming
+        .wire()
+        .write_all(&announced(local.version, &message))?;
+    let hello = answer(&mut incoming)?;
+    if hello.version != local.version {
+        return Err(Failure::Refused(versions(hello.version, local.version)));
+    }
+    if hello.message == 0 {
         return Err(Failure::Refused(
             "its secret is not this process's".to_owned(),
         ));
     }
-    if !challenge.verify(Role::Accepting, &take::<PROOF>(&mut incoming)?) {
-        return Err(Failure::Refused(
-            "it could not prove that it knows the secret".to_owned(),
-        ));
-    }
+    let message = take_message(&mut incoming, hello)?;
+    let (keys, theirs) = greeting.answered(&message).map_err(unproved)?;
+    let mut incoming = incoming.cover(keys);
+    let objection = introduction.objection(&theirs);
     // The other side may count on this connection from here on: there is no second try.
-    meet(&mut incoming, local, expected).map_err(|failure| match failure {
-        Failure::Broken(why) => Failure::Refused(why),
-        other => other,
-    })?;
+    let there = object(incoming.wire(), objection.as_deref())
+        .map_err(Failure::from)
+        .and_then(|()| take_objection(&mut incoming))
+        .map_err(|failure| match failure {
+            Failure::Broken(why) => Failure::Refused(why),
+            other => other,
+        });
+    // What this process finds wrong says more to it than that the other has gone, or what that one finds.
+    if let Some(reason) = objection {
+        return Err(Failure::Refused(reason));
+    }
+    if let Some(reason) = there? {
+        return Err(Failure::Refused(reason));
+    }
     incoming.set_deadline(None);
     Ok(Established {
         process: expected,
@@ -204,7 +239,7 @@ fn answer(incoming: &mut Incoming) -> Result<Hello, Failure> {
         }
     }
     // The other side took the hello for a bad start of TLS.
-    if !incoming.wire().is_sealed() && bytes.starts_with(&TLS_ALERT) {
+    if !incoming.wire().is_under_tls() && bytes.starts_with(&TLS_ALERT) {
         return Err(Failure::Refused(
             "it uses TLS, and this process was not told to".to_owned(),
         ));
@@ -215,104 +250,103 @@ fn answer(incoming: &mut Incoming) -> Result<Hello, Failure> {
     Hello::parse(&bytes).ok_or_else(|| Failure::Stranger("something else answers there".to_owned()))
 }
 
-/// Introduces both sides, seen from the one that connected.
-fn meet(incoming: &mut Incoming, local: &Local, expected: usize) -> Result<(), Failure> {
-    let wire = Arc::clone(incoming.wire());
-    let introduction = Introduction {
-        expects: u32::try_from(expected).ok(),
-        ..local.introduction.clone()
-    };
-    introduce(&wire, &introduction)?;
-    let theirs = listen_to(incoming)?;
-    let objection = take_limited(incoming)?;
-    if let Some(objection) = introduction.objection(&theirs) {
-        return Err(Failure::Refused(objection));
-    }
-    if !objection.is_empty() {
-        return Err(Failure::Refused(
-            String::from_utf8_lossy(&objection).into_owned(),
-        ));
-    }
-    Ok(())
+/// Who may come in, as the accepting side knows.
+pub(crate) trait Admission {
+    /// Somebody who knows the secret made the first message, under this fresh key; whether it was not seen before.
+    fn greeted(&self, ephemeral: &[u8; 32]) -> bool;
+
+    /// A process is there, for certain: what speaks against it.
+    fn claimed(&self, process: usize) -> Option<String>;
 }
 
-/// The side that was connected to. `claim` says what speaks against the process that introduced itself.
+/// The side that was connected to.
 pub(crate) fn accept(
     socket: TcpStream,
     local: &Local,
-    claim: &dyn Fn(usize) -> Option<String>,
+    admission: &dyn Admission,
 ) -> Result<Established, (Option<usize>, Failure)> {
-    let (mut incoming, theirs) = recognise(socket, local).map_err(|failure| {
-        // Until it has proved itself, nothing that it does is final.
+    let Recognised {
+        mut incoming,
+        theirs,
+        objection,
+    } = recognise(socket, local, admission).map_err(|failure| {
+        // Until it has proved that it is there now, nothing that it does is final.
         let (Failure::Broken(why) | Failure::Stranger(why) | Failure::Refused(why)) = failure;
         (None, Failure::Stranger(why))
     })?;
     let process = theirs.process as usize;
-    let wire = Arc::clone(incoming.wire());
-    let mine = &local.introduction;
     let finish = || -> Result<(), Failure> {
-        introduce(&wire, mine)?;
-        let objection = mine.objection(&theirs).or_else(|| claim(process));
-        wire.write_all(&with_length(objection.as_deref().unwrap_or("").as_bytes()))?;
-        objection.map_or(Ok(()), |reason| Err(Failure::Refused(reason)))
+        let mine = local.introduction.objection(&theirs);
+        let reason = mine.or(objection).or_else(|| admission.claimed(process));
+        object(incoming.wire(), reason.as_deref())?;
+        reason.map_or(Ok(()), |reason| Err(Failure::Refused(reason)))
     };
     finish().map_err(|failure| (Some(process), failure))?;
     incoming.set_deadline(None);
     Ok(Established { process, incoming })
 }
 
+/// Another side that is there and knows the secret.
+struct Recognised {
+    incoming: Incoming,
+    theirs: Introduction,
+    /// What it objects to.
+    objection: Option<String>,
+}
+
 /// Everything that a stranger could stop.
-fn recognise(socket: TcpStream, local: &Local) -> Result<(Incoming, Introduction), Failure> {
-    let mut incoming = open(socket, local, None, Instant::now() + PATIENCE)?;
-    let wire = Arc::clone(incoming.wire());
+fn recognise(
+    socket: TcpStream,
+    local: &Local,
+    admission: &dyn Admission,
+) -> Result<Recognised, Failure> {
+    let mut incoming = open(socket, local, None)?;
     let bytes = take::<HELLO>(&mut incoming)?;
-    let Some(theirs) = Hello::parse(&bytes) else {
-        let tls = !wire.is_sealed() && bytes.starts_with(&TLS_HELLO);
-        if tls {
-            // It is told in its own language, once it has said what it had to say.
-            let _ = incoming.read(&mut [0; 4096]);
-            wire.write_all(&TLS_REFUSAL)?;
+    let Some(hello) = Hello::parse(&bytes) else {
+        return Err(Failure::Stranger(not_ours(&mut incoming, &bytes)?));
+    };
+    let refuse = |incoming: &Incoming, why: String| {
+        incoming.wire().write_all(&announced(local.version, &[]))?;
+        Err(Failure::Stranger(why))
+    };
+    if hello.version != local.version {
+        return refuse(&incoming, versions(hello.version, local.version));
+    }
+    let message = take_message(&mut incoming, hello)?;
+    let binding = incoming.wire().binding()?;
+    let greeted = match Greeted::new(&local.terms(&binding), &message) {
+        Ok(greeted) => greeted,
+        Err(Unproved::Secret(_)) => {
+            return refuse(&incoming, "its secret is not this process's".to_owned());
         }
-        return Err(Failure::Stranger(
-            if tls {
-                "it speaks TLS, and this process was not told to"
-            } else {
-                "it speaks another protocol"
-            }
-            .to_owned(),
-        ));
+        Err(why) => return refuse(&incoming, why.to_string()),
     };
-    let mine = nonce(local.version)?;
-    wire.write_all(&mine.to_bytes())?;
-    if theirs.version != local.version {
-        return Err(Failure::Stranger(versions(theirs.version, local.version)));
+    if !admission.greeted(&greeted.ephemeral) {
+        return refuse(&incoming, "it repeats what another has said".to_owned());
     }
-    let challenge = Challenge {
-        secret: &local.secret,
-        connecting: theirs,
-        accepting: mine,
-        binding: &wire.binding()?,
-    };
-    if !challenge.verify(Role::Connecting, &take::<PROOF>(&mut incoming)?) {
-        wire.write_all(&[NO])?;
-        return Err(Failure::Stranger(
-            "its secret is not this process's".to_owned(),
-        ));
-    }
-    let proof = challenge.prove(Role::Accepting);
-    wire.write_all(&[&[YES], &proof[..]].concat())?;
-    let theirs = listen_to(&mut incoming)?;
-    Ok((incoming, theirs))
+    let theirs = greeted.theirs.clone();
+    let (keys, message) = greeted
+        .answer(&local.introduction)
+        .map_err(|why| Failure::Refused(why.to_string()))?;
+    incoming
+        .wire()
+        .write_all(&announced(local.version, &message))?;
+    let mut incoming = incoming.cover(keys);
+    let objection = take_objection(&mut incoming)?;
+    Ok(Recognised {
+        incoming,
+        theirs,
+        objection,
+    })
 }
 
-fn introduce(wire: &Wire, introduction: &Introduction) -> Result<(), Failure> {
-    let bytes = introduction
-        .to_bytes()
-        .ok_or_else(|| Failure::Refused("this process's facts are too long".to_owned()))?;
-    Ok(wire.write_all(&with_length(&bytes))?)
-}
-
-fn listen_to(incoming: &mut Incoming) -> Result<Introduction, Failure> {
-    Introduction::parse(&take_limited(incoming)?)
-        .map_err(|error| Failure::Refused(error.to_string()))
+/// What speaks another protocol is told so, where it can be, and named.
+fn not_ours(incoming: &mut Incoming, bytes: &[u8]) -> io::Result<String> {
+    if incoming.wire().is_under_tls() || !bytes.starts_with(&TLS_HELLO) {
+        return Ok("it speaks another protocol".to_owned());
+    }
+    // It is told in its own language, once it has said what it had to say.
+    let _ = incoming.read(&mut [0; 4096]);
+    incoming.wire().write_all(&TLS_REFUSAL)?;
+    Ok("it speaks TLS, and this process was not told to".to_owned())
 }

@@ -1,15 +1,17 @@
 //! What processes tell each other once both have proved themselves: who they are, and what must be equal.
 //!
-//! Both sides compare, so both know the difference and can say it in a sentence of their own. Numbers are little-endian; texts
-//! have their length before them. The whole is limited to [`MAX_INTRODUCTION`] bytes, and no bytes make the parser panic.
+//! Both sides compare, so both know the difference and can say it in a sentence of their own. The encoding is postcard's, limited to
+//! [`MAX_INTRODUCTION`] bytes; no bytes make the parser panic.
 
 use std::collections::BTreeMap;
 
-/// Bytes of an introduction, at most.
-pub(crate) const MAX_INTRODUCTION: usize = 64 << 10;
+use serde::{Deserialize, Serialize};
+
+/// Bytes of an introduction, at most: it goes into one message of the handshake.
+pub(crate) const MAX_INTRODUCTION: usize = 60 << 10;
 
 /// What a process says of itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Introduction {
     /// Its number.
     pub(crate) process: u32,
@@ -26,59 +28,18 @@ pub(crate) struct Introduction {
 #[error("it introduced itself in a form that this process cannot read")]
 pub(crate) struct Unreadable;
 
-const NOBODY: u32 = u32::MAX;
-
-fn put_text(out: &mut Vec<u8>, text: &str) {
-    // A longer text makes the whole too long, which `to_bytes` refuses.
-    out.extend_from_slice(&u32::try_from(text.len()).unwrap_or(u32::MAX).to_le_bytes());
-    out.extend_from_slice(text.as_bytes());
-}
-
-fn take_number(bytes: &mut &[u8]) -> Result<u32, Unreadable> {
-    let (number, rest) = bytes.split_first_chunk::<4>().ok_or(Unreadable)?;
-    *bytes = rest;
-    Ok(u32::from_le_bytes(*number))
-}
-
-fn take_text(bytes: &mut &[u8]) -> Result<String, Unreadable> {
-    let len = take_number(bytes)? as usize;
-    let (text, rest) = bytes.split_at_checked(len).ok_or(Unreadable)?;
-    *bytes = rest;
-    String::from_utf8(text.to_vec()).map_err(|_| Unreadable)
-}
-
 impl Introduction {
     /// `None` when the facts are too long to be told.
     pub(crate) fn to_bytes(&self) -> Option<Vec<u8>> {
-        let mut out = Vec::new();
-        out.extend_from_slice(&self.process.to_le_bytes());
-        out.extend_from_slice(&self.expects.unwrap_or(NOBODY).to_le_bytes());
-        out.extend_from_slice(&self.processes.to_le_bytes());
-        for (name, value) in &self.facts {
-            put_text(&mut out, name);
-            put_text(&mut out, value);
-        }
-        (out.len() <= MAX_INTRODUCTION).then_some(out)
+        let bytes = postcard::to_stdvec(self).ok()?;
+        (bytes.len() <= MAX_INTRODUCTION).then_some(bytes)
     }
 
-    pub(crate) fn parse(mut bytes: &[u8]) -> Result<Self, Unreadable> {
-        if bytes.len() > MAX_INTRODUCTION {
-            return Err(Unreadable);
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Unreadable> {
+        match postcard::take_from_bytes(bytes) {
+            Ok((introduction, [])) if bytes.len() <= MAX_INTRODUCTION => Ok(introduction),
+            _ => Err(Unreadable),
         }
-        let process = take_number(&mut bytes)?;
-        let expects = Some(take_number(&mut bytes)?).filter(|&number| number != NOBODY);
-        let processes = take_number(&mut bytes)?;
-        let mut facts = BTreeMap::new();
-        while !bytes.is_empty() {
-            let name = take_text(&mut bytes)?;
-            facts.insert(name, take_text(&mut bytes)?);
-        }
-        Ok(Introduction {
-            process,
-            expects,
-            processes,
-            facts,
-        })
     }
 
     /// What is wrong between this process and another, in one sentence; `None` when they agree.
@@ -195,7 +156,7 @@ mod tests {
             .to_bytes()
             .unwrap();
         assert!(Introduction::parse(&bytes).is_ok());
-        for cut in (0..bytes.len()).filter(|&cut| cut != 12) {
+        for cut in 0..bytes.len() {
             assert_eq!(Introduction::parse(&bytes[..cut]), Err(Unreadable), "{cut}");
         }
         let mut rubbish = bytes.clone();

@@ -2,10 +2,11 @@
 //!
 //! [`form()`] connects this process to all others and gives the [`Transport`](pointstamp_channels::Transport) of the formed cluster.
 //!
-//! * `proof`, `introduction` and `handshake`: nothing is parsed before both ends have proved by a challenge that they
-//!   know the secret, and nobody is let in whose configuration differs.
+//! * `secret`, `introduction`, `noise` and `handshake`: nothing is parsed before the other end has shown that it knows the secret, nothing is done
+//!   before it has shown that it is there now, and nobody is let in whose configuration differs.
 //! * `gate`: the listener, where strangers may come as they like and disturb nothing; `form`: the whole of it.
-//! * `wire` and [`tls`]: a socket, with or without TLS. `frame`: messages in a stream of bytes; `pool`: memory for large ones.
+//! * `records`, `wire` and [`tls`]: a socket, and the cover over what crosses it. `frame`: messages in a stream of bytes; `pool`: memory for large ones.
+//! * [`sealed`]: the same handshake and cover for one conversation between two programs, which is no cluster.
 //! * `outbox`, `link` and `mesh`: the connections of a formed cluster, two threads for each, however many workers there are.
 //!
 //! Every length that is read is limited. Nothing waits for ever: a process that says nothing, not even by a heartbeat, or takes
@@ -24,14 +25,19 @@ mod handshake;
 mod introduction;
 mod link;
 mod mesh;
+mod noise;
 mod outbox;
 mod pool;
-mod proof;
+mod records;
+pub mod sealed;
+mod secret;
 pub mod tls;
 mod wire;
 
 pub use error::FormError;
 pub use form::{Log, Member, form};
+pub use sealed::SealedLink;
+pub use secret::Secret;
 pub use tls::Tls;
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use pointstamp_arrange::{
-    Batch, Batcher, Error, Join, JoinStep, Lists, Reduce, Sealed, Time, Trace, TraceWriter,
-    Updates, Words,
+    Batch, Batcher, Error, Join, JoinStep, Lists, Reduce, Reducer, Rows, Sealed, Time, Trace,
+    TraceWriter, Updates, Words,
 };
 use pointstamp_order::Antichain;
 use proptest::prelude::*;
@@ -155,20 +155,27 @@ pub(crate) fn reduction(list: &[(u64, i64)]) -> Vec<(u64, i64)> {
     output
 }
 
-type Reducer = fn(&Words, &Lists<Words>, &mut Lists<Words>) -> Result<(), Error>;
+/// Reduces by [`reduction`].
+pub(crate) struct ByReduction;
 
-fn reducer(keys: &Words, inputs: &Lists<Words>, outputs: &mut Lists<Words>) -> Result<(), Error> {
-    use pointstamp_arrange::Rows;
-    assert_eq!(keys.len(), inputs.len());
-    for index in 0..keys.len() {
-        let list: Vec<_> = inputs.list(index).collect();
-        assert!(!list.is_empty() && list.is_sorted_by(|a, b| a.0 < b.0));
-        reduction(&list)
-            .into_iter()
-            .for_each(|(val, diff)| outputs.push(val, diff));
-        outputs.end();
+impl Reducer<Words, Words, Words> for ByReduction {
+    fn reduce(
+        &mut self,
+        keys: &Words,
+        inputs: &Lists<Words>,
+        outputs: &mut Lists<Words>,
+    ) -> Result<(), Error> {
+        assert_eq!(keys.len(), inputs.len());
+        for index in 0..keys.len() {
+            let list: Vec<_> = inputs.list(index).collect();
+            assert!(!list.is_empty() && list.is_sorted_by(|a, b| a.0 < b.0));
+            for (val, diff) in reduction(&list) {
+                outputs.push(val, diff);
+            }
+            outputs.end();
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Two arrangements, their join, and the reduction of the first.
@@ -177,7 +184,7 @@ pub(crate) struct Pipeline<'a, T: Time> {
     inputs: [Arranged<T>; 2],
     join: Join<Words, Words, Words, T, T>,
     joined: History<T>,
-    reduce: Reduce<Words, Words, Words, T, Reducer>,
+    reduce: Reduce<Words, Words, Words, T, ByReduction>,
     reduced: History<T>,
     reduced_trace: Trace<Words, Words, T>,
     /// The capabilities held for the reduction.
@@ -191,7 +198,7 @@ impl<'a, T: Time> Pipeline<'a, T> {
         let source = |index: usize| Box::new(inputs[index].trace.clone());
         let join = Join::new(source(0), source(1));
         let lower = Antichain::from_elem(minimum);
-        let reduce = Reduce::new(source(0), lower, reducer as Reducer);
+        let reduce = Reduce::new(source(0), lower, ByReduction);
         Self {
             script,
             join,
@@ -389,7 +396,7 @@ fn contents<T: Time>(trace: &Trace<Words, Words, T>, time: &T) -> Contents {
     while let Some(key) = cursor.key() {
         cursor
             .vals_at(time, |val, count| {
-                assert!(contents.insert((key, val), count).is_none())
+                assert!(contents.insert((key, val), count).is_none());
             })
             .unwrap();
         for ((_, val), count) in contents.range((key, 0)..=(key, u64::MAX)) {

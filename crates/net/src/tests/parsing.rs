@@ -217,6 +217,11 @@ fn the_corpus_of_handshakes() {
 }
 
 #[test]
+fn the_corpus_of_records() {
+    run_corpus("records", entry::records);
+}
+
+#[test]
 fn a_header_has_its_size_and_a_body_may_be_empty() {
     let bytes = header(Kind::Message(Route::Control), 0);
     assert_eq!(bytes.len(), HEADER);

@@ -1,13 +1,16 @@
 //! Who does not belong to the cluster gets nothing out of it, and disturbs nothing.
 
+use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::support::{Lines, error, joined, listeners, member, spawn, spawn_logged};
+use super::support::{Lines, error, joined, listeners, local_of, member, spawn, spawn_logged};
 use crate::FormError;
-use crate::proof::{HELLO, Hello, PROOF, VERSION};
+use crate::noise::{Greeting, HELLO, Hello, Terms, VERSION};
 
 #[test]
 fn strangers_disturb_nothing_and_are_logged() {
@@ -26,20 +29,26 @@ fn strangers_disturb_nothing_and_are_logged() {
         let _ = socket.write_all(bytes);
         socket
     };
-    let hello = Hello::new(VERSION).unwrap().to_bytes();
+    let hello = Hello {
+        version: VERSION,
+        message: 48,
+    }
+    .to_bytes();
 
     drop(connect());
-    drop(say(&hello[..20]));
+    drop(say(&hello[..7]));
     let silent = connect();
-    let partial = say(&hello[..20]);
+    let partial = say(&hello[..7]);
     let mut http = say(b"GET / HTTP/1.1\r\nHost: here and there and everywhere\r\n\r\n");
     let mut tls = say(&[&[0x16, 3, 1, 0, 200][..], &[1; 200]].concat());
-    let mut guess = say(&hello);
-    guess.read_exact(&mut [0; HELLO]).unwrap();
-    guess.write_all(&[7; PROOF]).unwrap();
+    let mut guess = say(&[&hello[..], &[7; 48]].concat());
     let mut verdict = Vec::new();
     let _ = guess.read_to_end(&mut verdict);
-    assert_eq!(verdict, [0], "no, and no proof of the other side");
+    let no = Hello {
+        version: VERSION,
+        message: 0,
+    };
+    assert_eq!(verdict, no.to_bytes(), "no, and nothing of the other side");
     let mut answer = Vec::new();
     let _ = http.read_to_end(&mut answer);
     assert!(answer.is_empty(), "a stranger is not answered");
@@ -79,16 +88,116 @@ fn a_crowd_of_silent_strangers_lets_members_through() {
     for mut early in &crowd[..70] {
         assert_eq!(early.read(&mut [0]).unwrap_or(0), 0, "it is sent away");
     }
-    let last = crowd.last().unwrap();
-    last.set_nonblocking(true).unwrap();
-    let waits = last.peek(&mut [0]).unwrap_err();
-    assert_eq!(
-        waits.kind(),
-        ErrorKind::WouldBlock,
-        "for the sake of this one"
-    );
     let second = spawn(member(1, &addresses), Some(second));
     joined(first).unwrap();
+    joined(second).unwrap();
+}
+
+#[test]
+fn a_flood_of_strangers_lets_members_through_and_is_logged_in_sums() {
+    let (mut listeners, addresses) = listeners(3);
+    let lines = Lines::default();
+    let late = listeners.pop();
+    let second = spawn(member(1, &addresses), listeners.pop());
+    let first = spawn_logged(
+        member(0, &addresses),
+        VERSION,
+        listeners.pop(),
+        lines.clone(),
+    );
+    let stop = Arc::new(AtomicBool::new(false));
+    let come = Arc::new(AtomicUsize::new(0));
+    let flood: Vec<_> = (0..4)
+        .map(|_| {
+            let (stop, come, address) = (
+                Arc::clone(&stop),
+                Arc::clone(&come),
+                addresses[0].parse().unwrap(),
+            );
+            thread::spawn(move || {
+                let mut silent = VecDeque::new();
+                while !stop.load(Ordering::Relaxed) {
+                    if let Ok(socket) =
+                        TcpStream::connect_timeout(&address, Duration::from_millis(50))
+                    {
+                        silent.push_back(socket);
+                        come.fetch_add(1, Ordering::Relaxed);
+                    }
+                    while silent.len() > 200 {
+                        silent.pop_front();
+                    }
+                }
+            })
+        })
+        .collect();
+    while come.load(Ordering::Relaxed) < 300 {
+        thread::yield_now();
+    }
+    // In the middle of it a member comes, and is heard.
+    let third = spawn(member(2, &addresses), late);
+    for forming in [first, second, third] {
+        joined(forming).unwrap();
+    }
+    stop.store(true, Ordering::Relaxed);
+    for thread in flood {
+        joined(thread);
+    }
+    let lines = lines.lock().unwrap();
+    assert!(lines.lines().count() < 40, "{lines}");
+    assert!(lines.contains("more strangers were turned away"), "{lines}");
+}
+
+#[test]
+fn a_member_that_has_shown_the_secret_is_not_sent_away_for_others() {
+    let (mut listeners, addresses) = listeners(2);
+    drop(listeners.pop());
+    let first = member(0, &addresses);
+    let one = local_of(&first, 1);
+    let forming = spawn(first, listeners.pop());
+    let mut socket = TcpStream::connect(&addresses[0]).unwrap();
+    let terms = Terms {
+        secret: &one.secret,
+        version: VERSION,
+        purpose: one.purpose,
+        binding: &[],
+    };
+    let (_greeting, message) = Greeting::new(&terms, &one.introduction).unwrap();
+    let hello = Hello {
+        version: VERSION,
+        message: u16::try_from(message.len()).unwrap(),
+    };
+    let greeting = [&hello.to_bytes()[..], &message].concat();
+    socket.write_all(&greeting).unwrap();
+    let mut answer = [0; HELLO];
+    socket.read_exact(&mut answer).unwrap();
+    assert_ne!(Hello::parse(&answer).unwrap().message, 0, "it was believed");
+    // More strangers than are heard at once, all of whom have had their time.
+    let crowd: Vec<_> = (0..150)
+        .map(|_| TcpStream::connect(&addresses[0]).unwrap())
+        .collect();
+    for mut early in &crowd[..70] {
+        assert_eq!(early.read(&mut [0]).unwrap_or(0), 0, "it is sent away");
+    }
+    let mut rest = vec![0; usize::from(Hello::parse(&answer).unwrap().message)];
+    socket.read_exact(&mut rest).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let waits = socket.peek(&mut [0]).unwrap_err();
+    assert_eq!(waits.kind(), ErrorKind::WouldBlock, "it is waited for");
+
+    // A recording of it is a stranger.
+    let mut replay = TcpStream::connect(&addresses[0]).unwrap();
+    replay.write_all(&greeting).unwrap();
+    let mut verdict = Vec::new();
+    let _ = replay.read_to_end(&mut verdict);
+    let no = Hello {
+        version: VERSION,
+        message: 0,
+    };
+    assert_eq!(verdict, no.to_bytes());
+    drop((socket, crowd));
+    // Nothing that it did was final: the member that it was a part of may come again.
+    let second = spawn(member(1, &addresses), None);
+    joined(forming).unwrap();
     joined(second).unwrap();
 }
 
@@ -172,14 +281,12 @@ fn who_listens_has_to_know_the_secret_too() {
     let impostor = listeners.remove(0);
     let thread = thread::spawn(move || {
         let (mut socket, _) = impostor.accept().unwrap();
-        socket.read_exact(&mut [0; HELLO]).unwrap();
-        socket
-            .write_all(&Hello::new(VERSION).unwrap().to_bytes())
-            .unwrap();
-        let mut proof = [0; PROOF];
-        socket.read_exact(&mut proof).unwrap();
-        // The proof that it was given is none of its own.
-        socket.write_all(&[&[1][..], &proof].concat()).unwrap();
+        let mut hello = [0; HELLO];
+        socket.read_exact(&mut hello).unwrap();
+        let mut message = vec![0; usize::from(Hello::parse(&hello).unwrap().message)];
+        socket.read_exact(&mut message).unwrap();
+        // What it was given is nothing that it could give back.
+        socket.write_all(&[&hello[..], &message].concat()).unwrap();
         let mut rest = Vec::new();
         let _ = socket.read_to_end(&mut rest);
         rest

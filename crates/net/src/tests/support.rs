@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use crate::form::form_as;
+use crate::form::{PURPOSE, form_as};
 use crate::frame::{Frame, FrameReader, Kind, ReadError, header};
-use crate::handshake::{self, Local};
+use crate::handshake::{self, Local, PATIENCE};
 use crate::introduction::Introduction;
-use crate::proof::VERSION;
+use crate::noise::VERSION;
 use crate::wire::Incoming;
-use crate::{FormError, Member};
+use crate::{FormError, Member, Secret};
 use pointstamp_channels::{ChannelId, Farewell, Receive, Route, Transport};
 
 /// Nothing in these tests takes longer, unless it hangs.
@@ -222,22 +222,29 @@ impl ByHand {
     }
 }
 
+/// A process of a member's cluster, for handshakes by hand.
+pub(super) fn local_of(member: &Member, process: u32) -> Local {
+    Local {
+        secret: Secret::new(&member.secret),
+        purpose: PURPOSE,
+        identity: None,
+        introduction: Introduction {
+            process,
+            expects: None,
+            processes: u32::try_from(member.addresses.len()).unwrap(),
+            facts: member.facts.iter().cloned().collect(),
+        },
+        version: VERSION,
+        patience: PATIENCE,
+    }
+}
+
 /// A cluster of two, of which the second process is played by the test.
 pub(super) fn with_one_by_hand(stall: Duration) -> (Arc<dyn Transport>, Arc<Recorder>, ByHand) {
     let (mut listeners, addresses) = listeners(2);
     let mut first = member(0, &addresses);
     first.stall_timeout = stall;
-    let local = Local {
-        secret: first.secret.clone(),
-        identity: None,
-        introduction: Introduction {
-            process: 1,
-            expects: None,
-            processes: 2,
-            facts: first.facts.iter().cloned().collect(),
-        },
-        version: VERSION,
-    };
+    let local = local_of(&first, 1);
     let forming = spawn(first, Some(listeners.remove(0)));
     let socket = TcpStream::connect(&addresses[0]).unwrap();
     let established = handshake::connect(socket, &local, 0, "127.0.0.1").unwrap();

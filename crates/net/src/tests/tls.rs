@@ -8,7 +8,7 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use super::support::{
     CHANNEL, Lines, Told, cluster_with, error, listeners, member, recorders, spawn, spawn_logged,
 };
-use crate::proof::VERSION;
+use crate::noise::VERSION;
 use crate::{FormError, Tls};
 use pointstamp_channels::{Farewell, Route};
 

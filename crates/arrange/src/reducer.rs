@@ -1,0 +1,107 @@
+//! What a reduction computes, a batch of keys at a time.
+//!
+//! Owns [`Reducer`], and [`Lists`], the form of its arguments: many lists of values in three columns.
+
+use std::ops::Range;
+
+use crate::error::Error;
+use crate::rows::Rows;
+
+/// Lists of values and how often each occurs, one after another.
+#[derive(Clone, Debug, Default)]
+pub struct Lists<V> {
+    ends: Vec<usize>,
+    vals: V,
+    diffs: Vec<i64>,
+}
+
+impl<V: Rows> Lists<V> {
+    /// The number of lists that are ended.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// True when no list is ended.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Adds a value to the list at the end.
+    #[inline]
+    pub fn push(&mut self, val: V::Item<'_>, diff: i64) {
+        self.vals.push(val);
+        self.diffs.push(diff);
+    }
+
+    /// Ends the list that values were added to.
+    #[inline]
+    pub fn end(&mut self) {
+        self.ends.push(self.diffs.len());
+    }
+
+    /// Where in [`vals`](Self::vals) and [`diffs`](Self::diffs) the list at `index` is.
+    #[inline]
+    pub fn range(&self, index: usize) -> Range<usize> {
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        start..self.ends[index]
+    }
+
+    /// The values of the list at `index`, with their counts.
+    #[inline]
+    pub fn list(&self, index: usize) -> impl DoubleEndedIterator<Item = (V::Item<'_>, i64)> {
+        self.range(index)
+            .map(|at| (self.vals.get(at), self.diffs[at]))
+    }
+
+    /// The values of all lists.
+    pub fn vals(&self) -> &V {
+        &self.vals
+    }
+
+    /// The counts of all lists.
+    pub fn diffs(&self) -> &[i64] {
+        &self.diffs
+    }
+
+    /// Removes every list and keeps the memory.
+    pub fn clear(&mut self) {
+        self.ends.clear();
+        self.vals.clear();
+        self.diffs.clear();
+    }
+
+    /// Appends a list of another.
+    pub(crate) fn append(&mut self, other: &Self, index: usize) {
+        let range = other.range(index);
+        self.vals.extend(&other.vals, range.clone());
+        self.diffs.extend_from_slice(&other.diffs[range]);
+        self.end();
+    }
+
+    /// The number of values in all lists.
+    pub(crate) fn total(&self) -> usize {
+        self.diffs.len()
+    }
+}
+
+/// What a [`Reduce`](crate::Reduce) computes: from the values of a key those of its output.
+pub trait Reducer<K: Rows, V: Rows, W: Rows> {
+    /// Writes to `outputs` one list for each of the keys, in their order: what the output has for the
+    /// key when its input is the list in `inputs`, whose values ascend, each once and with a count
+    /// other than zero. No list is empty: where there is no input, there is no output. Values of an
+    /// output may come in any order, and more than once. A key may occur in many calls, at many times.
+    ///
+    /// # Errors
+    ///
+    /// What the reducer failed with.
+    fn reduce(&mut self, keys: &K, inputs: &Lists<V>, outputs: &mut Lists<W>) -> Result<(), Error>;
+}
+
+impl<K: Rows, V: Rows, W: Rows, F> Reducer<K, V, W> for F
+where
+    F: FnMut(&K, &Lists<V>, &mut Lists<W>) -> Result<(), Error>,
+{
+    fn reduce(&mut self, keys: &K, inputs: &Lists<V>, outputs: &mut Lists<W>) -> Result<(), Error> {
+        self(keys, inputs, outputs)
+    }
+}

@@ -1,0 +1,272 @@
+//! One conversation between two programs, sealed as the connections of a cluster are.
+//!
+//! Both ends know a secret and say what the conversation is about; where either differs, there is none. Then each sends
+//! messages of bytes: a length of 8 bytes, and so many bytes, in records. A message that is longer than the receiver takes is refused
+//! before it is read. One thread may send while another receives.
+
+use std::collections::BTreeMap;
+use std::io::{self, IoSlice, Read};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use crate::handshake::{self, Admission, Failure, Local};
+use crate::introduction::Introduction;
+use crate::noise::VERSION;
+use crate::secret::Secret;
+use crate::wire::{Incoming, Wire};
+
+/// What these connections are for, as the handshake has it.
+const PURPOSE: &str = "a conversation";
+/// A message's first allocation, at most; it doubles from there as bytes come.
+const FIRST_GROWTH: usize = 1 << 20;
+/// How often who waits is asked whether to go on.
+const ASKED: Duration = Duration::from_millis(100);
+/// The number of the end that is connected to, and that of the other.
+const SERVER: u32 = 0;
+const CLIENT: u32 = 1;
+
+/// What an end of a conversation goes by.
+#[derive(Debug, Clone)]
+pub struct Party {
+    /// What both ends know.
+    pub secret: Secret,
+    /// What must be equal at both ends, by name: which conversation this is, and who is connected to.
+    pub context: BTreeMap<String, String>,
+    /// How long it may take until both ends are introduced.
+    pub patience: Duration,
+}
+
+/// Why there is no conversation.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Nothing answers, or the connection broke.
+    #[error("{0}")]
+    Unreachable(String),
+    /// The other end does not know the secret, or speaks something else.
+    #[error("{0}")]
+    Stranger(String),
+    /// The other end differs from this one.
+    #[error("{0}")]
+    Differs(String),
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Broken(why) => Refusal::Unreachable(why),
+            Failure::Stranger(why) => Refusal::Stranger(why),
+            Failure::Refused(why) => Refusal::Differs(why),
+        }
+    }
+}
+
+impl Party {
+    fn local(&self, process: u32, version: u16) -> Local {
+        Local {
+            secret: self.secret.clone(),
+            purpose: PURPOSE,
+            identity: None,
+            introduction: Introduction {
+                process,
+                expects: None,
+                processes: 2,
+                facts: self.context.clone(),
+            },
+            version,
+            patience: self.patience,
+        }
+    }
+}
+
+/// Everybody who knows the secret may come, as often as they like: a recording of a greeting is of no use, since it cannot be gone on with.
+struct Open;
+
+impl Admission for Open {
+    fn greeted(&self, _: &[u8; 32]) -> bool {
+        true
+    }
+
+    fn claimed(&self, process: usize) -> Option<String> {
+        (process != CLIENT as usize).then(|| format!("it calls itself number {process}"))
+    }
+}
+
+/// A conversation.
+pub struct SealedLink {
+    wire: Arc<Wire>,
+    incoming: Mutex<Incoming>,
+    /// Held for a whole message.
+    sending: Mutex<()>,
+}
+
+impl SealedLink {
+    /// Connects to who listens at `host:port`.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`], when nobody is there within the party's patience who has the same secret and context.
+    pub fn connect(address: &str, party: &Party) -> Result<Self, Refusal> {
+        let broken = |error: io::Error| Refusal::from(Failure::from(error));
+        let until = Instant::now() + party.patience;
+        let mut last = Refusal::Unreachable("its name has no address".to_owned());
+        for address in address.to_socket_addrs().map_err(broken)? {
+            let left = until.saturating_duration_since(Instant::now());
+            match TcpStream::connect_timeout(&address, left.max(Duration::from_millis(1))) {
+                Ok(socket) => return Self::greet(socket, party, VERSION),
+                Err(error) => last = broken(error),
+            }
+        }
+        Err(last)
+    }
+
+    pub(crate) fn greet(socket: TcpStream, party: &Party, version: u16) -> Result<Self, Refusal> {
+        let local = party.local(CLIENT, version);
+        let established = handshake::connect(socket, &local, SERVER as usize, "")?;
+        Self::new(established.incoming).map_err(|error| Failure::from(error).into())
+    }
+
+    /// Takes up a connection that was accepted.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`], when the other end has not shown within the party's patience that it has the same secret and context.
+    pub fn accept(socket: TcpStream, party: &Party) -> Result<Self, Refusal> {
+        let established = handshake::accept(socket, &party.local(SERVER, VERSION), &Open)
+            .map_err(|(_, failure)| failure)?;
+        Self::new(established.incoming).map_err(|error| Failure::from(error).into())
+    }
+
+    fn new(incoming: Incoming) -> io::Result<Self> {
+        let wire = Arc::clone(incoming.wire());
+        wire.socket().set_read_timeout(Some(ASKED))?;
+        wire.socket().set_write_timeout(None)?;
+        Ok(SealedLink {
+            wire,
+            incoming: Mutex::new(incoming),
+            sending: Mutex::default(),
+        })
+    }
+
+    /// Sends a message, which is all of `parts`; waits while the other end takes nothing.
+    ///
+    /// # Errors
+    ///
+    /// When the connection has ended. It is of no use afterwards.
+    pub fn send(&self, parts: &[&[u8]]) -> io::Result<()> {
+        let _whole = self.sending.lock();
+        let len: usize = parts.iter().map(|part| part.len()).sum();
+        let prefix = (len as u64).to_le_bytes();
+        let mut slices: Vec<_> = std::iter::once(&prefix[..])
+            .chain(parts.iter().copied())
+            .map(IoSlice::new)
+            .collect();
+        let mut rest = &mut slices[..];
+        let mut left = prefix.len() + len;
+        let sent = loop {
+            if left == 0 {
+                break self.wire.flush(true).map(drop);
+            }
+            match self.wire.write(rest, true) {
+                Ok(count) => {
+                    left -= count;
+                    IoSlice::advance_slices(&mut rest, count);
+                }
+                Err(error) => break Err(error),
+            }
+        };
+        if sent.is_err() {
+            self.close(); // a part of a message is of no use to anybody
+        }
+        sent
+    }
+
+    /// The next message, of at most `most` bytes; `None` when the other end has closed between two messages. Waits for as long as
+    /// `go_on` says so, which is asked every [`ASKED`] and whenever a signal comes.
+    ///
+    /// # Errors
+    ///
+    /// When the connection broke, what came does not verify, or the message is too long; and what `go_on` fails with. It is of no use
+    /// afterwards.
+    pub fn receive(
+        &self,
+        most: usize,
+        go_on: &mut dyn FnMut() -> io::Result<()>,
+    ) -> io::Result<Option<Vec<u8>>> {
+        let mut patient = Patient {
+            incoming: &mut self.incoming.lock(),
+            go_on,
+        };
+        let received = receive(&mut patient, most);
+        if received.is_err() {
+            self.close();
+        }
+        received
+    }
+
+    /// Ends the conversation, for both ends and for who waits in it.
+    pub fn close(&self) {
+        self.wire.cut();
+    }
+}
+
+impl Drop for SealedLink {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Reads on while it may.
+struct Patient<'a> {
+    incoming: &'a mut Incoming,
+    go_on: &'a mut dyn FnMut() -> io::Result<()>,
+}
+
+impl Read for Patient<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+        loop {
+            match self.incoming.read(buffer) {
+                Err(error) if matches!(error.kind(), WouldBlock | TimedOut | Interrupted) => {
+                    (self.go_on)()?;
+                }
+                result => return result,
+            }
+        }
+    }
+}
+
+fn receive(source: &mut impl Read, most: usize) -> io::Result<Option<Vec<u8>>> {
+    let mut prefix = [0; 8];
+    let mut come = 0;
+    while come < prefix.len() {
+        match source.read(&mut prefix[come..])? {
+            0 if come == 0 => return Ok(None),
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            count => come += count,
+        }
+    }
+    let announced = u64::from_le_bytes(prefix);
+    let len = usize::try_from(announced)
+        .ok()
+        .filter(|&len| len <= most)
+        .ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("a message of {announced} bytes came, and at most {most} are taken"),
+            )
+        })?;
+    // Memory follows what has come, not what was announced.
+    let mut message = vec![0; len.min(FIRST_GROWTH)];
+    let mut come = 0;
+    loop {
+        source.read_exact(&mut message[come..])?;
+        come = message.len();
+        if come == len {
+            return Ok(Some(message));
+        }
+        message.resize(len.min(2 * come), 0);
+    }
+}
