@@ -33,16 +33,22 @@ class Arranged(Generic[K, V]):
         scope: The scope that it is in.
     """
 
-    __slots__ = ("_core", "scope")
+    __slots__ = ("_core", "_trace", "scope")
 
     def __init__(self, scope: Scope, core: _core.Arrangement) -> None:
         self.scope = scope
         self._core = core
+        self._trace: Trace[K, V] | None = None
 
     @property
     def trace(self) -> Trace[K, V]:
-        """This worker's share of the arrangement, for reading while the dataflow runs."""
-        return Trace(self._core.trace())
+        """This worker's share of the arrangement, for reading while the dataflow runs.
+
+        Ask for it while the dataflow is being built: one that is taken later begins where the arrangement is then.
+        """
+        if self._trace is None:
+            self._trace = Trace(self._core.trace())
+        return self._trace
 
     def as_collection(self) -> Collection[tuple[K, V]]:
         """The collection of pairs; each change comes when its time is complete."""
@@ -92,11 +98,10 @@ class Trace(Generic[K, V]):
     Examples:
         >>> import pointstamp as ps
         >>> def main(worker):
-        ...     def build(scope):
+        ...     with worker.dataflow() as scope:
         ...         ages, collection = scope.new_collection()
         ...         arranged = collection.arrange()
-        ...         return ages, arranged.trace, arranged.as_collection().probe()
-        ...     ages, trace, probe = worker.dataflow(build)
+        ...         trace, probe = arranged.trace, arranged.as_collection().probe()
         ...     ages.insert(("ann", 41))
         ...     ages.advance_to(1)
         ...     ages.update_many([(("ann", 41), -1), (("ann", 42), 1)])

@@ -30,10 +30,9 @@ class CollectionInput(Generic[T]):
     Examples:
         >>> import pointstamp as ps
         >>> def main(worker):
-        ...     def build(scope):
+        ...     with worker.dataflow() as scope:
         ...         words, collection = scope.new_collection()
-        ...         return words, collection.count().capture()
-        ...     words, counts = worker.dataflow(build)
+        ...         counts = collection.count().capture()
         ...     words.insert("tick")
         ...     words.insert("tock")
         ...     words.advance_to(1)
