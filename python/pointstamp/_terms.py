@@ -1,7 +1,8 @@
 """Values of other types than the plain ones, taken apart for the rows of collections and put together again.
 
-The compiled half writes `None`, numbers, `str`, `bytes` and tuples itself, and calls `take_apart` for anything else. What
-comes back is a plain value in its place, and either a tag, which makes it a type of its own, or a note, which says what
+The compiled half writes `None`, numbers, `str`, `bytes` and tuples itself, and calls `take_apart` for
+anything else. What comes back is a plain value in its place, and either a tag, which makes it a type of its
+own, or a note, which says what
 class an equal of a plain value had. The tags and kinds are part of the format of rows: they never change.
 """
 
@@ -44,6 +45,9 @@ _EPOCH = datetime.datetime(1, 1, 1)
 _EPOCH_UTC = datetime.datetime(1, 1, 1, tzinfo=datetime.timezone.utc)
 _MICROSECOND = datetime.timedelta(microseconds=1)
 
+# Of these, subclasses that compare as their base are kept as one of it.
+_PLAIN: tuple[Any, ...] = (int, float, str, bytes, tuple)
+
 Parts = tuple[int, Any, int, bytes]
 
 
@@ -56,21 +60,23 @@ def take_apart(value: Any) -> Parts:
     kind = type(value)
     handler = _BY_TYPE.get(kind)
     if handler is not None:
-        return handler(value)
+        parts: Parts = handler(value)
+        return parts
     if isinstance(value, enum.Enum):
         return _enum(value)
     if isinstance(value, tuple) and hasattr(kind, "_fields") and hasattr(kind, "_make"):
         return _SAME, tuple(value), _NAMED_TUPLE, _class_name(kind).encode()
     if kind.__module__ == "numpy" and hasattr(value, "item"):
         return _SAME, value.item(), 0, b""
-    for base in (int, float, str, bytes, tuple):
+    for base in _PLAIN:
         if isinstance(value, base) and kind.__eq__ is base.__eq__:
             return _SAME, base(value), _PICKLED_NOTE, _pickled(value)
     try:
         hash(value)
     except TypeError:
         raise TypeError(
-            f"a collection cannot keep {_shown(value)}: it cannot be hashed, so it could change while it is kept; use a "
+            f"a collection cannot keep {_shown(value)}: it cannot be hashed, so it could change while "
+            "it is kept; use a "
             f"tuple for a list, a frozenset for a set, and a tuple of pairs for a dict"
         ) from None
     parameters = getattr(kind, "__dataclass_params__", None)
@@ -108,7 +114,8 @@ def _shown(value: Any) -> str:
 def _class_name(kind: type) -> str:
     if "<locals>" in kind.__qualname__:
         raise TypeError(
-            f"a collection cannot keep a {kind.__qualname__}: records are kept by their class's name, and a class inside a "
+            f"a collection cannot keep a {kind.__qualname__}: records are kept by their class's name, "
+            "and a class inside a "
             f"function cannot be found by it; define the class at the top level of its module"
         )
     return f"{kind.__module__}:{kind.__qualname__}"
@@ -133,14 +140,15 @@ def _pickled(value: Any) -> bytes:
         return pickle.dumps(value, protocol=5)
     except Exception as error:
         raise TypeError(
-            f"a collection cannot keep {_shown(value)}: a value of type {type(value).__qualname__} is kept by its pickle, "
+            f"a collection cannot keep {_shown(value)}: a value of type {type(value).__qualname__} is "
+            "kept by its pickle, "
             f"and cannot be pickled ({error})"
         ) from error
 
 
 def _enum(value: enum.Enum) -> Parts:
     name = _class_name(type(value))
-    for base in (int, str, float, bytes, tuple):
+    for base in _PLAIN:
         if isinstance(value, base) and type(value).__eq__ is base.__eq__:
             return _SAME, base(value.value), _ENUM_NOTE, name.encode()
     return _ENUM, (name, value.name), 0, b""
@@ -174,7 +182,11 @@ def _complex(value: complex) -> Parts:
 def _datetime(value: datetime.datetime) -> Parts:
     if value.utcoffset() is None:
         naive = value.replace(tzinfo=None, fold=0)
-        note = (_PICKLED_NOTE, _pickled(value)) if naive is not value and (value.fold or value.tzinfo) else (0, b"")
+        note = (
+            (_PICKLED_NOTE, _pickled(value))
+            if naive is not value and (value.fold or value.tzinfo)
+            else (0, b"")
+        )
         return _DATETIME, (naive - _EPOCH) // _MICROSECOND, *note
     plain = (value - _EPOCH_UTC) // _MICROSECOND
     if value.tzinfo is datetime.timezone.utc:

@@ -406,10 +406,12 @@ class Stream(CustomOperators[T, "Stream[Any]"]):
         """The records as a collection: each is there once, from its time on.
 
         Args:
-            diffs: The records are pairs ``(record, diff)``: each adds so many of a record, or takes them away.
+            diffs: The records are pairs ``(record, diff)``: each adds so many of a record, or takes them
+            away.
 
         Raises:
-            TypeError: When the dataflow runs, for a record that a collection cannot keep, or that is no such pair.
+            TypeError: When the dataflow runs, for a record that a collection cannot keep, or that is no such
+            pair.
         """
         from pointstamp.collections import Collection
 

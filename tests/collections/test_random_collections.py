@@ -11,8 +11,19 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 import pointstamp as ps
-
-from collection_terms import FILTERS, FLATS, JOINS, MAPS, NATIVE, REDUCES, THRESHOLDS, NoEndError, Term, build, evaluate
+from collection_terms import (
+    FILTERS,
+    FLATS,
+    JOINS,
+    MAPS,
+    NATIVE,
+    REDUCES,
+    THRESHOLDS,
+    NoEndError,
+    Term,
+    build,
+    evaluate,
+)
 
 INPUTS = 2
 RECORDS = st.tuples(st.integers(0, 3), st.integers(0, 3))
@@ -23,16 +34,24 @@ def terms(draw: Any, depth: int = 3, variables: int = 0, loops: int = 2) -> Term
     """A term with loops to depth 2."""
     if depth == 0:
         leaves = [("input", i) for i in range(INPUTS)] + [("variable", i) for i in range(variables)] * 2
-        return draw(st.sampled_from(leaves))
+        leaf: Term = draw(st.sampled_from(leaves))
+        return leaf
 
     def sub(within: int = variables, left: int = loops) -> Term:
-        return draw(terms(depth=depth - 1, variables=within, loops=left))
+        part: Term = draw(terms(depth=depth - 1, variables=within, loops=left))
+        return part
 
     kinds = ["map", "filter", "flat_map", "concat", "negate", "consolidate", "distinct", "threshold", "count"]
     kinds += ["join", "join", "join_pairs", "join_self", "semijoin", "antijoin", "reduce", "native", "native"]
     kinds += ["iterate", "iterate", "mutual"] if loops else []
     kind = draw(st.sampled_from(kinds))
-    choices = {"map": MAPS, "filter": FILTERS, "flat_map": FLATS, "threshold": THRESHOLDS, "reduce": REDUCES}
+    choices: dict[str, list[Any]] = {
+        "map": MAPS,
+        "filter": FILTERS,
+        "flat_map": FLATS,
+        "threshold": THRESHOLDS,
+        "reduce": REDUCES,
+    }
     choices |= {"join": JOINS, "join_self": JOINS, "native": NATIVE}
     chosen = [draw(st.integers(0, len(choices[kind]) - 1))] if kind in choices else []
     if kind == "iterate":
@@ -51,7 +70,11 @@ Update = tuple[int, Any, tuple[int, int], Any, int]
 def updates(last: int) -> st.SearchStrategy[list[Update]]:
     times = st.tuples(st.integers(0, last), st.integers(0, last))
     diffs = st.sampled_from([1, 1, 1, 1, 2, -1])
-    return st.lists(st.tuples(st.integers(0, 3), st.integers(0, INPUTS - 1), times, RECORDS, diffs), min_size=4, max_size=20)
+    return st.lists(
+        st.tuples(st.integers(0, 3), st.integers(0, INPUTS - 1), times, RECORDS, diffs),
+        min_size=4,
+        max_size=20,
+    )
 
 
 def run(term: Term, changes: list[Update], pauses: list[int], workers: int, dims: int) -> Counter[Any]:

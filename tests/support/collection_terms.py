@@ -1,12 +1,14 @@
 """Dataflows of collections as terms: built with the library, and evaluated by plain Python from scratch.
 
-A term is a tuple of the operator's name and its arguments. Records are pairs of small ints. A multiset is a `Counter`
-in which nothing is 0. `evaluate` knows nothing of times: it is called with the inputs as they are at one.
+A term is a tuple of the operator's name and its arguments. Records are pairs of small ints. A multiset is a
+`Counter` in which nothing is 0. `evaluate` knows nothing of times: it is called with the inputs as they are
+at one.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from typing import Any
 
 Term = tuple[Any, ...]
@@ -20,22 +22,24 @@ class NoEndError(Exception):
     """A loop did not come to an end."""
 
 
-MAPS = [
+Function = Callable[..., Any]
+
+MAPS: list[Function] = [
     lambda r: (r[1], r[0]),
     lambda r: (r[0], (r[1] + 1) % 4),
     lambda r: ((r[0] + r[1]) % 4, r[1]),
     lambda r: (0, r[1]),
     lambda r: (r[0], min(r)),
 ]
-FILTERS = [lambda r: r[0] <= r[1], lambda r: (r[0] + r[1]) % 2 == 0, lambda r: r[0] != 2]
-FLATS = [lambda r: [r, (r[1], r[0])], lambda r: [(r[0], i) for i in range(r[1])]]
-THRESHOLDS = [lambda r, n: n // 2, lambda r, n: min(n, r[1]), lambda r, n: -n if n > 0 else 1]
-REDUCES = [
+FILTERS: list[Function] = [lambda r: r[0] <= r[1], lambda r: (r[0] + r[1]) % 2 == 0, lambda r: r[0] != 2]
+FLATS: list[Function] = [lambda r: [r, (r[1], r[0])], lambda r: [(r[0], i) for i in range(r[1])]]
+THRESHOLDS: list[Function] = [lambda r, n: n // 2, lambda r, n: min(n, r[1]), lambda r, n: -n if n > 0 else 1]
+REDUCES: list[Function] = [
     lambda k, vs: [sum(v * n for v, n in vs) % 4],
     lambda k, vs: [v for v, n in vs if n > 0][:2],
     lambda k, vs: [len(vs) % 4] * 2,
 ]
-JOINS = [lambda k, a, b: (k, (a + b) % 4), lambda k, a, b: (a, b), lambda k, a, b: (b, k)]
+JOINS: list[Function] = [lambda k, a, b: (k, (a + b) % 4), lambda k, a, b: (a, b), lambda k, a, b: (b, k)]
 NATIVE = ["min", "max", "sum", "count_by_key", "top_2"]
 
 
@@ -94,7 +98,7 @@ def build(term: Term, inputs: list[Any], variables: list[Any]) -> Any:
 
 
 def _build_loop(term: Term, inputs: list[Any], variables: list[Any]) -> Any:
-    name, *bodies = term
+    bodies = term[1:]
     scope = inputs[0].scope
     count = len(bodies) // 2
     initial = [build(body, inputs, variables) for body in bodies[:count]]

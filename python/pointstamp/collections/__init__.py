@@ -1,6 +1,7 @@
 """Collections: multisets that change, and what is computed of them, kept up to date.
 
-Owns what `pointstamp.Collection` and its kin are in Python; rows, arrangements and the operators on them are Rust's.
+Owns what `pointstamp.Collection` and its kin are in Python; rows, arrangements and the operators on them are
+Rust's.
 """
 
 from pointstamp.collections.arranged import Arranged, Trace

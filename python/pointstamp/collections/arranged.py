@@ -1,4 +1,4 @@
-"""Arrangements: collections of pairs that are kept sorted by key, for any number of joins and reduces, and for reading."""
+"""Arrangements: pairs that are kept sorted by key, for any number of joins and reduces, and for reading."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ class Arranged(Generic[K, V]):
     def trace(self) -> Trace[K, V]:
         """This worker's share of the arrangement, for reading while the dataflow runs.
 
-        Ask for it while the dataflow is being built: one that is taken later begins where the arrangement is then.
+        Ask for it while the dataflow is being built: one that is taken later begins where the arrangement is
+        then.
         """
         if self._trace is None:
             self._trace = Trace(self._core.trace())
@@ -57,7 +58,7 @@ class Arranged(Generic[K, V]):
     def join(
         self, other: Collection[tuple[K, V2]] | Arranged[K, V2], f: Callable[[K, V, V2], Any] | None = None
     ) -> Collection[Any]:
-        """As `Collection.join`, with this arrangement and another, or with a collection, which is arranged."""
+        """As `Collection.join`; the other is an arrangement, or a collection, which is arranged."""
         return arranged_join(self, other, f)
 
     def reduce(self, f: Callable[[K, list[tuple[V, int]]], Iterable[U]]) -> Collection[tuple[K, U]]:
@@ -92,8 +93,8 @@ class Arranged(Generic[K, V]):
 class Trace(Generic[K, V]):
     """This worker's share of an arrangement, which `main` reads while the dataflow runs.
 
-    A trace holds history back from being merged, so that it can be read at every time from `since` on: let go of
-    what is not needed with `allow_merging_before`, and of all with `close`.
+    A trace holds history back from being merged, so that it can be read at every time from `since` on: let go
+    of what is not needed with `allow_merging_before`, and of all with `close`.
 
     Examples:
         >>> import pointstamp as ps

@@ -28,17 +28,19 @@ V2 = TypeVar("V2")
 
 
 class Collection(Generic[T]):
-    """A multiset that changes: updates ``(record, time, diff)``. Every method adds operators to the collection's scope.
+    """A multiset that changes: updates ``(record, time, diff)``.
 
-    At a time the collection is what all updates at that time and before add up to. What an operator makes of it
-    is, at every time, what computing it anew from the collection at that time would give; the work follows the
-    changes.
+    Every method adds operators to the collection's scope.
 
-    A record is a value that can be hashed: numbers, strings, tuples of them, dates, enums, named tuples, frozen
-    dataclasses. Records that are equal are one record (``1 == 1.0``), in one of their forms.
+    At a time the collection is what all updates at that time and before add up to. What an operator makes of
+    it is, at every time, what computing it anew from the collection at that time would give; the work follows
+    the changes.
 
-    A function that is called with records must give equal results for equal records, at any time: a record that
-    is removed goes through the function again, and takes away what it gave when it was inserted.
+    A record is a value that can be hashed: numbers, strings, tuples of them, dates, enums, named tuples,
+    frozen dataclasses. Records that are equal are one record (``1 == 1.0``), in one of their forms.
+
+    A function that is called with records must give equal results for equal records, at any time: a record
+    that is removed goes through the function again, and takes away what it gave when it was inserted.
 
     Attributes:
         scope: The scope that the collection is in.
@@ -48,7 +50,8 @@ class Collection(Generic[T]):
 
     def __init__(self, scope: Scope, core: CoreStream | _core.Arrangement) -> None:
         self.scope = scope
-        # A reduction is an arrangement, of which updates are made where another operator than a join reads them.
+        # A reduction is an arrangement, of which updates are made where another operator than a join reads
+        # them.
         self._arrangement = core if isinstance(core, _core.Arrangement) else None
         self._stream = None if isinstance(core, _core.Arrangement) else core
 
@@ -105,7 +108,7 @@ class Collection(Generic[T]):
         return Collection(self.scope, self.scope._core.concatenate(streams))
 
     def negate(self) -> Collection[T]:
-        """The records with their counts negated: concatenated with another collection, they are taken away from it."""
+        """The records with their counts negated: concatenated with others, they are taken away from them."""
         return Collection(self.scope, _core.negate(self._core))
 
     def consolidate(self) -> Collection[T]:
@@ -126,7 +129,8 @@ class Collection(Generic[T]):
         """Each record as often as a function of it and its count says.
 
         Args:
-            f: Called with a record and how often it is there, which is not 0; returns how often it is in the result.
+            f: Called with a record and how often it is there, which is not 0; returns how often it is in
+                the result.
 
         Examples:
             >>> import pointstamp as ps
@@ -163,11 +167,12 @@ class Collection(Generic[T]):
         f: Callable[[K, V, V2], U],
     ) -> Collection[U]: ...
     def join(self: Collection[Any], other: Any, f: Callable[..., Any] | None = None) -> Collection[Any]:
-        """Pairs of records of two collections with equal keys. The records of both are pairs ``(key, value)``.
+        """Pairs of records with equal keys, of two collections of pairs ``(key, value)``.
 
         Args:
             other: The other collection, or an arrangement.
-            f: Called with the key and the two values; returns a record. Without it: ``(key, (value, value))``.
+            f: Called with the key and the two values; returns a record. The default is
+                ``(key, (value, other value))``.
 
         Raises:
             GraphError: If `other` is of another scope.
@@ -221,7 +226,8 @@ class Collection(Generic[T]):
 
         Args:
             f: Called with a key and its values, in order, each with how often it is there; returns any number
-                of results. It is called for keys whose values have changed; one without values has no results.
+                of results. It is called for keys whose values have changed; one without values has no
+                results.
 
         Raises:
             TypeError: When the dataflow runs, for a record that is not a pair.
@@ -238,8 +244,9 @@ class Collection(Generic[T]):
         return self.arrange().reduce(f)
 
     def min(self: Collection[tuple[K, V]]) -> Collection[tuple[K, V]]:
-        """The least value of each key: pairs ``(key, value)``. No Python runs for it, as for the five that follow.
+        """The least value of each key: pairs ``(key, value)``.
 
+        No Python runs for it, as for the operators that follow up to `count_by_key`.
         Values of one type are compared as Python does; values of unlike types are ordered by their types.
 
         Examples:
@@ -258,7 +265,8 @@ class Collection(Generic[T]):
     def sum(self: Collection[tuple[K, V]]) -> Collection[tuple[K, V]]:
         """The sum of the values of each key, as often as they are there: pairs ``(key, sum)``.
 
-        Values are ints, floats and bools. Sums of ints are exact; floats are added in the order of their values.
+        Values are ints, floats and bools. Sums of ints are exact; floats are added in the order of their
+        values.
 
         Raises:
             TypeError: When the dataflow runs, for a value that is not a number.
@@ -266,7 +274,7 @@ class Collection(Generic[T]):
         return self.arrange().sum()
 
     def mean(self: Collection[tuple[K, V]]) -> Collection[tuple[K, float]]:
-        """The mean of the values of each key: pairs ``(key, mean)``. As `sum` else; keys whose count is 0 have none."""
+        """The mean of the values of each key, which are as for `sum`: pairs ``(key, mean)``."""
         return self.arrange().mean()
 
     def top_k(self: Collection[tuple[K, V]], n: int) -> Collection[tuple[K, V]]:
@@ -320,11 +328,12 @@ class Collection(Generic[T]):
     def iterate(self, f: Callable[[Scope, Collection[T]], Collection[T]]) -> Collection[T]:
         """Puts the collection through a function again and again, until that changes nothing.
 
-        Each turn must bring the collection closer to what does not change: let it end with an operator that adds
-        up (`distinct`, `min`, `reduce`, `consolidate`), so that what cancels does not go round for ever.
+        Each turn must bring the collection closer to what does not change: let it end with an operator that
+        adds up (`distinct`, `min`, `reduce`, `consolidate`), so that what cancels does not go round for ever.
 
         Args:
-            f: Called once, with the loop's scope and the collection in a turn; returns the collection of the next.
+            f: Called once, with the loop's scope and the collection in a turn; returns the collection of the
+                next.
 
         Returns:
             The collection that the function does not change, at every time.
@@ -343,7 +352,9 @@ class Collection(Generic[T]):
             variable = inner.variable(self.enter(inner))
             result = f(inner, variable.collection)
             if not isinstance(result, Collection):
-                raise TypeError(f"the function given to iterate returns the collection of the next turn, not {result!r}")
+                raise TypeError(
+                    f"the function given to iterate returns the collection of the next turn, not {result!r}"
+                )
             variable.set(result)
             return result.leave()
 
@@ -352,7 +363,8 @@ class Collection(Generic[T]):
     def updates(self) -> Stream[tuple[T, Time, int]]:
         """The updates, as a stream of records ``(record, time, diff)``.
 
-        The stream's own times are at or before the updates'; of one record and time there may be several updates.
+        The stream's own times are at or before the updates'; of one record and time there may be several
+        updates.
         """
         from pointstamp.stream import Stream
 
@@ -377,8 +389,10 @@ class Collection(Generic[T]):
             raise TypeError(f"{operator} needs a collection, not {other!r}")
         if other.scope is not self.scope:
             raise GraphError(
-                f"{operator} needs collections of one scope: one is of scope '{self.scope.name}' {self.scope.address}, the "
-                f"other of scope '{other.scope.name}' {other.scope.address}; bring it in with enter(scope), or out with leave()"
+                f"{operator} needs collections of one scope: one is of scope '{self.scope.name}' "
+                f"{self.scope.address}, the "
+                f"other of scope '{other.scope.name}' {other.scope.address}; bring it in with "
+                "enter(scope), or out with leave()"
             )
 
 
@@ -391,7 +405,7 @@ class CollectionCapture(Capture[tuple[T, int]]):
     __slots__ = ()
 
     def extract(self) -> list[tuple[Time, list[tuple[T, int]]]]:
-        """The changes per time, in the order of times: each record that changed with its diff, added up, in order.
+        """The changes per time, in the order of times: ``(record, diff)``, added up, in the order of records.
 
         Times that are not ordered come in the order of their coordinates, first coordinate first.
         """

@@ -24,8 +24,8 @@ T = TypeVar("T")
 class CollectionInput(Generic[T]):
     """Changes a collection, at its current time. `Scope.new_collection` makes it.
 
-    Changes wait until a batch is full, the time advances, `flush()` is called, or the worker steps. Until the input
-    advances past a time or is closed, that time stays open downstream, on every worker.
+    Changes wait until a batch is full, the time advances, `flush()` is called, or the worker steps. Until the
+    input advances past a time or is closed, that time stays open downstream, on every worker.
 
     Examples:
         >>> import pointstamp as ps

@@ -19,10 +19,10 @@ T = TypeVar("T")
 
 
 class Variable(Generic[T]):
-    """A collection of a loop: first what it starts from, and in each next turn what it was set to in the turn before.
+    """A collection of a loop: first what it starts from, then in each turn what the turn before set it to.
 
-    Make one with `Scope.variable` in a scope of `iterative()`; several in one scope define each other. The loop ends
-    when a turn changes none of them.
+    Make one with `Scope.variable` in a scope of `iterative()`; several in one scope define each other. The
+    loop ends when a turn changes none of them.
 
     Attributes:
         collection: What the variable is in a turn of the loop.
@@ -51,16 +51,19 @@ class Variable(Generic[T]):
 
         if scope.dims == 0:
             raise GraphError(
-                f"scope '{scope.name}' has no coordinate that could count the turns of a loop: make the variable in a "
+                f"scope '{scope.name}' has no coordinate that could count the turns of a loop: make the "
+                "variable in a "
                 f"scope of iterative()"
             )
         if initial is not None and initial.scope is not scope:
             raise GraphError(
-                f"a variable of scope '{scope.name}' cannot start from a collection of scope '{initial.scope.name}': "
+                f"a variable of scope '{scope.name}' cannot start from a collection of scope "
+                f"'{initial.scope.name}': "
                 f"bring it in with enter(scope) first"
             )
         missing = (
-            f"a variable of scope '{scope.name}' {scope.address} is never set: call set() with the collection that it is in "
+            f"a variable of scope '{scope.name}' {scope.address} is never set: call set() with the "
+            "collection that it is in "
             f"the next turn of the loop"
         )
         self._loop, stream = _core.follow(scope._core, 1, missing)
