@@ -1,7 +1,7 @@
 """Graphs that change: what is asked of them most, kept up to date.
 
-Each function takes collections and gives collections, at every time what computing it anew from the graph at that
-time would give; the work follows the changes. They can be used in the scopes of loops, too.
+Each function takes collections and gives collections, at every time what computing it anew from the graph at
+that time would give; the work follows the changes. They can be used in the scopes of loops, too.
 
 Edges are pairs ``(source, target)`` of nodes, which are records of any kind; one that is there more than once
 counts once.
@@ -57,12 +57,16 @@ def bfs(edges: Collection[tuple[N, N]], roots: Collection[N]) -> Collection[tupl
     return start.iterate(turn)
 
 
-def shortest_paths(edges: Collection[tuple[N, tuple[N, Any]]], roots: Collection[N]) -> Collection[tuple[N, Any]]:
-    """The length of the shortest path from a root to each node that can be reached: pairs ``(node, distance)``.
+def shortest_paths(
+    edges: Collection[tuple[N, tuple[N, Any]]], roots: Collection[N]
+) -> Collection[tuple[N, Any]]:
+    """The length of the shortest path from a root to each node that can be reached.
+
+    Pairs ``(node, distance)``.
 
     Args:
-        edges: Records ``(source, (target, weight))``. Weights are numbers of 0 or more: round a circle of less
-            there would always be a shorter path, and the loop would not end.
+        edges: Records ``(source, (target, weight))``. Weights are numbers of 0 or more: round a circle of
+            less there would always be a shorter path, and the loop would not end.
         roots: Nodes, of which each is at distance 0.
 
     Raises:
@@ -83,7 +87,8 @@ def shortest_paths(edges: Collection[tuple[N, tuple[N, Any]]], roots: Collection
         target, weight = edge
         if weight < 0:
             raise ValueError(
-                f"the edge from {source!r} to {target!r} has the weight {weight!r}: shortest_paths takes weights of 0 "
+                f"the edge from {source!r} to {target!r} has the weight {weight!r}: shortest_paths "
+                "takes weights of 0 "
                 "or more"
             )
         return target, distance + weight
@@ -94,8 +99,14 @@ def shortest_paths(edges: Collection[tuple[N, tuple[N, Any]]], roots: Collection
     return start.iterate(turn)
 
 
-def connected_components(edges: Collection[tuple[N, N]]) -> Collection[tuple[N, N]]:
-    """The component of each node that has an edge, whichever way its edges point: ``(node, least node)``.
+def connected_components(
+    edges: Collection[tuple[N, N]], nodes: Collection[N] | None = None
+) -> Collection[tuple[N, N]]:
+    """The component of each node, whichever way its edges point: pairs ``(node, least node)``.
+
+    Args:
+        edges: The edges, in either direction.
+        nodes: Nodes that are there also without an edge.
 
     Examples:
         >>> import pointstamp as ps
@@ -106,12 +117,14 @@ def connected_components(edges: Collection[tuple[N, N]]) -> Collection[tuple[N, 
         >>> ps.example(build).extract()
         [(0, [((1, 1), 1), ((2, 1), 1), ((3, 1), 1), ((4, 4), 1), ((5, 4), 1)])]
     """
-    return _least_reaching(_both_ways(edges))
+    return _least_reaching(_both_ways(edges), nodes)
 
 
-def _least_reaching(edges: Collection[tuple[N, N]]) -> Collection[tuple[N, N]]:
-    """The least node from which each node with an edge can be reached, itself among them."""
-    own = _nodes(edges).map(lambda node: (node, node))
+def _least_reaching(
+    edges: Collection[tuple[N, N]], nodes: Collection[N] | None = None
+) -> Collection[tuple[N, N]]:
+    """The least node from which each node can be reached, itself among them."""
+    own = _nodes(edges, nodes).map(lambda node: (node, node))
 
     def turn(inner: Scope, labels: Collection[Any]) -> Collection[Any]:
         passed = labels.join(edges.enter(inner), lambda _, label, target: (target, label))
@@ -120,10 +133,16 @@ def _least_reaching(edges: Collection[tuple[N, N]]) -> Collection[tuple[N, N]]:
     return own.iterate(turn)
 
 
-def strongly_connected_components(edges: Collection[tuple[N, N]]) -> Collection[tuple[N, N]]:
-    """The strong component of each node that has an edge: pairs ``(node, least node of its component)``.
+def strongly_connected_components(
+    edges: Collection[tuple[N, N]], nodes: Collection[N] | None = None
+) -> Collection[tuple[N, N]]:
+    """The strong component of each node: pairs ``(node, least node of its component)``.
 
     Two nodes are in one component if paths lead from each to the other.
+
+    Args:
+        edges: The edges, from source to target.
+        nodes: Nodes that are there also without an edge.
 
     Examples:
         >>> import pointstamp as ps
@@ -143,7 +162,7 @@ def strongly_connected_components(edges: Collection[tuple[N, N]]) -> Collection[
     cycles = edges.iterate(trim)
     # What is left of the edges runs inside of components; a node without one is a component of its own.
     labels = _least_reaching(cycles)
-    alone = _nodes(edges).map(lambda node: (node, node)).antijoin(_nodes(cycles))
+    alone = _nodes(edges, nodes).map(lambda node: (node, node)).antijoin(_nodes(cycles))
     return labels.concat(alone)
 
 
@@ -164,13 +183,13 @@ def pagerank(
     iterations: int = 20,
     damping: float = 0.85,
 ) -> Collection[tuple[N, float]]:
-    """PageRank after so many turns, as Graphalytics defines it: pairs ``(node, rank)``; the ranks add up to 1.
+    """PageRank after so many turns, as Graphalytics defines it: pairs ``(node, rank)``.
 
-    What nodes without edges out of them have is shared among all.
+    The ranks add up to 1. What nodes without edges out of them have is shared among all.
 
     Args:
         edges: The edges, from source to target.
-        nodes: The nodes; None for those that have an edge.
+        nodes: Nodes that are there also without an edge.
         iterations: How many turns, from ranks that are all equal.
         damping: What share of a rank is passed on along edges.
 
@@ -191,7 +210,7 @@ def pagerank(
     if not 0 <= damping <= 1:
         raise GraphError(f"pagerank's damping is a share from 0 to 1, not {damping!r}")
     edges = edges.distinct()
-    there = _nodes(edges) if nodes is None else nodes.concat(_nodes(edges)).distinct()
+    there = _nodes(edges, nodes)
     targets = edges.arrange()
     degrees = edges.count_by_key().arrange()
     sinks = there.map(lambda node: (node, None)).antijoin(edges.map(lambda edge: edge[0]))
@@ -210,15 +229,18 @@ def pagerank(
     return ranks  # type: ignore[no-any-return]  # of the turns each has another type
 
 
-def label_propagation(edges: Collection[tuple[N, N]], *, iterations: int) -> Collection[tuple[N, N]]:
+def label_propagation(
+    edges: Collection[tuple[N, N]], nodes: Collection[N] | None = None, *, iterations: int
+) -> Collection[tuple[N, N]]:
     """Communities by label propagation, as Graphalytics defines it (CDLP): pairs ``(node, label)``.
 
-    Each node begins with itself as its label, and takes in every turn the label that is most frequent among its
-    neighbours, the least of several. Edges count in both directions: two nodes with edges both ways are
+    Each node begins with itself as its label, and takes in every turn the label that is most frequent among
+    its neighbours, the least of several. Edges count in both directions: two nodes with edges both ways are
     neighbours twice.
 
     Args:
         edges: The edges. Of an undirected graph, each once.
+        nodes: Nodes that are there also without an edge.
         iterations: How many turns.
 
     Raises:
@@ -231,6 +253,9 @@ def label_propagation(edges: Collection[tuple[N, N]], *, iterations: int) -> Col
     for _ in range(iterations):
         seen = ways.join(labels, lambda _, neighbour, label: (neighbour, label))
         labels = seen.reduce(lambda _, counted: [_most_frequent(counted)])
+    if nodes is not None:
+        alone = nodes.distinct().map(lambda node: (node, node)).antijoin(_nodes(edges))
+        labels = labels.concat(alone)
     return labels  # type: ignore[no-any-return]  # of the turns each has another type
 
 
@@ -239,15 +264,18 @@ def _most_frequent(counted: list[tuple[N, int]]) -> N:
     return max(counted, key=lambda pair: pair[1])[0]
 
 
-def clustering_coefficients(edges: Collection[tuple[N, N]]) -> Collection[tuple[N, float]]:
+def clustering_coefficients(
+    edges: Collection[tuple[N, N]], nodes: Collection[N] | None = None
+) -> Collection[tuple[N, float]]:
     """How many of the pairs of a node's neighbours have an edge, as Graphalytics defines it (LCC).
 
-    Pairs ``(node, coefficient)``, for every node that has an edge. Neighbours are those to or from which an edge
-    leads; of the ordered pairs of them, those count from the first of which an edge leads to the second. A node
-    with fewer than two neighbours has 0.
+    Pairs ``(node, coefficient)``, for every node. Neighbours are those to or from which an edge
+    leads; of the ordered pairs of them, those count from the first of which an edge leads to the second. A
+    node with fewer than two neighbours has 0.
 
     Args:
         edges: The edges. Of an undirected graph, each in both directions.
+        nodes: Nodes that are there also without an edge.
 
     Examples:
         >>> import pointstamp as ps
@@ -258,16 +286,18 @@ def clustering_coefficients(edges: Collection[tuple[N, N]]) -> Collection[tuple[
         >>> ps.example(build).extract()
         [(0, [((1, 0.5), 1), ((2, 0.5), 1), ((3, 0.5), 1)])]
     """
+    there = _nodes(edges, nodes)
     edges = edges.distinct().filter(lambda edge: edge[0] != edge[1])
     neighbours = _both_ways(edges).arrange()
-    # Each edge as seen from the nodes that are neighbours of both of its ends: (source, target, node) met twice.
+    # Each edge as seen from the nodes that are neighbours of both of its ends: (source, target, node) met
+    # twice.
     at_source = edges.join(neighbours, lambda source, target, node: ((target, node), source))
     met = at_source.semijoin(neighbours.as_collection())
     found = met.map(lambda record: (record[0][1], 1)).sum()
     degrees = neighbours.count_by_key()
-    zeros = degrees.map(lambda pair: (pair[0], 0))
-    counts = found.concat(zeros).sum()
-    return counts.join(degrees, lambda node, n, degree: (node, n / (degree * (degree - 1)) if n else 0.0))
+    zeros = there.map(lambda node: (node, 0.0))
+    some = found.join(degrees, lambda node, n, degree: (node, n / (degree * (degree - 1))))
+    return some.concat(zeros).sum()
 
 
 def triangles(edges: Collection[tuple[N, N]]) -> Collection[tuple[N, N, N]]:
@@ -287,8 +317,8 @@ def triangles(edges: Collection[tuple[N, N]]) -> Collection[tuple[N, N, N]]:
     up = _upwards(edges)
     arranged = up.arrange()
     wedges: Any = arranged.join(arranged, lambda a, b, c: ((b, c), a))
-    closed = wedges.semijoin(up)
-    return closed.map(lambda wedge: (wedge[1], *wedge[0]))  # type: ignore[no-any-return]  # the join's type is open
+    closed: Collection[Any] = wedges.semijoin(up)
+    return closed.map(lambda wedge: (wedge[1], *wedge[0]))
 
 
 def k_core(edges: Collection[tuple[N, N]], k: int) -> Collection[tuple[N, N]]:
@@ -314,7 +344,7 @@ def k_core(edges: Collection[tuple[N, N]], k: int) -> Collection[tuple[N, N]]:
     """
     if k < 1:
         raise GraphError(f"k_core takes the least number of neighbours, 1 or more, not {k!r}")
-    both = _both_ways(edges)
+    both = _both_ways(edges).filter(lambda edge: edge[0] != edge[1])
 
     def turn(_: Scope, left: Collection[Any]) -> Collection[Any]:
         strong = left.count_by_key().filter(lambda pair: pair[1] >= k).map(lambda pair: pair[0])
@@ -331,13 +361,14 @@ def _turned(edge: tuple[N, N]) -> tuple[N, N]:
     return edge[1], edge[0]
 
 
-def _nodes(edges: Collection[tuple[N, N]]) -> Collection[N]:
-    """The nodes that have an edge."""
-    return edges.flat_map(lambda edge: edge, name="nodes").distinct()
+def _nodes(edges: Collection[tuple[N, N]], nodes: Collection[N] | None = None) -> Collection[N]:
+    """The nodes that have an edge, and others."""
+    ends = edges.flat_map(lambda edge: edge, name="nodes")
+    return (ends if nodes is None else ends.concat(nodes)).distinct()
 
 
 def _both_ways(edges: Collection[tuple[N, N]]) -> Collection[tuple[N, N]]:
-    """Each edge in both directions, once; without edges from a node to itself."""
+    """Each edge in both directions, once."""
     kept = edges.flat_map(lambda edge: (edge, (edge[1], edge[0])), name="both ways")
     return kept.distinct()
 

@@ -9,6 +9,7 @@ from pointstamp._core import InputHandle
 from pointstamp._errors import GraphError
 from pointstamp.arrow import ArrowInput, ArrowStream
 from pointstamp.builder import OperatorBuilder, single_output
+from pointstamp.collections import Collection, CollectionInput, Variable
 from pointstamp.operators.iterator_source import Source
 from pointstamp.stream import Stream
 
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pointstamp._core import Activator, Capability, LoopHandle, OutputPort, UnorderedInput
+    from pointstamp._core import Stream as CoreStream
     from pointstamp._types import Summary, Time
-    from pointstamp.collections import Collection, CollectionInput, Variable
     from pointstamp.info import OperatorInfo
 
 __all__ = ["Scope"]
@@ -68,6 +69,12 @@ class Scope:
         The modules of both kinds, and those below them, make streams of the other kind through their scope.
         """
         return Stream(self, core) if schema is None else ArrowStream(self, core, schema)
+
+    def _stream(self, core: CoreStream) -> Stream[Any]:
+        return Stream(self, core)
+
+    def _collection(self, core: CoreStream) -> Collection[Any]:
+        return Collection(self, core)
 
     def __repr__(self) -> str:
         return f"<Scope '{self.name}' {self.address}>"
@@ -191,8 +198,6 @@ class Scope:
 
     def new_collection(self) -> tuple[CollectionInput[Any], Collection[Any]]:
         """An input that changes a collection, and the collection."""
-        from pointstamp.collections import Collection, CollectionInput
-
         handle: InputHandle[Any] = InputHandle()
         return CollectionInput(handle), Collection(self, self._core.input_from(handle))
 
@@ -215,8 +220,6 @@ class Scope:
         Raises:
             GraphError: If the scope's times have no coordinates, or `initial` is of another scope.
         """
-        from pointstamp.collections import Variable
-
         return Variable(self, initial)
 
     # ------------------------------------------------------------ scopes and loops

@@ -413,9 +413,7 @@ class Stream(CustomOperators[T, "Stream[Any]"]):
             TypeError: When the dataflow runs, for a record that a collection cannot keep, or that is no such
             pair.
         """
-        from pointstamp.collections import Collection
-
-        return Collection(self.scope, _core.as_collection(self._core, diffs))
+        return self.scope._collection(_core.as_collection(self._core, diffs))
 
     # ------------------------------------------------------------ observing
 

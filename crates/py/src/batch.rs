@@ -10,7 +10,7 @@ use pointstamp_engine::payload::Payload;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use crate::collections::arrange::SealedBatch;
+use crate::collections::sealed::SealedBatch;
 use crate::collections::updates::Updates;
 use crate::columns::ffi::export_batch;
 use crate::gil::Held;

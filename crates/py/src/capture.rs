@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::batch::Batch;
-use crate::collections::shape::records_of;
+use crate::collections::records::records_of;
 use crate::time::point_to_py;
 
 /// The events of a stream on one worker. It may be read from any thread.

@@ -88,13 +88,14 @@ mod _core {
     #[pymodule_export]
     use crate::collections::{
         arrange::{Arrangement, arrange, arrangement_updates, consolidate},
-        chain::collection_stage,
         input::{send_updates, update_input},
         join::join_arranged,
         reduce::reduce_arranged,
-        shape::{Loop, as_collection, extract_updates, follow, negate, to_updates},
+        shape::{
+            Loop, as_collection, collection_stage, extract_updates, follow, negate, to_updates,
+        },
         terms::{decode_term, encode_term},
-        trace::Trace,
+        trace::{Trace, trace_of},
     };
 
     // Batches as bytes.

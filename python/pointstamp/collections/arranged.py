@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pointstamp import _core
-from pointstamp.collections.collection import Collection, arranged_join, arranged_reduce
+from pointstamp._errors import GraphError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from pointstamp._types import Time
+    from pointstamp.collections.collection import Collection
     from pointstamp.scope import Scope
 
 __all__ = ["Arranged", "Trace"]
@@ -33,11 +34,12 @@ class Arranged(Generic[K, V]):
         scope: The scope that it is in.
     """
 
-    __slots__ = ("_core", "_trace", "scope")
+    __slots__ = ("_collection", "_core", "_trace", "scope")
 
-    def __init__(self, scope: Scope, core: _core.Arrangement) -> None:
+    def __init__(self, scope: Scope, core: _core.Arrangement, collection: type[Collection[Any]]) -> None:
         self.scope = scope
         self._core = core
+        self._collection = collection
         self._trace: Trace[K, V] | None = None
 
     @property
@@ -48,46 +50,57 @@ class Arranged(Generic[K, V]):
         then.
         """
         if self._trace is None:
-            self._trace = Trace(self._core.trace())
+            self._trace = Trace(_core.trace_of(self._core))
         return self._trace
 
     def as_collection(self) -> Collection[tuple[K, V]]:
         """The collection of pairs; each change comes when its time is complete."""
-        return Collection(self.scope, _core.arrangement_updates(self._core))
+        return self._collection(self.scope, _core.arrangement_updates(self._core))
 
     def join(
         self, other: Collection[tuple[K, V2]] | Arranged[K, V2], f: Callable[[K, V, V2], Any] | None = None
     ) -> Collection[Any]:
         """As `Collection.join`; the other is an arrangement, or a collection, which is arranged."""
-        return arranged_join(self, other, f)
+        check_scope("join", self.scope, other, (Arranged, self._collection))
+        right = other if isinstance(other, Arranged) else other.arrange()
+        kind = "pairs" if f is None else "function"
+        function = None if f is None else checked_function("join", f)
+        return self._collection(
+            self.scope, _core.join_arranged(self._core, right._core, kind, function, "join")
+        )
 
     def reduce(self, f: Callable[[K, list[tuple[V, int]]], Iterable[U]]) -> Collection[tuple[K, U]]:
         """As `Collection.reduce`, on this arrangement."""
-        return arranged_reduce(self, "reduce", f)
+        return self._reduced("reduce", checked_function("reduce", f))
 
     def min(self) -> Collection[tuple[K, V]]:
         """As `Collection.min`, on this arrangement."""
-        return arranged_reduce(self, "min")
+        return self._reduced("min")
 
     def max(self) -> Collection[tuple[K, V]]:
         """As `Collection.max`, on this arrangement."""
-        return arranged_reduce(self, "max")
+        return self._reduced("max")
 
     def sum(self) -> Collection[tuple[K, V]]:
         """As `Collection.sum`, on this arrangement."""
-        return arranged_reduce(self, "sum")
+        return self._reduced("sum")
 
     def mean(self) -> Collection[tuple[K, float]]:
         """As `Collection.mean`, on this arrangement."""
-        return arranged_reduce(self, "mean")
+        return self._reduced("mean")
 
     def top_k(self, n: int) -> Collection[tuple[K, V]]:
         """As `Collection.top_k`, on this arrangement."""
-        return arranged_reduce(self, "top_k", n)
+        if n < 1:
+            raise GraphError(f"top_k takes how many values a key keeps, 1 or more, not {n!r}")
+        return self._reduced("top_k", n)
 
     def count_by_key(self) -> Collection[tuple[K, int]]:
         """As `Collection.count_by_key`, on this arrangement."""
-        return arranged_reduce(self, "count_by_key")
+        return self._reduced("count_by_key")
+
+    def _reduced(self, kind: str, argument: Any = None) -> Collection[Any]:
+        return self._collection(self.scope, _core.reduce_arranged(self._core, kind, argument, kind))
 
 
 class Trace(Generic[K, V]):
@@ -170,3 +183,22 @@ class Trace(Generic[K, V]):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def check_scope(operator: str, scope: Scope, other: Any, kinds: Any) -> None:
+    """Refuses what an operator in a scope cannot read: other things than collections, or of another scope."""
+    if not isinstance(other, kinds):
+        raise TypeError(f"{operator} needs a collection, not {other!r}")
+    if other.scope is not scope:
+        raise GraphError(
+            f"{operator} needs collections of one scope: one is of scope '{scope.name}' {scope.address}, the "
+            f"other of '{other.scope.name}' {other.scope.address}; bring it in with enter(scope), or "
+            "out with leave()"
+        )
+
+
+def checked_function(operator: str, function: Any) -> Any:
+    """The function that an operator was given, which must be one."""
+    if not callable(function):
+        raise TypeError(f"{operator} needs a function, not {function!r}")
+    return function

@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from pointstamp import _core
 from pointstamp._core import ProbeHandle
-from pointstamp._errors import GraphError
 from pointstamp.capture import Capture
+from pointstamp.collections.arranged import Arranged, check_scope, checked_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pointstamp._core import Stream as CoreStream
     from pointstamp._types import Time
-    from pointstamp.collections.arranged import Arranged
     from pointstamp.scope import Scope
     from pointstamp.stream import Stream
 
@@ -63,7 +62,7 @@ class Collection(Generic[T]):
         return self._stream
 
     def _stage(self, kind: str, function: Callable[..., Any], name: str | None) -> Collection[Any]:
-        core = _core.collection_stage(self._core, kind, _function(kind, function), name or kind)
+        core = _core.collection_stage(self._core, kind, checked_function(kind, function), name or kind)
         return Collection(self.scope, core)
 
     # ------------------------------------------------------------ record by record
@@ -103,7 +102,7 @@ class Collection(Generic[T]):
             GraphError: If one of them is of another scope.
         """
         for other in others:
-            self._check_scope("concat", other)
+            check_scope("concat", self.scope, other, Collection)
         streams = [self._core, *(other._core for other in others)]
         return Collection(self.scope, self.scope._core.concatenate(streams))
 
@@ -138,7 +137,7 @@ class Collection(Generic[T]):
             >>> ps.example(build).extract()
             [(0, [('a', 1), ('n', 1)])]
         """
-        return self._reduce_records("threshold", _function("threshold", f))
+        return self._reduce_records("threshold", checked_function("threshold", f))
 
     def count(self) -> Collection[tuple[T, int]]:
         """Each record with how often it is there: pairs ``(record, count)``.
@@ -200,7 +199,7 @@ class Collection(Generic[T]):
             >>> ps.example(build).extract()
             [(0, [(('bob', 7), 1)])]
         """
-        self._check_scope("semijoin", keys)
+        check_scope("semijoin", self.scope, keys, Collection)
         pairs = _core.arrange(self._core, True, "semijoin: arrange")
         there = keys.distinct()._arrangement
         assert there is not None
@@ -299,11 +298,9 @@ class Collection(Generic[T]):
         Raises:
             TypeError: When the dataflow runs, for a record that is not a pair.
         """
-        from pointstamp.collections.arranged import Arranged
-
         if self._arrangement is not None and self._arrangement.is_by_key():
-            return Arranged(self.scope, self._arrangement)
-        return Arranged(self.scope, _core.arrange(self._core, True, "arrange"))
+            return Arranged(self.scope, self._arrangement, Collection)
+        return Arranged(self.scope, _core.arrange(self._core, True, "arrange"), Collection)
 
     # ------------------------------------------------------------ scopes and loops
 
@@ -347,7 +344,7 @@ class Collection(Generic[T]):
             >>> ps.example(build).extract()
             [(0, [(3, 1), (5, 1), (7, 1)])]
         """
-        _function("iterate", f)
+        checked_function("iterate", f)
         with self.scope.iterative() as inner:
             variable = inner.variable(self.enter(inner))
             result = f(inner, variable.collection)
@@ -366,9 +363,7 @@ class Collection(Generic[T]):
         The stream's own times are at or before the updates'; of one record and time there may be several
         updates.
         """
-        from pointstamp.stream import Stream
-
-        return Stream(self.scope, _core.to_updates(self._core))
+        return self.scope._stream(_core.to_updates(self._core))
 
     def capture(self) -> CollectionCapture[T]:
         """Keeps the updates on this worker in memory."""
@@ -381,19 +376,6 @@ class Collection(Generic[T]):
         handle = ProbeHandle()
         self._core.probe_with(handle)
         return handle
-
-    def _check_scope(self, operator: str, other: Any) -> None:
-        from pointstamp.collections.arranged import Arranged
-
-        if not isinstance(other, (Collection, Arranged)):
-            raise TypeError(f"{operator} needs a collection, not {other!r}")
-        if other.scope is not self.scope:
-            raise GraphError(
-                f"{operator} needs collections of one scope: one is of scope '{self.scope.name}' "
-                f"{self.scope.address}, the "
-                f"other of scope '{other.scope.name}' {other.scope.address}; bring it in with "
-                "enter(scope), or out with leave()"
-            )
 
 
 class CollectionCapture(Capture[tuple[T, int]]):
@@ -410,30 +392,3 @@ class CollectionCapture(Capture[tuple[T, int]]):
         Times that are not ordered come in the order of their coordinates, first coordinate first.
         """
         return _core.extract_updates(self._queue)
-
-
-def arranged_join(
-    left: Arranged[Any, Any], other: Collection[Any] | Arranged[Any, Any], f: Callable[..., Any] | None
-) -> Collection[Any]:
-    """The join of an arrangement with a collection or an arrangement."""
-    Collection._check_scope(left, "join", other)  # type: ignore[arg-type]  # it looks at the scope alone
-    right = other.arrange() if isinstance(other, Collection) else other
-    kind = "pairs" if f is None else "function"
-    function = None if f is None else _function("join", f)
-    return Collection(left.scope, _core.join_arranged(left._core, right._core, kind, function, "join"))
-
-
-def arranged_reduce(arranged: Arranged[Any, Any], kind: str, argument: Any = None) -> Collection[Any]:
-    """A reduction of an arrangement."""
-    if kind == "reduce":
-        _function("reduce", argument)
-    if kind == "top_k" and (not isinstance(argument, int) or argument < 1):
-        raise GraphError(f"top_k takes how many values a key keeps, 1 or more, not {argument!r}")
-    return Collection(arranged.scope, _core.reduce_arranged(arranged._core, kind, argument, kind))
-
-
-def _function(operator: str, function: Any) -> Any:
-    """The function that an operator was given, which must be one."""
-    if not callable(function):
-        raise TypeError(f"{operator} needs a function, not {function!r}")
-    return function

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pointstamp import _core
 from pointstamp._errors import GraphError
+from pointstamp.collections.collection import Collection
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from pointstamp.collections.collection import Collection
     from pointstamp.scope import Scope
 
 __all__ = ["Variable"]
@@ -47,8 +47,6 @@ class Variable(Generic[T]):
     __slots__ = ("_initial", "_loop", "collection")
 
     def __init__(self, scope: Scope, initial: Collection[T] | None) -> None:
-        from pointstamp.collections.collection import Collection
-
         if scope.dims == 0:
             raise GraphError(
                 f"scope '{scope.name}' has no coordinate that could count the turns of a loop: make the "

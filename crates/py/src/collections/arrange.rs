@@ -4,10 +4,8 @@
 //! and sends them on, to the joins and reductions of this worker, which read the trace beside them. A message on this
 //! stream is one batch; it never leaves the worker.
 
-use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use pointstamp_arrange::{Sealed, Trace as Reader, TraceWriter};
 use pointstamp_engine::error::BoxError;
@@ -20,9 +18,9 @@ use pyo3::prelude::*;
 use super::reducers::Form;
 use super::route::{By, exchange, not_a_pair};
 use super::rows::Terms;
+use super::sealed::SealedBatch;
 use super::staged::Staged;
 use super::time::{ScopeTime, by_dims, frontier_of};
-use super::trace::Trace;
 use super::updates::Builder;
 use super::{give, send, terms, updates_of};
 use crate::batch::Batch;
@@ -31,30 +29,12 @@ use crate::errors::{GraphError, IntoException};
 use crate::library::Unary;
 use crate::stream::Stream;
 
-/// A batch of an arrangement on its way to those who read the arrangement, on this worker.
-#[derive(Clone)]
-pub(crate) struct SealedBatch {
-    batch: Arc<dyn Any + Send + Sync>,
-    pub(crate) len: usize,
-}
-
-impl SealedBatch {
-    pub(crate) fn new<T: ScopeTime>(sealed: Sealed<Terms, Terms, T>) -> Self {
-        let len = sealed.batch.len();
-        SealedBatch {
-            batch: Arc::new(sealed),
-            len,
-        }
-    }
-
-    /// The batch, of an arrangement with such times.
-    pub(crate) fn get<T: ScopeTime>(batch: &Batch) -> Sealed<Terms, Terms, T> {
-        let Batch::Sealed(sealed) = batch else {
-            unreachable!("an arrangement's stream carries its batches only")
-        };
-        let sealed = sealed.batch.downcast_ref::<Sealed<Terms, Terms, T>>();
-        sealed.expect("the times of a scope have one type").clone()
-    }
+/// The batch of an arrangement that a message on its stream is.
+pub(crate) fn sealed_of<T: ScopeTime>(batch: &Batch) -> Sealed<Terms, Terms, T> {
+    let Batch::Sealed(sealed) = batch else {
+        unreachable!("an arrangement's stream carries its batches only")
+    };
+    sealed.get()
 }
 
 /// A trace that readers of an arrangement begin with, until the dataflow runs: what is read later begins where the
@@ -238,11 +218,6 @@ impl Arrangement {
         let form = on_arranged!(self.inner.get()?, arranged => arranged.form);
         Ok(form == Form::Pair)
     }
-
-    /// A reader of the arrangement.
-    fn trace(&self) -> PyResult<Trace> {
-        Trace::of(self)
-    }
 }
 
 /// The updates of a collection, sorted and kept: by the first of two things in a record, or by the record.
@@ -271,7 +246,7 @@ pub(crate) fn arrangement_updates(arrangement: &Arrangement) -> PyResult<Stream>
         unary.on_messages_at(arrangement.inner.home(), move |input, output| {
             let (mut builder, mut row) = (Builder::default(), Vec::new());
             while let Some((capability, batch)) = input.next()? {
-                for (key, value, time, diff) in SealedBatch::get::<T>(&batch).batch.iter() {
+                for (key, value, time, diff) in sealed_of::<T>(&batch).batch.iter() {
                     if form == Form::Key {
                         give(&mut builder, key.0, &time.point(), diff, &capability, output)?;
                         continue;

@@ -27,13 +27,12 @@ use crate::batch::{Batch, MAX_BATCH};
 use crate::errors::{GraphError, IntoException};
 use crate::gil::{Held, attached};
 use crate::raised::Raised;
-use crate::stream::Stream;
 use crate::time::point_to_py;
 use crate::tools::Tools;
 
 /// What a stage does with a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     Map,
     FlatMap,
     Filter,
@@ -41,7 +40,7 @@ enum Kind {
 }
 
 impl Kind {
-    fn named(name: &str) -> PyResult<Kind> {
+    pub(crate) fn named(name: &str) -> PyResult<Kind> {
         Ok(match name {
             "map" => Kind::Map,
             "flat_map" => Kind::FlatMap,
@@ -79,24 +78,9 @@ pub(crate) struct Tap {
     stage: usize,
 }
 
-/// A collection through a function of its records.
-#[pyfunction]
-pub(crate) fn collection_stage(
-    stream: &Stream,
-    kind: &str,
-    function: Py<PyAny>,
-    name: &str,
-) -> PyResult<Stream> {
-    let kind = Kind::named(kind)?;
-    let tap = match stream.changes_tap()? {
-        Some(tap) => tap.then(kind, name, function)?,
-        None => Chain::begin(&stream.engine()?, kind, name, function)?,
-    };
-    Ok(Stream::changes(stream.home(), tap))
-}
-
 impl Chain {
-    fn begin(
+    /// A chain that begins with one stage on a stream.
+    pub(crate) fn begin(
         stream: &EngineStream<Batch>,
         kind: Kind,
         name: &str,
@@ -147,7 +131,7 @@ impl Chain {
 
 impl Tap {
     /// Adds a stage that reads this one.
-    fn then(&self, kind: Kind, name: &str, function: Py<PyAny>) -> PyResult<Tap> {
+    pub(crate) fn then(&self, kind: Kind, name: &str, function: Py<PyAny>) -> PyResult<Tap> {
         // Refused as an operator of its own would be, when the scope is no longer being built.
         let refused = IntoException::into_exception;
         self.chain.builder.check_building().map_err(refused)?;

@@ -65,13 +65,11 @@ pub(crate) fn send_updates(
     handle.check_open()?;
     for (count, update) in updates.try_iter()?.enumerate() {
         let update = update?;
-        match diff {
-            Some(diff) => handle.update(&update, diff)?,
-            None => {
-                let (record, diff) = pair_of(&update)?;
-                handle.update(&record, diff)?;
-            }
-        }
+        let (record, diff) = match diff {
+            Some(diff) => (update, diff),
+            None => pair_of(&update)?,
+        };
+        handle.update(&record, diff)?;
         if count % 4096 == 4095 {
             updates.py().check_signals()?; // the iterable may have no end, and be no Python code
         }

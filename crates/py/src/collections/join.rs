@@ -14,7 +14,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use super::arrange::{Arranged, Arrangement, ByTime, SealedBatch, other_scope};
+use super::arrange::{Arranged, Arrangement, ByTime, other_scope, sealed_of};
 use super::rows::Terms;
 use super::time::{ScopeTime, frontier_of};
 use super::updates::{Builder, MAX_UPDATES};
@@ -121,11 +121,11 @@ impl<T: ScopeTime> Joining<T> {
         right: &InputPort<Batch>,
     ) -> Result<(), BoxError> {
         while let Some((message, batch)) = left.next()? {
-            let sealed = SealedBatch::get::<T>(&batch);
+            let sealed = sealed_of::<T>(&batch);
             self.join.push_left(&sealed, message.retain(0)?);
         }
         while let Some((message, batch)) = right.next()? {
-            let sealed = SealedBatch::get::<T>(&batch);
+            let sealed = sealed_of::<T>(&batch);
             self.join.push_right(&sealed, message.retain(0)?);
         }
         self.join.advance(

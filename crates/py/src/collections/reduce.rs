@@ -15,9 +15,10 @@ use pointstamp_engine::port::{InputPort, OutputPort, SendError};
 use pointstamp_order::{Antichain, Point};
 use pyo3::prelude::*;
 
-use super::arrange::{Arranged, Arrangement, ByTime, SealedBatch};
+use super::arrange::{Arranged, Arrangement, ByTime, sealed_of};
 use super::reducers::{Form, Rows, named};
 use super::rows::Terms;
+use super::sealed::SealedBatch;
 use super::staged::{delayed, hold};
 use super::time::{ScopeTime, frontier_of};
 use crate::batch::Batch;
@@ -67,7 +68,7 @@ fn build<T: ScopeTime>(
     let template = Rc::new(RefCell::new(Some(reduce.trace())));
     let reduce = Rc::new(RefCell::new(reduce));
     let shared = Rc::clone(&reduce);
-    let reduced = Arranged::new(result, form, Rc::clone(&template), move || {
+    let arranged = Arranged::new(result, form, Rc::clone(&template), move || {
         shared.borrow().trace()
     });
     let mut reducing = Reducing {
@@ -81,11 +82,14 @@ fn build<T: ScopeTime>(
         }
         Ok(false)
     });
-    Ok(reduced)
+    Ok(arranged)
 }
 
+/// The kernel's reduction, which the arrangement of its output shares for readers to come.
+type Shared<T> = Rc<RefCell<Reduce<Terms, Terms, Terms, T, Rows>>>;
+
 struct Reducing<T: ScopeTime> {
-    reduce: Rc<RefCell<Reduce<Terms, Terms, Terms, T, Rows>>>,
+    reduce: Shared<T>,
     capabilities: Vec<Capability>,
 }
 
@@ -99,7 +103,7 @@ impl<T: ScopeTime> Reducing<T> {
         let mut reduce = self.reduce.borrow_mut();
         while let Some((message, batch)) = input.next()? {
             hold(&mut self.capabilities, &message)?;
-            reduce.push(SealedBatch::get::<T>(&batch));
+            reduce.push(sealed_of::<T>(&batch));
         }
         reduce.advance(&frontier_of(input.frontier().frontier()));
         let mut fuel = FUEL;

@@ -69,6 +69,7 @@ pub(crate) fn named(kind: &str, argument: &Bound<'_, PyAny>, name: &str) -> PyRe
 
 type Done = Result<(), Error>;
 
+#[allow(clippy::unnecessary_wraps, reason = "a reducer may fail")]
 fn distinct(_: &Terms, inputs: &Lists<Terms>, outputs: &mut Lists<Terms>) -> Done {
     for index in 0..inputs.len() {
         if total(inputs, index) > 0 {
@@ -99,6 +100,7 @@ fn total(inputs: &Lists<Terms>, index: usize) -> i128 {
     diffs.iter().map(|diff| i128::from(*diff)).sum()
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "a reducer may fail")]
 fn min(_: &Terms, inputs: &Lists<Terms>, outputs: &mut Lists<Terms>) -> Done {
     for index in 0..inputs.len() {
         if let Some((least, _)) = inputs.list(index).find(|(_, diff)| *diff > 0) {

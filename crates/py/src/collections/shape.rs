@@ -11,9 +11,11 @@ use pointstamp_order::{PathSummary, Point, Summary};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
+use super::chain::{Chain, Kind};
 use super::input::pair_of;
+use super::records::records_of;
 use super::terms::{self, term_of};
-use super::updates::{Builder, Updates};
+use super::updates::Builder;
 use super::{send, updates_of};
 use crate::batch::{Batch, in_batches};
 use crate::bound::ThreadBound;
@@ -72,26 +74,6 @@ pub(crate) fn to_updates(stream: &Stream) -> PyResult<Stream> {
             Ok(())
         })
     }))
-}
-
-/// The updates of a message as tuples `(record, time, diff)`.
-pub(crate) fn records_of<'py>(
-    py: Python<'py>,
-    updates: &Updates,
-    message: &Point,
-) -> PyResult<Bound<'py, PyList>> {
-    let list = PyList::empty(py);
-    let mut last: Option<(Point, Bound<'py, PyAny>)> = None;
-    for update in updates.iter() {
-        let time = update.time(message);
-        let shown = match &last {
-            Some((at, shown)) if *at == time => shown.clone(),
-            _ => point_to_py(py, &time)?,
-        };
-        list.append((terms::decode(py, update.row)?, &shown, update.diff))?;
-        last = Some((time, shown));
-    }
-    Ok(list)
 }
 
 /// What a queue has caught of a collection: `(time, [(record, diff)])`, added up, in the order of times and records.
@@ -243,4 +225,20 @@ impl Loop {
         });
         Ok(())
     }
+}
+
+/// A collection through a function of its records.
+#[pyfunction]
+pub(crate) fn collection_stage(
+    stream: &Stream,
+    kind: &str,
+    function: Py<PyAny>,
+    name: &str,
+) -> PyResult<Stream> {
+    let kind = Kind::named(kind)?;
+    let tap = match stream.changes_tap()? {
+        Some(tap) => tap.then(kind, name, function)?,
+        None => Chain::begin(&stream.engine()?, kind, name, function)?,
+    };
+    Ok(Stream::changes(stream.home(), tap))
 }

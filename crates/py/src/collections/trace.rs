@@ -95,18 +95,6 @@ fn latest_before(upper: &[Point], dims: usize) -> Option<Point> {
 }
 
 impl Trace {
-    /// A reader of an arrangement.
-    pub(crate) fn of(arrangement: &Arrangement) -> PyResult<Self> {
-        let by_time = arrangement.inner.get()?;
-        let dims = by_time.stream().scope().dims();
-        let reads =
-            on_arranged!(by_time, arranged => Box::new(arranged.reader()) as Box<dyn Reads>);
-        Ok(Trace {
-            reads: ThreadBound::new(arrangement.inner.home(), RefCell::new(Some(reads))),
-            dims,
-        })
-    }
-
     fn with<R>(&self, run: impl FnOnce(&mut dyn Reads) -> PyResult<R>) -> PyResult<R> {
         match &mut *self.reads.get()?.borrow_mut() {
             Some(reads) => run(&mut **reads),
@@ -221,4 +209,16 @@ impl Trace {
         drop(reads);
         Ok(())
     }
+}
+
+/// A reader of an arrangement.
+#[pyfunction]
+pub(crate) fn trace_of(arrangement: &Arrangement) -> PyResult<Trace> {
+    let by_time = arrangement.inner.get()?;
+    let dims = by_time.stream().scope().dims();
+    let reads = on_arranged!(by_time, arranged => Box::new(arranged.reader()) as Box<dyn Reads>);
+    Ok(Trace {
+        reads: ThreadBound::new(arrangement.inner.home(), RefCell::new(Some(reads))),
+        dims,
+    })
 }

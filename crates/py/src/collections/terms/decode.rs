@@ -131,12 +131,12 @@ impl<'a, 'py> Reader<'a, 'py> {
             return Ok(bytes.into());
         }
         let mut plain = Vec::with_capacity(bytes.len());
-        let mut escaped = false;
+        let mut after_end = false;
         for &byte in bytes {
-            if !(escaped && byte == ESCAPE) {
+            if !(after_end && byte == ESCAPE) {
                 plain.push(byte);
             }
-            escaped = byte == END;
+            after_end = byte == END;
         }
         Ok(plain.into())
     }
