@@ -55,6 +55,7 @@ __all__ = [
     "delay_batch",
     "distinct",
     "distinct_columns",
+    "distinct_so_far_columns",
     "encode_batch",
     "encode_term",
     "enter_at",
@@ -74,6 +75,7 @@ __all__ = [
     "send_columns",
     "send_updates",
     "stable_hash",
+    "tagged_hash",
     "to_records",
     "to_updates",
     "trace_of",
@@ -87,6 +89,7 @@ _W = TypeVar("_W")
 __version__: str
 
 def stable_hash(key: Hashable) -> int: ...
+def tagged_hash(tag: bytes, bytes: bytes) -> int: ...
 
 # pointstamp.order
 
@@ -438,6 +441,7 @@ def aggregate_columns(
     stream: Stream, schema: Schema, by: list[str], aggregations: list[tuple[str, str]], in_place: bool
 ) -> tuple[Stream, Schema]: ...
 def distinct_columns(stream: Stream, schema: Schema, key: list[int], in_place: bool) -> Stream: ...
+def distinct_so_far_columns(stream: Stream, schema: Schema, key: list[int], in_place: bool) -> Stream: ...
 def join_columns(
     stream: Stream,
     schema: Schema,

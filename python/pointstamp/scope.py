@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
 from pointstamp import _core
 from pointstamp._core import InputHandle
 from pointstamp._errors import GraphError
+from pointstamp._mistakes import unknown_attribute, without_with
 from pointstamp.arrow import ArrowInput, ArrowStream
 from pointstamp.builder import OperatorBuilder, single_output
 from pointstamp.collections import Collection, CollectionInput, Variable
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pointstamp._core import Activator, Capability, LoopHandle, OutputPort, UnorderedInput
-    from pointstamp._core import Stream as CoreStream
     from pointstamp._types import Summary, Time
     from pointstamp.info import OperatorInfo
 
@@ -70,11 +70,13 @@ class Scope:
         """
         return Stream(self, core) if schema is None else ArrowStream(self, core, schema)
 
-    def _stream(self, core: CoreStream) -> Stream[Any]:
-        return Stream(self, core)
-
-    def _collection(self, core: CoreStream) -> Collection[Any]:
+    def _collection(self, core: _core.Stream) -> Collection[Any]:
         return Collection(self, core)
+
+    if not TYPE_CHECKING:  # type checkers find out by themselves
+
+        def __getattr__(self, name: str) -> NoReturn:
+            unknown_attribute(self, "a Scope", name)
 
     def __repr__(self) -> str:
         return f"<Scope '{self.name}' {self.address}>"
@@ -271,6 +273,12 @@ class _Nested:
         self._name = name
         self._dims = dims
         self._scope: Scope | None = None
+
+    if not TYPE_CHECKING:  # type checkers find out by themselves
+
+        def __getattr__(self, name: str) -> NoReturn:
+            call = {0: "scoped()", 1: "iterative()"}.get(self._dims, f"scoped(dims={self._dims})")
+            without_with(f"scope.{call}", name)
 
     def __enter__(self) -> Scope:
         if self._scope is not None:

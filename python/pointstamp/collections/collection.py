@@ -363,7 +363,7 @@ class Collection(Generic[T]):
         The stream's own times are at or before the updates'; of one record and time there may be several
         updates.
         """
-        return self.scope._stream(_core.to_updates(self._core))
+        return self.scope._stream_of(_core.to_updates(self._core))
 
     def capture(self) -> CollectionCapture[T]:
         """Keeps the updates on this worker in memory."""
