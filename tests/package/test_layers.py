@@ -15,8 +15,9 @@ GOOD: dict[str, set[str]] = {
     "channels": {"crossbeam"},
     "net": {"channels", "snow"},
     "engine": {"order", "progress", "channels"},
+    "arrange": {"order"},
     "columnar": {"order", "arrow-array"},
-    "py": {"order", "progress", "channels", "net", "engine", "columnar", "pyo3", "pyo3-ffi"},
+    "py": {"arrange", "order", "progress", "channels", "net", "engine", "columnar", "pyo3", "pyo3-ffi"},
     "testkit": {"order", "progress"},
 }
 

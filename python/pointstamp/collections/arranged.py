@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pointstamp import _core
 from pointstamp._errors import GraphError
+from pointstamp._mistakes import function_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -64,14 +65,14 @@ class Arranged(Generic[K, V]):
         check_scope("join", self.scope, other, (Arranged, self._collection))
         right = other if isinstance(other, Arranged) else other.arrange()
         kind = "pairs" if f is None else "function"
-        function = None if f is None else checked_function("join", f)
+        function = None if f is None else function_of("join", f)
         return self._collection(
             self.scope, _core.join_arranged(self._core, right._core, kind, function, "join")
         )
 
     def reduce(self, f: Callable[[K, list[tuple[V, int]]], Iterable[U]]) -> Collection[tuple[K, U]]:
         """As `Collection.reduce`, on this arrangement."""
-        return self._reduced("reduce", checked_function("reduce", f))
+        return self._reduced("reduce", function_of("reduce", f))
 
     def min(self) -> Collection[tuple[K, V]]:
         """As `Collection.min`, on this arrangement."""
@@ -195,10 +196,3 @@ def check_scope(operator: str, scope: Scope, other: Any, kinds: Any) -> None:
             f"other of '{other.scope.name}' {other.scope.address}; bring it in with enter(scope), or "
             "out with leave()"
         )
-
-
-def checked_function(operator: str, function: Any) -> Any:
-    """The function that an operator was given, which must be one."""
-    if not callable(function):
-        raise TypeError(f"{operator} needs a function, not {function!r}")
-    return function

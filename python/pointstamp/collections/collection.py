@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from pointstamp import _core
 from pointstamp._core import ProbeHandle
+from pointstamp._mistakes import function_of
 from pointstamp.capture import Capture
-from pointstamp.collections.arranged import Arranged, check_scope, checked_function
+from pointstamp.collections.arranged import Arranged, check_scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -62,7 +63,7 @@ class Collection(Generic[T]):
         return self._stream
 
     def _stage(self, kind: str, function: Callable[..., Any], name: str | None) -> Collection[Any]:
-        core = _core.collection_stage(self._core, kind, checked_function(kind, function), name or kind)
+        core = _core.collection_stage(self._core, kind, function_of(kind, function), name or kind)
         return Collection(self.scope, core)
 
     # ------------------------------------------------------------ record by record
@@ -137,7 +138,7 @@ class Collection(Generic[T]):
             >>> ps.example(build).extract()
             [(0, [('a', 1), ('n', 1)])]
         """
-        return self._reduce_records("threshold", checked_function("threshold", f))
+        return self._reduce_records("threshold", function_of("threshold", f))
 
     def count(self) -> Collection[tuple[T, int]]:
         """Each record with how often it is there: pairs ``(record, count)``.
@@ -157,7 +158,7 @@ class Collection(Generic[T]):
 
     @overload
     def join(
-        self: Collection[tuple[K, V]], other: Collection[tuple[K, V2]] | Arranged[K, V2]
+        self: Collection[tuple[K, V]], other: Collection[tuple[K, V2]] | Arranged[K, V2], f: None = None
     ) -> Collection[tuple[K, tuple[V, V2]]]: ...
     @overload
     def join(
@@ -344,7 +345,7 @@ class Collection(Generic[T]):
             >>> ps.example(build).extract()
             [(0, [(3, 1), (5, 1), (7, 1)])]
         """
-        checked_function("iterate", f)
+        function_of("iterate", f)
         with self.scope.iterative() as inner:
             variable = inner.variable(self.enter(inner))
             result = f(inner, variable.collection)
