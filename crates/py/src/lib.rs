@@ -20,6 +20,8 @@ mod columns;
 mod connections;
 mod driver;
 mod errors;
+mod gathering;
+mod generic;
 mod gil;
 mod hash;
 mod input;
@@ -32,6 +34,7 @@ mod probe;
 mod progress;
 mod raised;
 mod scope;
+mod session;
 mod stream;
 mod time;
 mod tools;
@@ -44,6 +47,9 @@ mod _core {
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "Python's name for it")]
     const __version__: &str = env!("CARGO_PKG_VERSION");
+
+    #[pymodule_export]
+    const HIGH_WATER: usize = pointstamp_engine::cluster::HIGH_WATER;
 
     #[pymodule_export]
     use crate::hash::{stable_hash, tagged_hash};
@@ -65,9 +71,10 @@ mod _core {
         connections::Connections,
         input::{InputHandle, UnorderedInput},
         operator::Builder,
-        port::{FrontieredInput, InputPort, OutputPort, Session},
+        port::{FrontieredInput, InputPort, OutputPort},
         probe::ProbeHandle,
         scope::{LoopHandle, Scope},
+        session::Session,
         stream::Stream,
         worker::{Cluster, Worker},
     };
