@@ -10,6 +10,7 @@ from pointstamp._errors import GraphError
 from pointstamp._mistakes import unknown_attribute, without_with
 from pointstamp.arrow import ArrowInput, ArrowStream
 from pointstamp.builder import OperatorBuilder, single_output
+from pointstamp.collections import Collection, CollectionInput, Variable
 from pointstamp.operators.iterator_source import Source
 from pointstamp.stream import Stream
 
@@ -68,6 +69,9 @@ class Scope:
         The modules of both kinds, and those below them, make streams of the other kind through their scope.
         """
         return Stream(self, core) if schema is None else ArrowStream(self, core, schema)
+
+    def _collection(self, core: _core.Stream) -> Collection[Any]:
+        return Collection(self, core)
 
     if not TYPE_CHECKING:  # type checkers find out by themselves
 
@@ -191,6 +195,34 @@ class Scope:
             GraphError: If nothing has the address.
         """
         return self._core.activator_for(list(address))
+
+    # ------------------------------------------------------------ collections
+
+    def new_collection(self) -> tuple[CollectionInput[Any], Collection[Any]]:
+        """An input that changes a collection, and the collection."""
+        handle: InputHandle[Any] = InputHandle()
+        return CollectionInput(handle), Collection(self, self._core.input_from(handle))
+
+    def collection(self, records: Iterable[T]) -> Collection[T]:
+        """A collection of the records, from the least time on. Each worker brings its own.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> ps.example(lambda scope: scope.collection([2, 1, 2]).capture()).extract()
+            [(0, [(1, 1), (2, 2)])]
+        """
+        return self.to_stream(records).as_collection()
+
+    def variable(self, initial: Collection[T] | None = None) -> Variable[T]:
+        """A collection that is defined by itself, in a scope of `iterative`. Several define each other.
+
+        Args:
+            initial: What it is in the first turn of the loop; None for nothing.
+
+        Raises:
+            GraphError: If the scope's times have no coordinates, or `initial` is of another scope.
+        """
+        return Variable(self, initial)
 
     # ------------------------------------------------------------ scopes and loops
 
