@@ -12,6 +12,7 @@ from pointstamp.scope import Scope as _PyScope
 from pointstamp.stream import Stream as _PyStream
 
 __all__ = [
+    "HIGH_WATER",
     "Activator",
     "Antichain",
     "Builder",
@@ -46,6 +47,7 @@ __all__ = [
     "delay_batch",
     "distinct",
     "distinct_columns",
+    "distinct_so_far_columns",
     "encode_batch",
     "enter_at",
     "exchange_columns",
@@ -58,6 +60,7 @@ __all__ = [
     "results_in",
     "send_columns",
     "stable_hash",
+    "tagged_hash",
     "to_records",
 ]
 
@@ -66,8 +69,10 @@ _R = TypeVar("_R")
 _W = TypeVar("_W")
 
 __version__: str
+HIGH_WATER: int
 
 def stable_hash(key: Hashable) -> int: ...
+def tagged_hash(tag: bytes, bytes: bytes) -> int: ...
 
 # pointstamp.order
 
@@ -322,6 +327,7 @@ class Cluster:
     def wait_for_others(self, seconds: float) -> bool: ...
     def close(self) -> None: ...
     def traffic(self) -> tuple[int, int, int, int]: ...
+    def fail(self, index: int, error: BaseException) -> None: ...
     def raise_failure(self) -> None: ...
 
 @final
@@ -375,6 +381,7 @@ def aggregate_columns(
     stream: Stream, schema: Schema, by: list[str], aggregations: list[tuple[str, str]], in_place: bool
 ) -> tuple[Stream, Schema]: ...
 def distinct_columns(stream: Stream, schema: Schema, key: list[int], in_place: bool) -> Stream: ...
+def distinct_so_far_columns(stream: Stream, schema: Schema, key: list[int], in_place: bool) -> Stream: ...
 def join_columns(
     stream: Stream,
     schema: Schema,

@@ -129,6 +129,8 @@ def _run_on_threads(cluster: _core.Cluster, main: Callable[[Worker], R], config:
     def run(index: int) -> None:
         try:
             results[index] = cluster.run(index, Worker, main, threading.get_ident(), False)
+        except BaseException as error:  # before `main` began, or after it: nobody waits for this worker
+            cluster.fail(index, error)
         finally:
             ended.release()
 
@@ -183,7 +185,25 @@ def execute_from_args(main: Callable[[Worker], R], argv: Sequence[str] | None = 
         ConfigError: If the arguments cannot work.
     """
     config, _rest = Config.from_args(sys.argv[1:] if argv is None else argv)
+    if config.processes > 1:
+        _say_who_is_waited_for(config)
     return execute(main, config=config)
+
+
+def _say_who_is_waited_for(config: Config) -> None:
+    import logging
+
+    n, w = config.processes, config.workers
+    others = ", ".join(
+        f"{number} at {address}"
+        for number, address in enumerate(config.addresses)
+        if number != config.process
+    )
+    logging.getLogger("pointstamp.cluster").warning(
+        "process %d of %d waits for process %s, for %g s at most: start each with its own -p, or all of them "
+        "at once with `python -m pointstamp run -n %d -w %d module:main`",
+        *(config.process, n, others, config.connect_timeout, n, w),
+    )
 
 
 def example(build: Callable[[Scope], R], *, dims: int = 1) -> R:

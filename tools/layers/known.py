@@ -64,15 +64,11 @@ CIRCLES: dict[str, list[set[str]]] = {
     "crates/py": [
         {
             "columns/movement.rs",
-            "driver.rs",
-            "input.rs",
             "library/mod.rs",
             "operator.rs",
             "pact.rs",
-            "port.rs",
             "scope.rs",
             "stream.rs",
-            "worker.rs",
         },
         {
             "batch.rs",
@@ -84,14 +80,21 @@ CIRCLES: dict[str, list[set[str]]] = {
 
 # For a crate with rooms: its rooms, and those below that each may use. This says what is meant, not what is
 # wrong, so it grows with the crates.
-ROOMS: dict[str, dict[str, set[str]]] = {}
+ROOMS: dict[str, dict[str, set[str]]] = {
+    "python/pointstamp/spark": {
+        "compat": set(),
+        "channel": set(),
+        "packing": {"compat"},
+        "job": {"compat", "packing"},
+        "resident": {"compat", "channel", "packing", "job"},
+        "calls": {"compat", "packing", "job", "resident"},
+    },
+}
 
 # Files past `sizes.MOST` lines, with how many they may have.
 LONG: dict[str, int] = {
-    "crates/engine/src/cluster.rs": 518,
     "crates/engine/src/operator.rs": 510,
     "crates/engine/src/scope.rs": 540,
-    "crates/engine/src/worker.rs": 560,
     "crates/engine/tests/programs.rs": 514,
     "tests/arrow/test_arrow.py": 546,
 }

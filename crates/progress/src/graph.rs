@@ -150,6 +150,7 @@ impl<T: Timestamp> Graph<T> {
     ///
     /// * [`GraphError::Cycle`] when there is a cycle on which no node is sure to advance
     ///   timestamps, that is, has a summary strictly greater than the identity;
+    /// * [`GraphError::GoesBack`] when a node has a summary that is not at or after the identity;
     /// * [`GraphError::NoSuchPath`] when a node summarizes a path between ports it does not have;
     /// * [`GraphError::TooLarge`] when the graph has too many ports and paths.
     pub fn build(&self) -> Result<Tracker<T>, GraphError> {

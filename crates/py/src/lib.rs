@@ -20,6 +20,8 @@ mod columns;
 mod connections;
 mod driver;
 mod errors;
+mod gathering;
+mod generic;
 mod gil;
 mod hash;
 mod input;
@@ -32,6 +34,7 @@ mod probe;
 mod progress;
 mod raised;
 mod scope;
+mod session;
 mod stream;
 mod time;
 mod tools;
@@ -46,7 +49,10 @@ mod _core {
     const __version__: &str = env!("CARGO_PKG_VERSION");
 
     #[pymodule_export]
-    use crate::hash::stable_hash;
+    const HIGH_WATER: usize = pointstamp_engine::cluster::HIGH_WATER;
+
+    #[pymodule_export]
+    use crate::hash::{stable_hash, tagged_hash};
 
     // pointstamp.order
     #[pymodule_export]
@@ -65,9 +71,10 @@ mod _core {
         connections::Connections,
         input::{InputHandle, UnorderedInput},
         operator::Builder,
-        port::{FrontieredInput, InputPort, OutputPort, Session},
+        port::{FrontieredInput, InputPort, OutputPort},
         probe::ProbeHandle,
         scope::{LoopHandle, Scope},
+        session::Session,
         stream::Stream,
         worker::{Cluster, Worker},
     };
@@ -77,7 +84,7 @@ mod _core {
     use crate::columns::{
         aggregate::aggregate_columns,
         input::send_columns,
-        keyed::{distinct_columns, join_columns},
+        keyed::{distinct_columns, distinct_so_far_columns, join_columns},
         map::{branch_columns_when, inspect_columns, map_batches, to_records},
         movement::{exchange_columns, partition_columns},
         schema::Schema,

@@ -1,0 +1,103 @@
+"""What is to be built, and of which streams: what the driver has checked and every worker is told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pointstamp._errors import GraphError
+from pointstamp.spark.job.slots import is_dataframe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from pointstamp.scope import Scope
+    from pointstamp.spark.job.feeding import Feed
+    from pointstamp.spark.job.outputs import Declared
+
+__all__ = ["Plan", "dataframes", "times_of", "what"]
+
+
+class Plan(NamedTuple):
+    """A dataflow between inputs and outputs.
+
+    Attributes:
+        build: The user's function.
+        inputs: The schema of each input, by name.
+        keyword: Whether `build` takes the inputs by name.
+        declared: The outputs; None where `build` is yet to be asked.
+    """
+
+    build: Callable[..., Any]
+    inputs: dict[str, pa.Schema]
+    keyword: bool
+    declared: Declared | None
+
+    def what(self, name: str) -> str:
+        """What messages call an input."""
+        return what(name, self.keyword)
+
+    def built(self, scope: Scope, feed: Feed) -> Any:
+        """What `build` returns, called with the streams of a feed."""
+        streams = {name: feed.stream(scope, number, name) for number, name in enumerate(self.inputs)}
+        return self.build(scope, **streams) if self.keyword else self.build(scope, *streams.values())
+
+
+def what(name: str, keyword: bool) -> str:
+    """What messages call an input."""
+    return f"input '{name}'" if keyword else "the input"
+
+
+def dataframes(inputs: Any) -> dict[str, DataFrame]:
+    """The inputs by name.
+
+    Raises:
+        GraphError: If one is no DataFrame, or there is none.
+    """
+    named = inputs if isinstance(inputs, dict) else {"input": inputs}
+    if not named:
+        raise GraphError("inputs is an empty dict: a dataflow in Spark has one DataFrame or more")
+    for name, df in named.items():
+        which = f"input '{name}'" if isinstance(inputs, dict) else "inputs"
+        if not is_dataframe(df):
+            kind = f"{type(df).__module__}.{type(df).__qualname__}"
+            raise GraphError(f"{which} must be a DataFrame of Spark, and is a {kind}")
+        if df.isStreaming:
+            raise GraphError(
+                f"{which} is a streaming DataFrame: feed its batches to an Epochs, with foreachBatch"
+            )
+    return named
+
+
+def times_of(named: dict[str, DataFrame], time: Any, keyword: bool) -> list[str | None]:
+    """The column of times of each input, or None.
+
+    Raises:
+        GraphError: If there is no such input or column, or it holds no integers.
+    """
+    from pyspark.sql.types import ByteType, IntegerType, LongType, ShortType
+
+    if time is None:
+        return [None] * len(named)
+    if isinstance(time, str):
+        time = dict.fromkeys(named, time)
+    if not isinstance(time, dict):
+        raise GraphError(f"time is the name of a column, or a dict of them by input, not {time!r}")
+    unknown = [name for name in time if name not in named]
+    if unknown:
+        raise GraphError(f"time names the input {unknown[0]!r}, and the inputs are {', '.join(named)}")
+    for name, column in time.items():
+        if column not in named[name].columns:
+            raise GraphError(
+                f"{what(name, keyword)} has no column {column!r} to take times from; its columns are "
+                f"{named[name].columns}"
+            )
+        kind = named[name].schema[column].dataType
+        if not isinstance(kind, ByteType | ShortType | IntegerType | LongType):
+            raise GraphError(
+                f"column '{column}' of {what(name, keyword)} cannot hold times, which are integers: it is "
+                f"{kind.simpleString()}; cast it first"
+            )
+    return [time.get(name) for name in named]

@@ -1,0 +1,118 @@
+"""Record batches as rows of a DataFrame: what moves between Spark's stages and into the barrier stage.
+
+A packed batch is one row of three columns: which input or output it belongs to, the least time in it, and the
+batch in Arrow's IPC format. One stage so carries inputs of any schemas, Spark shuffles batches instead of
+rows, and the types arrive as they were.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pointstamp._errors import TimeError
+from pointstamp.spark.packing.exceptions import in_text
+from pointstamp.spark.packing.schemas import like
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["FAILED", "GUARD", "PACKED", "Packed", "failed", "pack", "packed", "read", "unpack"]
+
+PACKED = "stream int, low bigint, batch binary"
+"""The schema of packed batches, for Spark."""
+
+GUARD = -1
+"""The `stream` of rows that stand for nothing. They keep Spark from planning a stage without input away."""
+
+FAILED = -2
+"""The `stream` of rows that hold an exception, as text, in place of a batch."""
+
+_PACKED = pa.schema([("stream", pa.int32()), ("low", pa.int64()), ("batch", pa.binary())])
+
+
+class Packed(NamedTuple):
+    """A batch, unpacked: its stream's number, the least time in it, and its rows."""
+
+    stream: int
+    low: int
+    batch: pa.RecordBatch
+
+
+def packed(stream: int, low: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A packed batch, as a row."""
+    buffer = pa.BufferOutputStream()
+    with pa.ipc.new_stream(buffer, batch.schema) as writer:
+        writer.write_batch(batch)
+    data = buffer.getvalue()
+    ends = pa.array([0, data.size], pa.int32()).buffers()[1]
+    binary = pa.Array.from_buffers(pa.binary(), 1, [None, ends, data])
+    return pa.record_batch(
+        [pa.array([stream], pa.int32()), pa.array([low], pa.int64()), binary], schema=_PACKED
+    )
+
+
+def failed(error: BaseException, copies: int) -> pa.RecordBatch:
+    """Rows that say that the dataflow failed. They are all alike."""
+    text = in_text(error).encode()
+    return pa.record_batch(
+        [
+            pa.array([FAILED] * copies, pa.int32()),
+            pa.array([0] * copies, pa.int64()),
+            pa.array([text] * copies, pa.binary()),
+        ],
+        schema=_PACKED,
+    )
+
+
+def read(batches: Iterator[pa.RecordBatch]) -> Iterator[Packed]:
+    """The packed batches of a task's input, in order, without copying them; guards are left out."""
+    for rows in batches:
+        streams, lows, data = rows.columns
+        for stream, low, batch in zip(streams.to_pylist(), lows.to_pylist(), data, strict=True):
+            if stream != GUARD:
+                for unpacked in pa.ipc.open_stream(batch.as_buffer()):
+                    yield Packed(stream, low, unpacked)
+
+
+def pack(
+    stream: int, name: str, schema: pa.Schema, time: str | None, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Packs the rows of an input, whose partitions are sorted by the time column.
+
+    Raises:
+        TimeError: If a time is null or negative; it shows the row.
+    """
+    for batch in batches:
+        if batch.num_rows:
+            batch = like(batch, schema)
+            yield packed(stream, 0 if time is None else _least(name, time, batch), batch)
+
+
+def unpack(stream: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows of one output, and of no other."""
+    for output, _, batch in read(batches):
+        if output == stream:
+            yield batch
+
+
+def _least(name: str, time: str, batch: pa.RecordBatch) -> int:
+    column = batch.column(time)
+    if column.null_count:
+        row = pc.index(column.is_null(), True).as_py()
+        raise TimeError(f"column '{time}' of {name} is a row's time, and is null in {_shown(batch, row)}")
+    least: int = pc.min(column).as_py()
+    if least < 0:
+        row = pc.index(column, pa.scalar(least, column.type)).as_py()
+        raise TimeError(
+            f"column '{time}' of {name} is a row's time, which is 0 or more, and is {least} in "
+            f"{_shown(batch, row)}"
+        )
+    return least
+
+
+def _shown(batch: pa.RecordBatch, row: int) -> str:
+    [record] = batch.slice(row, 1).to_pylist()
+    return f"the row {record}"

@@ -1,0 +1,172 @@
+"""Exceptions on their way from a task to the driver.
+
+Spark tells the driver of a failed task as text. The exception itself goes with it, pickled, at the end of
+that text; the driver finds it there and raises it in place of Spark's, with what Spark said as its context.
+
+Such texts may quote what users' tables hold, and to unpickle is to run code. So the driver gives its tasks a
+key to sign exceptions with, and unpickles none that is signed otherwise.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import re
+import secrets
+import sys
+import traceback
+import zlib
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from pointstamp._errors import ConfigError, PointstampError
+from pointstamp.spark import compat
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+__all__ = ["adopt", "coded", "found", "in_text", "key", "listen", "recovered", "remember", "told"]
+
+_MARK = re.compile(r"<pointstamp:([0-9a-f]{64}):([A-Za-z0-9+/=]+)>")
+
+_key = secrets.token_bytes(32)
+
+_MISSING = re.compile(r"^(?:\w+\.)*ImportError: (Spark's executor .*)$", re.MULTILINE)
+"""What `shipped` raises where this package is missing, and so no exception can be pickled."""
+
+_VERSIONS = re.compile(
+    r"PYTHON_VERSION_MISMATCH\W.*worker has different version: ([\d.]+) than that in driver: ([\d.]+)"
+)
+"""What PySpark says where the executors' Python is of another version than the driver's."""
+
+_LONGEST = 64 << 10
+"""Bytes of a pickled exception that are sent; a longer one is told as text."""
+
+
+class TaskError(PointstampError):
+    """Carries an exception of a task through Spark."""
+
+
+def key() -> bytes:
+    """What this process signs exceptions with."""
+    return _key
+
+
+def adopt(key: bytes) -> None:
+    """Signs with the key of the driver whose task this is, from now on."""
+    global _key  # a process of Spark's runs one task at a time, for one driver after another
+    _key = key
+
+
+def _signature(text: bytes) -> str:
+    return hmac.digest(_key, text, hashlib.sha256).hex()
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Raises what the block raises so that the driver finds it again."""
+    try:
+        yield
+    except Exception as error:
+        raise TaskError(in_text(error)) from None
+
+
+def in_text(error: BaseException) -> str:
+    """An exception for people, and under it for `found`."""
+    trace = "".join(traceback.format_exception(error))
+    return f"{trace.rstrip()}\n{coded(error)}"
+
+
+def coded(error: BaseException) -> str:
+    """An exception as a text that `found` finds it in; empty where it is too long."""
+    from pyspark import cloudpickle
+
+    trace = "".join(traceback.format_exception(error))
+    notes = list(getattr(error, "__notes__", ()))
+    for candidate in (error, PointstampError(f"{type(error).__name__}: {error}")):
+        try:
+            pickled: bytes = cloudpickle.dumps(  # type: ignore[no-untyped-call]
+                (candidate, notes, trace)
+            )
+            cloudpickle.loads(pickled)
+        except Exception:
+            continue  # it is told as text
+        text = base64.b64encode(zlib.compress(pickled))
+        if len(text) <= _LONGEST:
+            return f"<pointstamp:{_signature(text)}:{text.decode()}>"
+    return ""
+
+
+def found(text: str) -> BaseException | None:
+    """The exception of this driver's task that a text carries, with the traceback in a note, or None."""
+    from pyspark import cloudpickle
+
+    marks = _MARK.finditer(text)
+    signed = (mark[2] for mark in marks if hmac.compare_digest(mark[1], _signature(mark[2].encode())))
+    pickled = next(signed, None)
+    if pickled is None:
+        missing = _MISSING.search(text)
+        return ImportError(missing[1]) if missing is not None else None
+    try:
+        error, notes, trace = cloudpickle.loads(zlib.decompress(base64.b64decode(pickled)))
+    except Exception:
+        return None  # a class that only the executors have: Spark's own exception says what it was
+    raised_there = trace.startswith("Traceback")
+    error.__notes__ = [*notes, *([f"In a task of Spark:\n{trace.rstrip()}"] if raised_there else [])]
+    raised: BaseException = error
+    return raised
+
+
+def remember(error: BaseException, note: str) -> None:
+    """Has an error that is raised out of a function that Spark calls in this process come back as itself.
+
+    Args:
+        error: What is raised.
+        note: Is noted on it, and with that becomes part of what Spark is told; tells it from others.
+    """
+    notes = getattr(error, "__notes__", [])
+    if note not in notes:
+        error.__notes__ = [*notes, note]  # type: ignore[attr-defined]
+    _remembered[note] = error
+
+
+def _recalled(text: str) -> BaseException | None:
+    for note in list(_remembered):
+        if note in text:
+            return _remembered.pop(note)
+    return None
+
+
+_remembered: dict[str, BaseException] = {}
+
+
+def recovered(text: str, interpreter: str = "") -> BaseException | None:
+    """What to raise in place of an exception of Spark's with this text, or None.
+
+    Args:
+        text: All that Spark says.
+        interpreter: What Spark starts as Python on its executors, as far as is known.
+    """
+    return found(text) or _recalled(text) or _other_python(text, interpreter)
+
+
+def _other_python(text: str, interpreter: str) -> BaseException | None:
+    """Where the executors' Python is of another version, PySpark ends it before anything of ours is there."""
+    versions = _VERSIONS.search(text)
+    if versions is None:
+        return None
+    started = f" ({interpreter})" if interpreter else ""
+    return ConfigError(
+        f"Spark's executors run Python {versions[1]}{started}, and the driver runs Python {versions[2]} "
+        f"({sys.executable}): both must be of one minor version; where the executors have the driver's, set "
+        f"PYSPARK_PYTHON={sys.executable} (or spark.pyspark.python) before the session is made"
+    )
+
+
+def listen(session: SparkSession) -> None:
+    """Has the actions of a session raise a task's exception itself, until it is stopped."""
+    interpreter = compat.interpreter(session)
+    compat.convert_exceptions(session, lambda text: recovered(text, interpreter))

@@ -1,0 +1,294 @@
+"""A process of the resident cluster: the barrier task that stays, and what it is asked for.
+
+The driver's commands come in one order to every process, and each worker carries them out in that order, so
+that all build the same dataflows. Rows come from ordinary tasks of Spark, and wait until the driver says
+which attempt of which task counts; so a task that Spark runs twice counts once. Other tasks fetch the
+outputs.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter, deque
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+
+from pointstamp._errors import ClusterError
+from pointstamp.builder import single_output
+from pointstamp.execution import execute
+from pointstamp.spark.channel import Channel, Server, connect
+from pointstamp.spark.job.feeding import Feed
+from pointstamp.spark.job.gang import MANNERS, gather, reachable
+from pointstamp.spark.job.results import Results
+from pointstamp.spark.packing.batches import Packed, packed
+from pointstamp.spark.packing.exceptions import coded
+from pointstamp.spark.packing.merging import in_order
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pointstamp._core import Activator, Capability
+    from pointstamp.info import OperatorInfo
+    from pointstamp.spark.job.plan import Plan
+    from pointstamp.spark.resident.tasks import Part
+    from pointstamp.worker import Worker
+
+__all__ = ["Residence", "reside"]
+
+
+class Residence(NamedTuple):
+    """What a task of the resident cluster is told.
+
+    Attributes:
+        driver: Where the driver's server listens.
+        secret: What processes and tasks prove to each other.
+    """
+
+    driver: tuple[str, int]
+    secret: bytes
+
+
+class Flow:
+    """A dataflow in this process: what feeds it, what it sends, and what waits to be counted."""
+
+    def __init__(self, plan: Plan, workers: int) -> None:
+        assert plan.declared is not None
+        self.plan = plan
+        self.feed = Feed(list(plan.inputs.values()), workers)
+        self.results = Results(plan.declared, workers)
+        self._parts: dict[Part, list[Packed]] = {}
+        self._kept: dict[int | None, list[list[pa.RecordBatch]]] = {}
+        self._lock = threading.Lock()
+
+    def stage(self, part: Part, batches: list[Packed]) -> None:
+        """Keeps rows until it is known whether they count."""
+        with self._lock:
+            self._parts[part] = batches
+
+    def commit(self, counted: list[Part], times: list[str | None], epoch: int | None) -> None:
+        """Puts the rows that count into the dataflow, and forgets the others.
+
+        Args:
+            counted: Which do; those that are not here are another process's.
+            times: For each input the column of its rows' times, or None.
+            epoch: The time of all rows, which then is over; None: their own times, and nothing follows.
+        """
+        with self._lock:
+            parts, self._parts = self._parts, {}
+        batches = [batch for part in counted for batch in parts.get(part, ())]
+        if epoch is not None:
+            self.feed.advance_to(epoch)
+            for batch in batches:
+                self.feed.put(batch._replace(low=epoch))
+            self.feed.advance_to(epoch + 1)
+        else:
+            batches.sort(key=lambda batch: batch.low)
+            self.feed.fill(in_order(batches, times))
+
+    def wait(self, epoch: int | None) -> None:
+        """Returns once all of an epoch is there to be fetched."""
+        self.results.wait(epoch)
+        with self._lock:
+            if epoch not in self._kept:
+                self._kept[epoch] = self.results.take(epoch)
+
+    def output(self, epoch: int | None, number: int) -> list[pa.RecordBatch]:
+        """What is to be fetched of an output."""
+        with self._lock:
+            return self._kept[epoch][number]
+
+    def forget(self, epoch: int | None) -> None:
+        """What is kept of an epoch is not needed any more."""
+        with self._lock:
+            self._kept.pop(epoch, None)
+
+
+class Resident:
+    """This process, for all its threads."""
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._changed = threading.Condition()
+        self._activators: list[Activator] = []
+        self._commands: list[tuple[str, int, Any]] = []
+        self._carried_out: Counter[int] = Counter()
+        self._failure: BaseException | None = None
+        self.flows: dict[int, Flow] = {}
+
+    # ------------------------------------------------------------ the workers
+
+    def main(self, worker: Worker) -> None:
+        """What each worker runs: the commands, one after the other."""
+        with worker.dataflow("Commands") as scope:
+            single_output(scope, "commands", (), self._listening, notify=False, start=True)
+        installed: dict[int, int] = {}
+        done = 0
+        while True:
+            with self._changed:
+                commands = self._commands[done:]
+            for name, number, flow in commands:
+                done += 1
+                if name == "start":
+                    before = set(worker.installed_dataflows())
+                    with worker.dataflow(f"Spark {number}") as scope:
+                        flow.results.connect(flow.plan.built(scope, flow.feed))
+                    [installed[number]] = set(worker.installed_dataflows()) - before or [-1]
+                    with self._changed:
+                        self._carried_out[number] += 1
+                        self._changed.notify_all()
+                elif name == "drop":
+                    dataflow = installed.pop(number)
+                    if dataflow in worker.installed_dataflows():
+                        worker.drop_dataflow(dataflow)
+                else:
+                    for dataflow in worker.installed_dataflows():
+                        worker.drop_dataflow(dataflow)
+                    return
+            worker.step_or_park(None)
+
+    def _listening(self, capability: Capability, info: OperatorInfo) -> Callable[[Any], None]:
+        """An operator that sends nothing and never ends; activating it wakes its worker."""
+        with self._changed:
+            self._activators.append(info.activator)
+        held = [capability]
+
+        def logic(_output: Any) -> None:
+            assert held
+
+        return logic
+
+    def command(self, name: str, number: int = 0, flow: Flow | None = None) -> None:
+        """Has every worker carry out a command."""
+        with self._changed:
+            self._commands.append((name, number, flow))
+            activators = list(self._activators)
+        for activator in activators:
+            activator.activate()
+
+    # ------------------------------------------------------------ the driver
+
+    def obey(self, driver: Channel) -> None:
+        """Carries out what the driver says, until it has no more."""
+        try:
+            while True:
+                request, name, *arguments = driver.receive()
+                if name == "stop":
+                    return
+                # Waiting for an epoch takes as long as it takes; what comes next does not wait for it.
+                if name == "wait":
+                    threading.Thread(
+                        target=self._answer,
+                        args=(driver, request, name, arguments),
+                        name="pointstamp-wait",
+                        daemon=True,
+                    ).start()
+                else:
+                    self._answer(driver, request, name, arguments)
+        except (OSError, EOFError):
+            pass  # the driver has gone, and with it whoever could ask for anything
+        finally:
+            self.command("stop")
+
+    def _answer(self, driver: Channel, request: int, name: str, arguments: list[Any]) -> None:
+        failure = ""
+        try:
+            getattr(self, f"_{name}")(*arguments)
+        except BaseException as error:
+            failure = coded(error)
+        try:
+            driver.send((request, failure))
+        except OSError:
+            pass  # it has gone
+
+    def _start(self, number: int, pickled: bytes) -> None:
+        from pyspark import cloudpickle
+
+        self.flows[number] = flow = Flow(cloudpickle.loads(pickled), self._workers)
+        self.command("start", number, flow)
+        with self._changed:
+            self._changed.wait_for(lambda: self._failure or self._carried_out[number] == self._workers)
+            if self._failure is not None:
+                raise self._failure
+
+    def _drop(self, number: int) -> None:
+        flow = self.flows.pop(number)
+        flow.feed.stop()
+        self.command("drop", number)
+
+    def _commit(self, number: int, counted: list[Part], times: list[str | None], epoch: int | None) -> None:
+        self.flows[number].commit(counted, times, epoch)
+
+    def _wait(self, number: int, epoch: int | None) -> None:
+        self.flows[number].wait(epoch)
+
+    def _forget(self, number: int, epoch: int | None) -> None:
+        self.flows[number].forget(epoch)
+
+    # ------------------------------------------------------------ Spark's other tasks
+
+    def serve(self, channel: Channel) -> None:
+        """Takes the rows that a task brings, or gives it those that it fetches."""
+        name, number, *arguments = channel.receive()
+        flow = self.flows.get(number)
+        if flow is None:
+            channel.send("there is no such dataflow")
+            return
+        channel.send("")
+        if name == "deliver":
+            batches = []
+            while (message := channel.receive()) is not None:
+                stream, low, data = message
+                [batch] = pa.ipc.open_stream(pa.py_buffer(data))
+                batches.append(Packed(stream, low, batch))
+            flow.stage(arguments[0], batches)
+            channel.send("")
+        else:
+            for batch in flow.output(*arguments):
+                channel.send(_ipc(batch))
+            channel.send(None)
+
+    def fail(self, error: BaseException) -> None:
+        """The workers have ended: so says whoever waits for them."""
+        with self._changed:
+            self._failure = error
+            self._changed.notify_all()
+        for flow in list(self.flows.values()):
+            flow.feed.stop()
+            flow.results.fail(error)
+
+
+def reside(residence: Residence, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The barrier task: stays until the driver has no more commands, or is gone."""
+    from pyspark import BarrierTaskContext
+
+    deque(batches, maxlen=0)  # one row that says nothing
+    context = BarrierTaskContext.get()
+    config, listener, _ = gather(context, residence.secret)
+    resident = Resident(config.workers)
+    host = reachable(context)
+    server = Server(host, residence.secret, resident.serve)
+    try:
+        with connect(residence.driver, residence.secret) as driver:
+            driver.send((context.partitionId(), (host, server.port)))
+            threading.Thread(
+                target=resident.obey, args=(driver,), name="pointstamp-commands", daemon=True
+            ).start()
+            try:
+                execute(resident.main, config=config, listener=listener)
+            except BaseException as error:
+                resident.fail(error)
+                driver.send((None, coded(error)))
+                if isinstance(error, ClusterError):
+                    time.sleep(MANNERS)
+                raise
+            resident.fail(ClusterError("the resident cluster was shut down"))
+    finally:
+        server.close()
+    yield from ()
+
+
+def _ipc(batch: pa.RecordBatch) -> Any:
+    """A batch in Arrow's format, as bytes."""
+    return packed(0, 0, batch).column(2)[0].as_py()
