@@ -2,6 +2,7 @@
 #
 #   make demo    build, install, and run a pipeline on Spark: what is in Python's library, and what needs what
 #   make test    everything that must pass
+#   make check-deep  what is too long for make test: every interleaving of larger clusters
 #   make lint    formatting, clippy, types, the stub against the extension, the layers of crates
 #   make docs    the book and the reference, as a site in site/
 #   make bench   ours against the peers, as ratios; bench-spark: inside Spark, beside DataFrames;
@@ -45,7 +46,7 @@ JAVA = JAVA_HOME="$$(cat $(java_stamp))"
 sources := $(shell find crates python \( -name __pycache__ -o -name tests -o -name benches \) -prune -o \
 	\( -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' -o -name py.typed -o -type d \) -print)
 
-.PHONY: demo test test-rust test-python lint lint-rust lint-python docs bench bench-collections bench-spark build clean venv prerequisites lint-prerequisites
+.PHONY: demo test test-rust test-python check-deep lint lint-rust lint-python docs bench bench-collections bench-spark build clean venv prerequisites lint-prerequisites
 .DELETE_ON_ERROR:
 
 demo: $(wheel_stamp) $(java_stamp)
@@ -65,6 +66,10 @@ test-python: $(wheel_stamp) $(java_stamp)
 		-p on_processes $(ON_PROCESSES) $(wildcard $(ACCEPTANCE))
 	PYTHONPATH=tests/support $(LIMIT) $(BIN)/python -m pytest -c pyproject.toml --rootdir=. -p no:cacheprovider \
 		-p on_processes --processes 3 tests/arrow/test_arrow_keyed.py tests/operators/test_library.py $(wildcard $(ACCEPTANCE))
+
+# Optimised, for minutes.
+check-deep:
+	$(LIMIT) $(CARGO) test --release --locked -p pointstamp-progress --test explore -- --ignored
 
 lint: lint-rust lint-python
 
