@@ -9,12 +9,14 @@
 //! * [`Cluster`]: workers that act at random and exchange progress over random interleavings;
 //! * [`explore`]: every interleaving of a small cluster;
 //! * [`CountModel`]: counts in a map, with everything recomputed when asked;
+//! * [`cases`]: how many cases a property test tries;
 //! * [`memory`]: connections between parts of one program, as if they were processes.
 
 #![forbid(unsafe_code)]
 
 mod cluster;
 mod domain;
+mod effort;
 pub mod explore;
 mod graphs;
 mod layered;
@@ -25,6 +27,7 @@ mod rng;
 
 pub use cluster::{Cluster, Fault, Violation};
 pub use domain::{Domain, Nested, Numbers, Odd, Points};
+pub use effort::cases;
 pub use graphs::{GraphSpec, NodeSpec, graph_spec};
 pub use layered::{Layered, Rise};
 pub use model::CountModel;
