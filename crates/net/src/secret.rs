@@ -31,7 +31,7 @@ impl Secret {
     /// Derives the key; takes tens of milliseconds, unless it was derived lately.
     pub fn new(secret: &[u8]) -> Self {
         let hash = digest(&SHA256, secret);
-        let hash = *hash.as_ref().first_chunk().expect("it has 32 bytes");
+        let hash: [u8; 32] = hash.as_ref().try_into().unwrap_or_default(); // it has 32 bytes
         // Held while the key is derived: who wants the same one waits for it.
         let mut keys = KEYS.lock();
         let known = keys.iter().position(|(of, _)| *of == hash);

@@ -32,6 +32,7 @@ mod probe;
 mod progress;
 mod raised;
 mod scope;
+mod sealed;
 mod stream;
 mod time;
 mod tools;
@@ -68,6 +69,7 @@ mod _core {
         port::{FrontieredInput, InputPort, OutputPort, Session},
         probe::ProbeHandle,
         scope::{LoopHandle, Scope},
+        sealed::SealedLink,
         stream::Stream,
         worker::{Cluster, Worker},
     };

@@ -60,7 +60,7 @@ class Cluster:
         self._closed = False
         host = str(context.getConf().get("spark.driver.host", "127.0.0.1"))
         bind = str(context.getConf().get("spark.driver.bindAddress", host))
-        self._server = Server(bind, self._secret, self._serve)
+        self._server = Server(bind, self._secret, self._serve, "driver")
         self._group = f"pointstamp-{secrets.token_hex(8)}"
         self._job = threading.Thread(
             target=self._reside, args=((host, self._server.port),), name="pointstamp-resident", daemon=True
