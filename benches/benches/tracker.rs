@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use pointstamp_bench::harness::Table;
-use pointstamp_order::{Point, Product, Summary, Timestamp};
+use pointstamp_order::{Coords, Point, Product, Shift, Summary, Timestamp};
 use pointstamp_progress::{Connectivity, Graph, Location, Source, Target, Tracker};
 use timely::progress::frontier::Antichain;
 use timely::progress::reachability;
@@ -294,6 +294,22 @@ fn main() {
         });
         let theirs = (TheirProduct::new(0, 1), |time| TheirProduct::new(7, time));
         program.compare::<Product<u64, u64>, TheirProduct>(&table, "product", ours, theirs);
+    }
+    let step = |summary| Shift::from_summary(&summary).expect("a summary of as many coordinates");
+    for program in &programs {
+        let ours = (Shift::IDENTITY, step(Summary::step(1, 1)), |time| {
+            Coords::new([time])
+        });
+        let theirs = (1, |time| time);
+        program.compare::<Coords<1>, u64>(&table, "1 coordinate", ours, theirs);
+    }
+    let step = |summary| Shift::from_summary(&summary).expect("a summary of as many coordinates");
+    for program in &programs {
+        let ours = (Shift::IDENTITY, step(Summary::step(2, 1)), |time| {
+            Coords::new([7, time])
+        });
+        let theirs = (TheirProduct::new(0, 1), |time| TheirProduct::new(7, time));
+        program.compare::<Coords<2>, TheirProduct>(&table, "2 coordinates", ours, theirs);
     }
     for program in &programs {
         let ours = (Summary::identity(2), Summary::step(2, 1), |time| {

@@ -36,6 +36,7 @@ from pointstamp.config import Config
 from pointstamp.encoders import register_encoder
 from pointstamp.execution import example, execute, execute_from_args
 from pointstamp.info import OperatorInfo, Traffic
+from pointstamp.keys import register_key
 from pointstamp.notify import FrontierNotificator, Notificator
 from pointstamp.pacts import Broadcast, Exchange, Pact, Pipeline
 from pointstamp.scope import Scope
@@ -90,5 +91,6 @@ __all__ = [
     "execute",
     "execute_from_args",
     "register_encoder",
+    "register_key",
     "stable_hash",
 ]

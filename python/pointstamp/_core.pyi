@@ -47,6 +47,7 @@ __all__ = [
     "delay_batch",
     "distinct",
     "distinct_columns",
+    "distinct_so_far_columns",
     "encode_batch",
     "enter_at",
     "exchange_columns",
@@ -59,6 +60,7 @@ __all__ = [
     "results_in",
     "send_columns",
     "stable_hash",
+    "tagged_hash",
     "to_records",
 ]
 
@@ -69,6 +71,7 @@ _W = TypeVar("_W")
 __version__: str
 
 def stable_hash(key: Hashable) -> int: ...
+def tagged_hash(tag: bytes, bytes: bytes) -> int: ...
 
 # pointstamp.order
 
@@ -389,6 +392,7 @@ def aggregate_columns(
     stream: Stream, schema: Schema, by: list[str], aggregations: list[tuple[str, str]], in_place: bool
 ) -> tuple[Stream, Schema]: ...
 def distinct_columns(stream: Stream, schema: Schema, key: list[int], in_place: bool) -> Stream: ...
+def distinct_so_far_columns(stream: Stream, schema: Schema, key: list[int], in_place: bool) -> Stream: ...
 def join_columns(
     stream: Stream,
     schema: Schema,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp import _core
 from pointstamp._core import InputHandle
 from pointstamp._errors import GraphError
+from pointstamp._mistakes import function_of
 from pointstamp.custom import CustomOperators
 from pointstamp.operators.reclock import reclock
 from pointstamp.pacts import Broadcast, Pipeline
@@ -131,12 +132,12 @@ class ArrowStream(CustomOperators["pa.RecordBatch", "ArrowStream"]):
             [(0, [{'n': 2}, {'n': 4}])]
         """
         columns = self._columns if schema is None else _core.Schema(schema)
-        made = _core.map_batches(self._core, _function("map_batches", fn), columns, name or "map_batches")
+        made = _core.map_batches(self._core, function_of("map_batches", fn), columns, name or "map_batches")
         return ArrowStream(self.scope, made, columns)
 
     def inspect_batch(self, fn: Callable[[Time, pa.RecordBatch], Any]) -> ArrowStream:
         """Calls a function with the time and each batch, and passes the batches on."""
-        return self._like(_core.inspect_columns(self._core, _function("inspect_batch", fn)))
+        return self._like(_core.inspect_columns(self._core, function_of("inspect_batch", fn)))
 
     def to_records(self) -> Stream[dict[str, Any]]:
         """Each row as a `dict`, as `pyarrow.RecordBatch.to_pylist` makes it."""
@@ -192,7 +193,7 @@ class ArrowStream(CustomOperators["pa.RecordBatch", "ArrowStream"]):
             GraphError: If there is no such column or function, or the function is not defined for the column.
         """
         key = self._columns.key(names(by))
-        wanted = [(column, function) for column, function in aggregations]
+        wanted = aggregations_of(aggregations)
         rows, in_place = self, self._placed == key
         if in_place and self._made is None and self._source is not None:
             # Moved for this aggregate, which moves less itself: what is known of rows instead of the rows.
@@ -201,7 +202,10 @@ class ArrowStream(CustomOperators["pa.RecordBatch", "ArrowStream"]):
         return ArrowStream(self.scope, made, columns, range(len(key)))
 
     def distinct(self, by: str | Sequence[str] | None = None) -> ArrowStream:
-        """The first row seen of each key, whatever its time; exchanged by key. Keys are remembered for good.
+        """One row of each key per time, sent when it is first seen; exchanged by key.
+
+        Of a key's rows at a time it is the first that arrives. What has been seen is forgotten when the time
+        closes: for a loop that ends when nothing is new, there is `distinct_so_far`.
 
         Args:
             by: The key's column, or columns; None takes them all.
@@ -209,8 +213,42 @@ class ArrowStream(CustomOperators["pa.RecordBatch", "ArrowStream"]):
         Raises:
             GraphError: If there is no such column, or it cannot be hashed.
         """
+        return self._one_of_each(_core.distinct_columns, by)
+
+    def distinct_so_far(self, by: str | Sequence[str] | None = None) -> ArrowStream:
+        """One row of each key at the first time that has one; exchanged by key. Keys are kept for good.
+
+        At every time, the keys sent at or before it are those that have come at or before it. In a loop times
+        are partially ordered, and a key is sent at each of its least times: one that epoch 0 has in round 5
+        is sent again when epoch 1 has it in round 2, for round 2 of epoch 1 is not after round 5 of epoch 0.
+
+        Rows wait until nothing before their time can come, so that what a time has does not depend on
+        what arrived first: a round of a loop waits for the round before it.
+
+        Args:
+            by: The key's column, or columns; None takes them all.
+
+        Raises:
+            GraphError: If there is no such column, or it cannot be hashed.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> schema = pa.schema([("n", pa.int64())])
+            >>> def build(scope):
+            ...     numbers = scope.to_stream([3, 1, 3, 2]).delay(lambda n, time: n % 2)
+            ...     rows = numbers.map(lambda n: {"n": n // 2}).to_arrow(schema)
+            ...     return rows.distinct_so_far().to_records().capture()
+            >>> ps.example(build).extract()
+            [(0, [{'n': 1}]), (1, [{'n': 0}])]
+        """
+        return self._one_of_each(_core.distinct_so_far_columns, by)
+
+    def _one_of_each(
+        self, operator: Callable[..., CoreStream], by: str | Sequence[str] | None
+    ) -> ArrowStream:
         key = self._columns.key(names(by) if by is not None else self.schema.names)
-        made = _core.distinct_columns(self._core, self._columns, key, self._placed == key)
+        made = operator(self._core, self._columns, key, self._placed == key)
         return ArrowStream(self.scope, made, self._columns, key)
 
     def join(self, other: ArrowStream, on: str | Sequence[str], *, suffix: str = "_right") -> ArrowStream:
@@ -261,7 +299,7 @@ class ArrowStream(CustomOperators["pa.RecordBatch", "ArrowStream"]):
 
     def branch_when(self, condition: Callable[[Time], bool]) -> tuple[ArrowStream, ArrowStream]:
         """Splits the stream by a condition on the time: (false, true)."""
-        no, yes = _core.branch_columns_when(self._core, _function("branch_when", condition))
+        no, yes = _core.branch_columns_when(self._core, function_of("branch_when", condition))
         return self._like(no), self._like(yes)
 
     def broadcast(self) -> ArrowStream:
@@ -277,7 +315,7 @@ class ArrowStream(CustomOperators["pa.RecordBatch", "ArrowStream"]):
 
     def delay_batch(self, fn: Callable[[Time], Time]) -> ArrowStream:
         """Moves batches to a time that depends on their own; as `Stream.delay_batch`."""
-        return self._like(_core.delay_batch(self._core, _function("delay_batch", fn)))
+        return self._like(_core.delay_batch(self._core, function_of("delay_batch", fn)))
 
     def enter(self, scope: Scope) -> ArrowStream:
         """The same batches in a scope inside the stream's; as `Stream.enter`."""
@@ -412,7 +450,24 @@ def check_same(expected: _core.Schema, given: _core.Schema, operator: str) -> No
         raise GraphError(f"{operator} takes streams of one schema: {difference}")
 
 
-def _function(operator: str, function: Any) -> Any:
-    if not callable(function):
-        raise TypeError(f"{operator} needs a function, not {function!r}")
-    return function
+def aggregations_of(given: Any) -> list[tuple[str, str]]:
+    """Pairs of a column and a function.
+
+    Raises:
+        TypeError: If it is something else; for one pair that is not in a list, it says so.
+    """
+
+    def is_pair(item: Any) -> bool:
+        return isinstance(item, tuple | list) and len(item) == 2 and all(isinstance(x, str) for x in item)
+
+    if is_pair(given):
+        raise TypeError(f"aggregate takes a list of pairs, and this is one pair: write [{tuple(given)!r}]")
+    if isinstance(given, str) or not hasattr(given, "__iter__"):
+        raise TypeError(f"aggregate takes pairs such as [('price', 'sum')], not {given!r}")
+    pairs = list(given)
+    for item in pairs:
+        if not is_pair(item):
+            raise TypeError(
+                f"aggregate takes pairs (column, function) such as ('price', 'sum'), not {item!r}"
+            )
+    return [(column, function) for column, function in pairs]

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any, overload
 
 from pointstamp import _core
 from pointstamp._errors import GraphError
+from pointstamp._mistakes import refuse_async
 from pointstamp.info import OperatorInfo
+from pointstamp.pacts import pact_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -72,7 +74,7 @@ class OperatorBuilder:
         Raises:
             GraphError: If the stream is of another scope.
         """
-        port = self._core.new_frontiered_input(stream._core, *pact._for(stream))
+        port = self._core.new_frontiered_input(stream._core, *pact_of(pact, stream, self._name))
         self._inputs.append(port)
         return len(self._inputs) - 1
 
@@ -127,9 +129,7 @@ class OperatorBuilder:
             raise GraphError(f"operator '{self._name}' was built already: it has one constructor")
         self._built = True
         capabilities, self._capabilities = self._capabilities, []
-        logic = constructor(capabilities, self._info())
-        if not callable(logic):
-            raise GraphError(no_logic(self._name, logic))
+        logic = constructed(self._name, constructor, capabilities, self._info())
         self._core.build(logic, (self._inputs, self._outputs), True, True)
 
     def _info(self) -> OperatorInfo:
@@ -141,11 +141,21 @@ def operator_info(scope: Scope, name: str, core: _core.Builder) -> OperatorInfo:
     return OperatorInfo(name, core.address, scope.index, scope.peers, core.activator())
 
 
-def no_logic(name: str, returned: object) -> str:
-    """Says what is wrong when an operator's constructor returned something else than a function."""
-    return (
-        f"the constructor of operator '{name}' must return its logic, a function, and returned {returned!r}"
-    )
+def constructed(name: str, constructor: Callable[..., Any], *given: Any) -> Any:
+    """What an operator's constructor returns, which must be its logic.
+
+    Raises:
+        GraphError: If it is not a function.
+        TypeError: If either is `async def`.
+    """
+    refuse_async(f"operator '{name}'", constructor)
+    logic = constructor(*given)
+    if not callable(logic):
+        raise GraphError(
+            f"the constructor of operator '{name}' must return its logic, a function, and returned {logic!r}"
+        )
+    refuse_async(f"operator '{name}'", logic)
+    return logic
 
 
 @overload
@@ -185,11 +195,9 @@ def single_output(
     """
     core = scope._core.operator(name)
     connect = core.new_frontiered_input if notify else core.new_input
-    ports = [connect(stream._core, *pact._for(stream)) for stream, pact in inputs]
+    ports = [connect(stream._core, *pact_of(pact, stream, name)) for stream, pact in inputs]
     output, stream, capability = core.new_output(schema)
-    logic = build(capability, operator_info(scope, name, core))
-    if not callable(logic):
-        raise GraphError(no_logic(name, logic))
+    logic = constructed(name, build, capability, operator_info(scope, name, core))
     del capability
     core.build(logic, (*ports, output), notify, start)
     return scope._stream_of(stream, schema)

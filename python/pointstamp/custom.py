@@ -6,15 +6,15 @@ that only look at times. What an operator gives is as its stream carries, unless
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
 from pointstamp import _core
 from pointstamp._core import ProbeHandle
-from pointstamp._errors import GraphError
-from pointstamp.builder import no_logic, operator_info, single_output
+from pointstamp._mistakes import unknown_attribute
+from pointstamp.builder import constructed, operator_info, single_output
 from pointstamp.capture import Capture
 from pointstamp.notify import notified
-from pointstamp.pacts import Pipeline
+from pointstamp.pacts import Pipeline, pact_of
 from pointstamp.vertex import Vertex, drive
 
 if TYPE_CHECKING:
@@ -61,6 +61,13 @@ class CustomOperators(Generic[T, Like]):
 
         @property
         def _core(self) -> CoreStream: ...
+
+    if not TYPE_CHECKING:  # type checkers find out by themselves
+
+        def __getattr__(self, name: str) -> NoReturn:
+            unknown_attribute(
+                self, f"{'an' if type(self).__name__ == 'ArrowStream' else 'a'} {type(self).__name__}", name
+            )
 
     def _columns_of(self, schema: Schema) -> CoreSchema | None:
         """An output's columns; None for records."""
@@ -183,10 +190,8 @@ class CustomOperators(Generic[T, Like]):
                 whenever messages have arrived or its frontier has changed.
         """
         core = self.scope._core.operator(name)
-        port = core.new_frontiered_input(self._core, *pact._for(self))
-        logic = build(operator_info(self.scope, name, core))
-        if not callable(logic):
-            raise GraphError(no_logic(name, logic))
+        port = core.new_frontiered_input(self._core, *pact_of(pact, self, name))
+        logic = constructed(name, build, operator_info(self.scope, name, core))
         core.build(logic, (port,), True, False)
 
     @overload

@@ -183,7 +183,25 @@ def execute_from_args(main: Callable[[Worker], R], argv: Sequence[str] | None = 
         ConfigError: If the arguments cannot work.
     """
     config, _rest = Config.from_args(sys.argv[1:] if argv is None else argv)
+    if config.processes > 1:
+        _say_who_is_waited_for(config)
     return execute(main, config=config)
+
+
+def _say_who_is_waited_for(config: Config) -> None:
+    import logging
+
+    n, w = config.processes, config.workers
+    others = ", ".join(
+        f"{number} at {address}"
+        for number, address in enumerate(config.addresses)
+        if number != config.process
+    )
+    logging.getLogger("pointstamp.cluster").warning(
+        "process %d of %d waits for process %s, for %g s at most: start each with its own -p, or all of them "
+        "at once with `python -m pointstamp run -n %d -w %d module:main`",
+        *(config.process, n, others, config.connect_timeout, n, w),
+    )
 
 
 def example(build: Callable[[Scope], R], *, dims: int = 1) -> R:

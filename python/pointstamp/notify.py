@@ -11,6 +11,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any, overload
 
+from pointstamp._mistakes import refuse_async
 from pointstamp.builder import single_output
 
 if TYPE_CHECKING:
@@ -168,6 +169,7 @@ def notified(
     """An operator with one output, whose logic is called with its inputs, the output and a notificator."""
     if not callable(logic):
         raise TypeError(f"the logic of operator '{name}' is a function, not {logic!r}")
+    refuse_async(f"operator '{name}'", logic)
 
     def build(capability: Capability, _info: OperatorInfo) -> Callable[..., None]:
         requested = [capability.delayed(time) for time in init]

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pointstamp._mistakes import refuse_async
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
-__all__ = ["Broadcast", "Exchange", "Pact", "Pipeline"]
+__all__ = ["Broadcast", "Exchange", "Pact", "Pipeline", "pact_of"]
 
 
 class Pact:
@@ -58,6 +60,7 @@ class Exchange(Pact):
         self._key = None
         self._columns: list[str] | None = None
         if callable(key):
+            refuse_async("Exchange", key)
             self._key = key
             return
         try:
@@ -103,3 +106,22 @@ class ByKey(Pact):
 
     __slots__ = ()
     _kind = "exchange first"
+
+
+def pact_of(pact: Any, stream: Any, operator: str) -> tuple[str, Any]:
+    """A pact's kind and key for an operator's input that reads a stream.
+
+    Raises:
+        TypeError: If it is no pact; where it is the class of one, it says to make one.
+    """
+    if isinstance(pact, Pact):
+        return pact._for(stream)
+    if isinstance(pact, type) and issubclass(pact, Pact):
+        call = "Exchange(key)" if issubclass(pact, Exchange) else f"{pact.__name__}()"
+        raise TypeError(
+            f"operator '{operator}' was given the class {pact.__name__} as its pact: write ps.{call}"
+        )
+    hint = ": ps.Exchange(key) moves records by a function" if callable(pact) else ""
+    raise TypeError(
+        f"operator '{operator}' needs a pact, such as ps.Pipeline() or ps.Exchange(key), not {pact!r}{hint}"
+    )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
 from pointstamp import _core
 from pointstamp._core import InputHandle
 from pointstamp._errors import GraphError
+from pointstamp._mistakes import unknown_attribute, without_with
 from pointstamp.arrow import ArrowInput, ArrowStream
 from pointstamp.builder import OperatorBuilder, single_output
 from pointstamp.operators.iterator_source import Source
@@ -67,6 +68,11 @@ class Scope:
         The modules of both kinds, and those below them, make streams of the other kind through their scope.
         """
         return Stream(self, core) if schema is None else ArrowStream(self, core, schema)
+
+    if not TYPE_CHECKING:  # type checkers find out by themselves
+
+        def __getattr__(self, name: str) -> NoReturn:
+            unknown_attribute(self, "a Scope", name)
 
     def __repr__(self) -> str:
         return f"<Scope '{self.name}' {self.address}>"
@@ -235,6 +241,12 @@ class _Nested:
         self._name = name
         self._dims = dims
         self._scope: Scope | None = None
+
+    if not TYPE_CHECKING:  # type checkers find out by themselves
+
+        def __getattr__(self, name: str) -> NoReturn:
+            call = {0: "scoped()", 1: "iterative()"}.get(self._dims, f"scoped(dims={self._dims})")
+            without_with(f"scope.{call}", name)
 
     def __enter__(self) -> Scope:
         if self._scope is not None:

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pointstamp import _core
 from pointstamp._errors import GraphError
+from pointstamp._mistakes import function_of
 from pointstamp._rows import to_arrow
 from pointstamp.custom import CustomOperators
 from pointstamp.operators.accumulate import accumulate
 from pointstamp.operators.aggregate import aggregate
 from pointstamp.operators.reclock import reclock
 from pointstamp.operators.state_machine import state_machine
-from pointstamp.pacts import Broadcast, ByKey, Exchange, Pipeline
+from pointstamp.pacts import Broadcast, ByKey, Exchange, Pipeline, pact_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
@@ -55,11 +56,11 @@ class Stream(CustomOperators[T, "Stream[Any]"]):
     def _stage(
         self, kind: str, function: Callable[..., Any], name: str | None, parts: int = 1
     ) -> list[Stream[Any]]:
-        taps = self._core.stage(kind, _function(kind, function), name or kind, parts)
+        taps = self._core.stage(kind, function_of(kind, function), name or kind, parts)
         return [Stream(self.scope, tap) for tap in taps]
 
     def _forward(self, name: str, pact: Pact) -> Stream[T]:
-        return Stream(self.scope, self._core.forward(name, *pact._for(self)))
+        return Stream(self.scope, self._core.forward(name, *pact_of(pact, self, name)))
 
     # ------------------------------------------------------------ records
 
@@ -184,7 +185,7 @@ class Stream(CustomOperators[T, "Stream[Any]"]):
             >>> ps.example(build).extract()
             [(0, [0]), (2, [2, 2])]
         """
-        return Stream(self.scope, _core.delay(self._core, _function("delay", fn)))
+        return Stream(self.scope, _core.delay(self._core, function_of("delay", fn)))
 
     def delay_batch(self, fn: Callable[[Time], Time]) -> Stream[T]:
         """Moves records to a time that depends on their own time alone; as `delay`, once for each batch.
@@ -195,7 +196,7 @@ class Stream(CustomOperators[T, "Stream[Any]"]):
         Raises:
             TimeError: When the dataflow runs, for a time that is not at or after the one it is called with.
         """
-        return Stream(self.scope, _core.delay_batch(self._core, _function("delay_batch", fn)))
+        return Stream(self.scope, _core.delay_batch(self._core, function_of("delay_batch", fn)))
 
     def reclock(self, clock: Stream[Any]) -> Stream[T]:
         """Holds records until the clock ticks, and sends them at the time of the tick.
@@ -247,7 +248,7 @@ class Stream(CustomOperators[T, "Stream[Any]"]):
         """
         entered = self.enter(scope)
         appended = scope.dims - self.scope.dims
-        return Stream(scope, _core.enter_at(entered._core, _function("enter_at", fn), appended))
+        return Stream(scope, _core.enter_at(entered._core, function_of("enter_at", fn), appended))
 
     def leave(self) -> Stream[T]:
         """The same records in the scope around the stream's; the times lose the coordinates that it appended.
@@ -296,7 +297,7 @@ class Stream(CustomOperators[T, "Stream[Any]"]):
             >>> ps.example(build).extract()
             [(0, [45])]
         """
-        build = accumulate(_function("accumulate", default), _function("accumulate", fold))
+        build = accumulate(function_of("accumulate", default), function_of("accumulate", fold))
         return self.unary_frontier(Pipeline(), "accumulate", build)
 
     def aggregate(
@@ -329,7 +330,7 @@ class Stream(CustomOperators[T, "Stream[Any]"]):
             [(0, [(1, ['a']), (2, ['bb', 'cc'])])]
         """
         for function in (fold, emit, default):
-            _function("aggregate", function)
+            function_of("aggregate", function)
         return self.unary_frontier(ByKey(), "aggregate", aggregate(fold, emit, default))
 
     def state_machine(
@@ -362,7 +363,7 @@ class Stream(CustomOperators[T, "Stream[Any]"]):
             >>> ps.example(build).extract()
             [(2, [('bob', 2)]), (3, [('ann', 3)]), (5, [('ann', 8)])]
         """
-        build = state_machine(_function("state_machine", fold), _function("state_machine", default))
+        build = state_machine(function_of("state_machine", fold), function_of("state_machine", default))
         return self.unary_frontier(ByKey(), "state_machine", build)
 
     def distinct(self) -> Stream[T]:
@@ -427,10 +428,3 @@ class Stream(CustomOperators[T, "Stream[Any]"]):
             [(0, [{'word': 'b', 'n_sum': 4}, {'word': 'a', 'n_sum': 2}])]
         """
         return to_arrow(self, schema)
-
-
-def _function(operator: str, function: Any) -> Any:
-    """The function that an operator was given, which must be one."""
-    if not callable(function):
-        raise TypeError(f"{operator} needs a function, not {function!r}")
-    return function

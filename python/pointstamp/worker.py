@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from pointstamp._core import InputHandle, ProbeHandle
 from pointstamp._errors import GraphError
+from pointstamp._mistakes import without_with
 from pointstamp.info import Traffic
 from pointstamp.pacts import Broadcast, Exchange
 from pointstamp.scope import Scope
@@ -123,6 +124,11 @@ class _Building:
         self._name = name
         self._dims = dims
         self._scope: _core.Scope | None = None
+
+    if not TYPE_CHECKING:  # type checkers find out by themselves
+
+        def __getattr__(self, name: str) -> NoReturn:
+            without_with("worker.dataflow()", name)
 
     def __enter__(self) -> Scope:
         if self._scope is not None:

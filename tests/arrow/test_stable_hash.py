@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Hashable
-from decimal import Decimal
 from typing import NamedTuple
 
 import pytest
@@ -156,7 +155,6 @@ def test_kinds_and_shapes_are_told_apart() -> None:
         (bytearray(b"x"), "bytearray"),
         (object(), "object"),
         (1j, "complex"),
-        (Decimal(1), "decimal.Decimal"),
         (("a", ("b", {1})), "set"),
     ],
 )

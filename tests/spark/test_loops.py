@@ -83,7 +83,7 @@ def test_reachability(edges: tuple[Any, Any], spark: Any, num_workers: int) -> N
         following = edges.map_batches(named, pa.schema([("node", pa.int64()), ("target", pa.int64())]))
         with scope.iterative() as inner:
             handle, again = inner.loop_variable(schema=PAIRS)
-            reached = starts.map_batches(begin, PAIRS).enter(inner).concat(again).distinct()
+            reached = starts.map_batches(begin, PAIRS).enter(inner).concat(again).distinct_so_far()
             reached.join(following.enter(inner), "node").map_batches(onward, PAIRS).connect_loop(handle)
             return reached.leave()
 

@@ -5,6 +5,7 @@
 //! asked about, and adds up what cannot be told apart then: what is left follows the size of the
 //! collection at that time, not its history.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::batch::Batch;
@@ -73,7 +74,7 @@ pub(crate) fn load<K: Rows, V: Rows, T: Time>(
             V::compare(a.val(batches), b.val(batches)).is_eq()
         });
     }
-    add_up(edits, start)
+    add_up(edits, start, by_rank)
 }
 
 /// Numbers edits that are in the order of their values.
@@ -87,21 +88,25 @@ fn rank<T>(edits: &mut [Edit<T>], alike: impl Fn(&Edit<T>, &Edit<T>) -> bool) {
     }
 }
 
-/// Adds up the edits from `start` on that are of one value and time; they are in the order of ranks.
-pub(crate) fn add_up<T: Time>(edits: &mut Vec<Edit<T>>, start: usize) -> Result<(), Overflow> {
-    let alike = edits[start..]
-        .windows(2)
-        .any(|pair| pair[0].rank == pair[1].rank && pair[0].time >= pair[1].time);
-    if !alike {
+/// Adds up the edits from `start` on that are of one value and time; those that `compare` finds equal
+/// are of one value, and are beside each other.
+pub(crate) fn add_up<T: Time>(
+    edits: &mut Vec<Edit<T>>,
+    start: usize,
+    compare: impl Fn(&Edit<T>, &Edit<T>) -> Ordering,
+) -> Result<(), Overflow> {
+    let out_of_order =
+        |pair: &[Edit<T>]| pair[0].time >= pair[1].time && compare(&pair[0], &pair[1]).is_eq();
+    if !edits[start..].windows(2).any(out_of_order) {
         return Ok(());
     }
-    edits[start..].sort_by(|a, b| (a.rank, &a.time).cmp(&(b.rank, &b.time)));
+    edits[start..].sort_by(|a, b| compare(a, b).then_with(|| a.time.cmp(&b.time)));
     let mut kept = start;
     for index in start..edits.len() {
         if kept > start {
             let (before, rest) = edits.split_at_mut(index);
             let (last, next) = (&mut before[kept - 1], &rest[0]);
-            if last.rank == next.rank && last.time == next.time {
+            if last.time == next.time && compare(last, next).is_eq() {
                 last.diff = add(last.diff, next.diff)?;
                 kept -= usize::from(last.diff == 0);
                 continue;
@@ -112,4 +117,10 @@ pub(crate) fn add_up<T: Time>(edits: &mut Vec<Edit<T>>, start: usize) -> Result<
     }
     edits.truncate(kept);
     Ok(())
+}
+
+/// Compares edits of one key by value.
+#[inline]
+pub(crate) fn by_rank<T>(a: &Edit<T>, b: &Edit<T>) -> Ordering {
+    a.rank.cmp(&b.rank)
 }

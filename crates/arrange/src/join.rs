@@ -16,6 +16,7 @@ use crate::batch::Batch;
 use crate::cursor::Places;
 use crate::error::Overflow;
 use crate::history::{Edit, load};
+use crate::replay::Wave;
 use crate::rows::Rows;
 use crate::time::{Time, meet_all};
 use crate::trace::{Sealed, Source};
@@ -168,7 +169,12 @@ struct Pairing<K, V0, V1, T> {
     ours: Vec<Edit<T>>,
     theirs: Vec<Edit<T>>,
     next: (usize, usize),
+    /// Where both histories are long, they are joined by this instead.
+    wave: Option<Box<Wave<T>>>,
 }
+
+/// Histories with so many edits, at several times, are worth adding up while they are joined.
+const LONG: usize = 16;
 
 impl<K: Rows, V0: Rows, V1: Rows, T: Time> Pairing<K, V0, V1, T> {
     fn new(fresh: Arc<Batch<K, V0, T>>, others: Vec<Arc<Batch<K, V1, T>>>) -> Self {
@@ -180,6 +186,7 @@ impl<K: Rows, V0: Rows, V1: Rows, T: Time> Pairing<K, V0, V1, T> {
             ours: Vec::new(),
             theirs: Vec::new(),
             next: (0, 0),
+            wave: None,
         }
     }
 
@@ -189,7 +196,9 @@ impl<K: Rows, V0: Rows, V1: Rows, T: Time> Pairing<K, V0, V1, T> {
         E: FnMut(K::Item<'_>, V0::Item<'_>, V1::Item<'_>, &T, i64),
     {
         loop {
-            if self.next.0 < self.ours.len() {
+            if self.wave.is_some() {
+                self.pair_by_time(fuel, &mut emit)?;
+            } else if self.next.0 < self.ours.len() {
                 self.pair(fuel, &mut emit)?;
             }
             if *fuel == 0 {
@@ -219,6 +228,14 @@ impl<K: Rows, V0: Rows, V1: Rows, T: Time> Pairing<K, V0, V1, T> {
                 let from = meet_all(self.ours.iter().map(|edit| &edit.time));
                 load(&self.others, &self.places, from.as_ref(), &mut self.theirs)?;
                 self.at.pass();
+                if is_long(&self.ours) && is_long(&self.theirs) {
+                    let histories = (
+                        std::mem::take(&mut self.ours),
+                        std::mem::take(&mut self.theirs),
+                    );
+                    self.wave = Some(Box::new(Wave::new(histories.0, histories.1)));
+                    return Ok(true);
+                }
                 if !self.theirs.is_empty() {
                     return Ok(true);
                 }
@@ -233,6 +250,27 @@ impl<K: Rows, V0: Rows, V1: Rows, T: Time> Pairing<K, V0, V1, T> {
             }
         }
         Ok(true)
+    }
+
+    /// Pairs edits in the order of their times until the fuel is used up.
+    fn pair_by_time<E>(&mut self, fuel: &mut usize, emit: &mut E) -> Result<(), Overflow>
+    where
+        E: FnMut(K::Item<'_>, V0::Item<'_>, V1::Item<'_>, &T, i64),
+    {
+        let key = self.fresh[0].keys().get(self.at.first() - 1);
+        let Some(wave) = &mut self.wave else {
+            return Ok(());
+        };
+        let done = wave.work(fuel, |ours, theirs| {
+            let diff = ours.diff.checked_mul(theirs.diff).ok_or(Overflow)?;
+            let vals = (ours.val(&self.fresh), theirs.val(&self.others));
+            emit(key, vals.0, vals.1, &ours.time.join(&theirs.time), diff);
+            Ok(())
+        })?;
+        if done {
+            self.wave = None;
+        }
+        Ok(())
     }
 
     /// Pairs edits until the fuel is used up.
@@ -264,4 +302,9 @@ impl<K: Rows, V0: Rows, V1: Rows, T: Time> Pairing<K, V0, V1, T> {
         }
         Ok(())
     }
+}
+
+/// True for many edits, not all of one time.
+fn is_long<T: Time>(edits: &[Edit<T>]) -> bool {
+    edits.len() > LONG && edits.iter().any(|edit| edit.time != edits[0].time)
 }

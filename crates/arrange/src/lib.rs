@@ -9,7 +9,8 @@
 //! * [`TraceWriter`] and [`Trace`]: batches in a spine, merged as it grows, with any number of readers;
 //! * [`Cursor`]: several batches read as one;
 //! * [`Join`] and [`Reduce`]: what changes in the output when inputs change, at every time exactly
-//!   what recomputation would give; both stop after a bounded amount of work.
+//!   what recomputation would give; both stop after a bounded amount of work;
+//! * [`Totals`]: counts without a loop, the quick way; [`Count`], [`Distinct`], [`Top`], [`Sum`].
 //!
 //! The crate is pure: no threads and no I/O. Whoever drives it tells it of frontiers, holds the
 //! capabilities for what it holds back, and gives it fuel. Differences are checked 64-bit integers.
@@ -30,10 +31,13 @@ mod offsets;
 mod pending;
 mod reduce;
 mod reducer;
+mod reducers;
+mod replay;
 mod round;
 mod rows;
 mod spine;
 mod time;
+mod totals;
 mod trace;
 mod updates;
 
@@ -44,7 +48,9 @@ pub use error::{Error, Overflow};
 pub use join::{Join, JoinStep};
 pub use reduce::{Output, Reduce};
 pub use reducer::{Lists, Reducer};
+pub use reducers::{Count, Distinct, Sum, Top};
 pub use rows::{Bytes, Rows, Units, Words, f64_of_word, i64_of_word, word_of_f64, word_of_i64};
 pub use time::{Time, advance, join_frontiers, meet_frontiers};
+pub use totals::Totals;
 pub use trace::{Entered, Sealed, Source, Trace, TraceWriter};
 pub use updates::Updates;

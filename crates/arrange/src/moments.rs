@@ -11,16 +11,19 @@
 
 use pointstamp_order::Antichain;
 
+use crate::replay::suffix_meets;
 use crate::time::{Time, meet_all};
 
 /// The search, with memory that is kept between keys.
 #[derive(Debug)]
 pub(crate) struct Moments<T> {
-    /// Times to be looked at, in descending order.
+    /// For each seed the meet of it and those after.
+    seed_meets: Vec<T>,
+    /// Joins to be looked at, in descending order.
     queue: Vec<T>,
     /// Times of updates, ascending, and for each the meet of it and those after.
     base: Vec<T>,
-    meets: Vec<T>,
+    base_meets: Vec<T>,
     /// Times passed, of updates and of moments, as seen from the meet of what is to come.
     passed: Vec<T>,
     reached: Vec<T>,
@@ -30,9 +33,10 @@ pub(crate) struct Moments<T> {
 impl<T> Default for Moments<T> {
     fn default() -> Self {
         Self {
+            seed_meets: Vec::new(),
             queue: Vec::new(),
             base: Vec::new(),
-            meets: Vec::new(),
+            base_meets: Vec::new(),
             passed: Vec::new(),
             reached: Vec::new(),
             joins: Vec::new(),
@@ -89,27 +93,26 @@ impl<T: Time> Moments<T> {
     ) {
         self.base.sort_unstable();
         self.base.dedup();
-        self.meets.clone_from(&self.base);
-        for index in (1..self.meets.len()).rev() {
-            self.meets[index - 1] = self.meets[index - 1].meet(&self.meets[index]);
-        }
+        suffix_meets(self.base.iter(), &mut self.base_meets);
+        suffix_meets(seeds.iter(), &mut self.seed_meets);
         self.queue.clear();
-        self.queue.extend(seeds.iter().rev().cloned());
         self.passed.clear();
         self.reached.clear();
-        let mut next_base = 0;
+        let (mut next_base, mut next_seed) = (0, 0);
         loop {
-            let base = self.base.get(next_base);
-            let Some(next) = base.into_iter().chain(self.queue.last()).min().cloned() else {
+            let (base, seed) = (self.base.get(next_base), seeds.get(next_seed));
+            let nexts = [base, seed, self.queue.last()].into_iter().flatten();
+            let Some(next) = nexts.min().cloned() else {
                 return;
             };
-            let mut is_moment = false;
-            while self.queue.last() == Some(&next) {
+            let is_base = base == Some(&next);
+            let mut is_moment = seed == Some(&next);
+            next_seed += usize::from(is_moment);
+            if self.queue.last() == Some(&next) {
                 self.queue.pop();
                 is_moment = true;
             }
             is_moment = is_moment || self.reached.iter().any(|time| time.less_equal(&next));
-            let is_base = base == Some(&next);
             // Joins with times of updates that come later are made when these come.
             self.joins.clear();
             let incomparable = |time: &&T| !time.less_equal(&next);
@@ -146,7 +149,10 @@ impl<T: Time> Moments<T> {
                     self.queue.insert(place, join);
                 }
             }
-            let to_come = self.meets.get(next_base).into_iter().chain(&self.queue);
+            let bases = self.base_meets.get(next_base).into_iter();
+            let to_come = bases
+                .chain(self.seed_meets.get(next_seed))
+                .chain(&self.queue);
             if let Some(meet) = meet_all(to_come) {
                 advance_to(&mut self.passed, &meet);
                 advance_to(&mut self.reached, &meet);

@@ -14,10 +14,11 @@ use pointstamp_order::Antichain;
 use crate::batch::Batch;
 use crate::cursor::Places;
 use crate::error::{Error, Overflow, add};
-use crate::history::{Edit, load};
+use crate::history::{Edit, by_rank, load};
 use crate::moments::Moments;
 use crate::pending::Pending;
 use crate::reducer::{Lists, Reducer};
+use crate::replay::{Replay, suffix_meets};
 use crate::rows::Rows;
 use crate::time::{Time, meet_all};
 use crate::updates::Updates;
@@ -57,6 +58,8 @@ struct Window<K, W, T> {
     moments: Vec<T>,
     /// Values that outputs have been corrected by.
     corrections: W,
+    /// Updates and keys loaded.
+    cost: usize,
 }
 
 /// What of the window is a key's.
@@ -66,8 +69,50 @@ struct State<T> {
     output: Range<usize>,
     /// The moments to come.
     moments: Range<usize>,
-    /// Corrections so far: a value, a time and a difference.
-    corrected: Vec<(usize, T, i64)>,
+    /// Corrections of the output so far; their values are in the window.
+    corrected: Vec<Edit<T>>,
+    /// Where there are many moments, the edits, gone through in the order of times.
+    long: Option<Box<Long<T>>>,
+}
+
+/// A key with many moments.
+struct Long<T> {
+    input: Replay<T>,
+    output: Replay<T>,
+    /// The meet of each moment to come and those after, the next one last.
+    meets: Vec<T>,
+}
+
+/// So many moments, and edits, of a key are gone through in the order of times.
+const LONG: usize = 8;
+
+/// In place of a batch: the value of an edit is among the window's corrections.
+const CORRECTION: u32 = u32::MAX;
+
+impl<K: Rows, W, T: Time> Window<K, W, T> {
+    /// Adds a state for the last key, of the input, output and moments from these on.
+    fn add(&mut self, input: usize, output: usize, moments: usize) {
+        let mut long = None;
+        let edits = self.input.len() - input + self.output.len() - output;
+        if self.moments.len() - moments > LONG && edits > LONG {
+            let mut meets = Vec::new();
+            suffix_meets(self.moments[moments..].iter(), &mut meets);
+            meets.reverse();
+            long = Some(Box::new(Long {
+                input: Replay::new(self.input.split_off(input)),
+                output: Replay::new(self.output.split_off(output)),
+                meets,
+            }));
+        }
+        self.states.push(State {
+            key: self.keys.len() - 1,
+            input: input..self.input.len(),
+            output: output..self.output.len(),
+            moments: moments..self.moments.len(),
+            corrected: Vec::new(),
+            long,
+        });
+    }
 }
 
 impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
@@ -102,6 +147,7 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
                 output: Vec::new(),
                 moments: Vec::new(),
                 corrections: W::default(),
+                cost: 0,
             },
             seeds: Vec::new(),
             later: Vec::new(),
@@ -154,16 +200,14 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
         window.output.clear();
         window.moments.clear();
         window.corrections.clear();
+        window.cost = 0;
         let limit = WINDOW.min((*fuel).max(1));
-        let mut cost = 0;
-        while cost < limit {
+        while self.window.cost < limit {
             if !self.load_key()? {
                 return Ok(!self.window.states.is_empty());
             }
-            let window = &self.window;
-            cost = window.input.len() + window.output.len() + window.keys.len();
         }
-        *fuel = fuel.saturating_sub(cost);
+        *fuel = fuel.saturating_sub(self.window.cost);
         Ok(true)
     }
 
@@ -243,30 +287,35 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
             self.later.dedup();
         }
         self.pending.push(key, &self.later);
+        window.cost += 1 + window.input.len() - starts.0 + window.output.len() - starts.1;
         if window.moments.len() > starts.2 {
             window.keys.push(key);
-            window.states.push(State {
-                key: window.keys.len() - 1,
-                input: starts.0..window.input.len(),
-                output: starts.1..window.output.len(),
-                moments: starts.2..window.moments.len(),
-                corrected: Vec::new(),
-            });
+            window.add(starts.0, starts.1, starts.2);
         }
         Ok(true)
     }
 
     /// Adds the input of each key up at its next moment.
-    fn accumulate(&self, inputs: &mut Lists<V>) -> Result<(), Overflow> {
+    fn accumulate(&mut self, inputs: &mut Lists<V>) -> Result<(), Overflow> {
         inputs.clear();
-        let window = &self.window;
-        for state in &window.states {
+        let window = &mut self.window;
+        let mut passed = Vec::new();
+        for state in &mut window.states {
             let time = &window.moments[state.moments.start];
-            let mut edits = window.input[state.input.clone()].iter();
-            let mut edits = edits
-                .by_ref()
-                .filter(|edit| edit.time.less_equal(time))
-                .peekable();
+            let edits = match &mut state.long {
+                None => &window.input[state.input.clone()],
+                Some(long) => {
+                    if let Some(meet) = long.meets.last() {
+                        long.input.pass(time, meet, by_rank)?;
+                    }
+                    passed.clear();
+                    passed.extend(long.input.at(time).cloned());
+                    passed.sort_by_key(|edit| edit.rank);
+                    &passed[..]
+                }
+            };
+            let before = edits.iter().filter(|edit| edit.time.less_equal(time));
+            let mut edits = before.peekable();
             while let Some(edit) = edits.next() {
                 let mut sum = edit.diff;
                 while let Some(next) = edits.next_if(|next| next.rank == edit.rank) {
@@ -342,21 +391,31 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
             state.moments.start += 1;
             changes.clear();
             changes.extend(outputs.list(index));
-            for edit in &window.output[state.output.clone()] {
-                if edit.time.less_equal(time) {
-                    changes.push((
-                        edit.val(&self.output),
-                        edit.diff.checked_neg().ok_or(Overflow)?,
-                    ));
+            let corrections = &window.corrections;
+            let val = |edit: &Edit<T>| match edit.batch {
+                CORRECTION => corrections.get(edit.val),
+                _ => edit.val(&self.output),
+            };
+            let mut retract = |edit: &Edit<T>| {
+                let diff = edit.diff.checked_neg().ok_or(Overflow)?;
+                changes.push((val(edit), diff));
+                Ok::<(), Overflow>(())
+            };
+            if let Some(long) = &mut state.long {
+                if let Some(meet) = long.meets.pop() {
+                    for edit in state.corrected.drain(..) {
+                        long.output.push(edit);
+                    }
+                    let compare = |a: &Edit<T>, b: &Edit<T>| W::compare(val(a), val(b));
+                    long.output.pass(time, &meet, compare)?;
                 }
-            }
-            for (val, at, diff) in &state.corrected {
-                if at.less_equal(time) {
-                    changes.push((
-                        window.corrections.get(*val),
-                        diff.checked_neg().ok_or(Overflow)?,
-                    ));
-                }
+                long.output.at(time).try_for_each(&mut retract)?;
+            } else {
+                let edits = window.output[state.output.clone()]
+                    .iter()
+                    .chain(&state.corrected);
+                let mut before = edits.filter(|edit| edit.time.less_equal(time));
+                before.try_for_each(&mut retract)?;
             }
             let place = self.held.iter().rposition(|held| held.less_equal(time));
             let place = place.expect("a capability is held for every moment");
@@ -374,7 +433,13 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
                     if !state.moments.is_empty() {
                         let correction = first_correction + new_corrections.len();
                         new_corrections.push(*val);
-                        state.corrected.push((correction, time.clone(), sum));
+                        state.corrected.push(Edit {
+                            rank: 0,
+                            batch: CORRECTION,
+                            val: correction,
+                            time: time.clone(),
+                            diff: sum,
+                        });
                     }
                 }
             }

@@ -31,6 +31,11 @@ pub(crate) trait Accumulator: Send {
     /// The results of these groups.
     fn finish(&self, range: Range<usize>) -> Result<ArrayRef, Error>;
 
+    /// About how many bytes the results of these groups take that have no fixed size.
+    fn bytes_of(&self, _range: &Range<usize>) -> usize {
+        0
+    }
+
     /// The type of [`finish`](Self::finish)'s column.
     fn result_type(&self) -> DataType;
 

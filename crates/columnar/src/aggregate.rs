@@ -17,7 +17,7 @@ use crate::dictionary::{dehydrate, in_parts, plain_type};
 use crate::error::Error;
 use crate::extremes::{End, extreme};
 use crate::groups::Groups;
-use crate::pieces::MAX_ROWS;
+use crate::pieces::{MAX_BYTES, MAX_ROWS};
 use crate::schema::{find_column, key_columns, project};
 
 /// What is computed of a column.
@@ -69,9 +69,16 @@ pub struct Plan {
     input: SchemaRef,
     output: SchemaRef,
     states: SchemaRef,
+    max_bytes: usize,
 }
 
 impl Plan {
+    /// The same, with results of about this many bytes of text at most, or of one row.
+    #[must_use]
+    pub fn with_max_bytes(self, max_bytes: usize) -> Self {
+        Plan { max_bytes, ..self }
+    }
+
     /// The aggregations `(column, function)` of a stream of this schema by its key columns.
     ///
     /// # Errors
@@ -118,6 +125,7 @@ impl Plan {
             input: Arc::clone(input),
             output: Arc::new(Schema::new(fields)),
             states: Arc::new(Schema::new(states)),
+            max_bytes: MAX_BYTES,
         })
     }
 
@@ -260,9 +268,21 @@ impl Table {
             }
             Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
         };
-        (0..keys).step_by(MAX_ROWS).try_for_each(|start| {
-            let range = start..keys.min(start + MAX_ROWS);
-            in_parts(range, make, &mut emit)
-        })
+        let mut start = 0;
+        while start < keys {
+            let mut range = start..keys.min(start + MAX_ROWS);
+            while range.len() > 1 && self.bytes_of(&range) > self.plan.max_bytes {
+                range.end = range.start + range.len() / 2;
+            }
+            start = range.end;
+            in_parts(range, make, &mut emit)?;
+        }
+        Ok(())
+    }
+
+    /// About how many bytes the rows of these keys take that have no fixed size.
+    fn bytes_of(&self, range: &Range<usize>) -> usize {
+        let columns = self.columns.iter().map(|column| column.bytes_of(range));
+        columns.sum::<usize>() + self.groups.bytes_of(range)
     }
 }

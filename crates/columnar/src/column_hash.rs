@@ -20,6 +20,7 @@ use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 
 use crate::dictionary::hydrate;
 use crate::error::Error;
+use crate::floats::elements_of;
 use crate::hash::{
     hash_bytes, hash_decimal, hash_float, hash_interval, hash_none, hash_time, hash_tuple,
     hash_utf8,
@@ -221,10 +222,9 @@ fn tuple(elements: &[u64]) -> u64 {
 }
 
 fn hash_lists<O: OffsetSizeTrait>(column: &ArrayRef) -> Result<Vec<u64>, Error> {
-    let list = column.as_list::<O>();
-    let elements = hash_column(list.values())?;
-    Ok(list
-        .offsets()
+    let (offsets, elements) = elements_of(column.as_list::<O>());
+    let elements = hash_column(&elements)?;
+    Ok(offsets
         .windows(2)
         .map(|bounds| tuple(&elements[bounds[0].as_usize()..bounds[1].as_usize()]))
         .collect())

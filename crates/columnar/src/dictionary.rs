@@ -87,7 +87,7 @@ pub(crate) fn wide(column: &ArrayRef) -> Result<ArrayRef, Error> {
     }
 }
 
-/// What `make` gives for a range of rows, in order: in one part, or in as many as its dictionaries have room for.
+/// What `make` gives for a range of rows, in order: in one part, or in as many as its dictionaries and offsets have room for.
 ///
 /// # Errors
 ///
@@ -101,7 +101,9 @@ pub(crate) fn in_parts<T, E: From<Error>>(
     while let Some(part) = parts.pop() {
         match make(part.clone()) {
             Ok(part) => emit(part)?,
-            Err(Error::Arrow(ArrowError::DictionaryKeyOverflowError)) if part.len() > 1 => {
+            Err(Error::Arrow(
+                ArrowError::DictionaryKeyOverflowError | ArrowError::OffsetOverflowError(_),
+            )) if part.len() > 1 => {
                 let middle = part.start + part.len() / 2;
                 parts.extend([middle..part.end, part.start..middle]);
             }

@@ -1,17 +1,43 @@
-//! The first row of each key.
+//! One row of each key: of one time, or of all times so far.
 //!
-//! State: the distinct keys, and nothing of the rows. Cost: a look into a table per row, and a copy of the rows that
-//! are new.
+//! [`Distinct`] is for one time: it gives the first row that comes of each key. [`SoFar`] is for all times. It gives a
+//! row of each key at the least times at which the key has one, so that at every time `t` the keys given at or before `t`
+//! are the keys that have come at or before `t`. Where times are partially ordered, a key can have several least times:
+//! one that came at `(1, 0)` is given again at `(0, 1)`.
+//!
+//! What a time gives does not depend on what came first: the caller takes batches up in an order of their times, and a
+//! time not before all that are before it. State: the distinct keys, for each the numbers of its times, and nothing of
+//! the rows. Cost: a look into a table per row, and a copy of the rows that are new.
+
+use std::collections::HashMap;
 
 use arrow_array::{RecordBatch, UInt32Array};
 use arrow_schema::Schema;
 use arrow_select::take::take_record_batch;
+use pointstamp_order::{PartialOrder, Point};
 
 use crate::error::Error;
 use crate::groups::Groups;
 use crate::schema::project;
+use crate::times::Times;
 
-/// Remembers which keys have been seen.
+/// The keys of columns of a schema, by number.
+fn groups(schema: &Schema, key: &[usize]) -> Result<Groups, Error> {
+    let data_type = |&at: &usize| schema.field(at).data_type().clone();
+    let types: Vec<_> = key.iter().map(data_type).collect();
+    Groups::new(&types)
+}
+
+/// Some rows of a batch; `None` when there are none.
+fn rows_of(batch: &RecordBatch, rows: Vec<u32>) -> Result<Option<RecordBatch>, Error> {
+    Ok(match rows.len() {
+        0 => None,
+        all if all == batch.num_rows() => Some(batch.clone()),
+        _ => Some(take_record_batch(batch, &UInt32Array::from(rows))?),
+    })
+}
+
+/// Remembers which keys a time has.
 pub struct Distinct {
     key: Vec<usize>,
     groups: Groups,
@@ -24,10 +50,8 @@ impl Distinct {
     ///
     /// As [`Groups::new`].
     pub fn new(schema: &Schema, key: Vec<usize>) -> Result<Self, Error> {
-        let data_type = |&at: &usize| schema.field(at).data_type().clone();
-        let types: Vec<_> = key.iter().map(data_type).collect();
         Ok(Distinct {
-            groups: Groups::new(&types)?,
+            groups: groups(schema, &key)?,
             key,
         })
     }
@@ -40,16 +64,9 @@ impl Distinct {
     pub fn first_rows(&mut self, batch: &RecordBatch) -> Result<Option<RecordBatch>, Error> {
         let before = self.groups.len();
         let numbers = self.groups.number(&project(batch, &self.key))?;
-        let new = self.groups.len() - before;
-        if new == 0 {
-            return Ok(None);
-        }
-        if new == batch.num_rows() {
-            return Ok(Some(batch.clone()));
-        }
         // Keys are numbered in the order in which they appear, so the first row of a key is the one that has the
         // next number.
-        let mut rows = Vec::with_capacity(new);
+        let mut rows = Vec::with_capacity(self.groups.len() - before);
         let mut next = before;
         for (row, &number) in (0_u32..).zip(&numbers) {
             if number as usize == next {
@@ -57,6 +74,109 @@ impl Distinct {
                 next += 1;
             }
         }
-        Ok(Some(take_record_batch(batch, &UInt32Array::from(rows))?))
+        rows_of(batch, rows)
+    }
+}
+
+/// Remembers at which times keys were first seen.
+pub struct SoFar {
+    key: Vec<usize>,
+    groups: Groups,
+    /// For each key, the number of a time at which it was given.
+    first: Vec<u32>,
+    /// The other times of keys that have several, none of them at or before another.
+    others: HashMap<u32, Vec<u32>>,
+    times: Times,
+}
+
+impl SoFar {
+    /// Nothing seen yet; `key` numbers columns of the schema.
+    ///
+    /// # Errors
+    ///
+    /// As [`Groups::new`].
+    pub fn new(schema: &Schema, key: Vec<usize>) -> Result<Self, Error> {
+        Ok(SoFar {
+            groups: groups(schema, &key)?,
+            key,
+            first: Vec::new(),
+            others: HashMap::new(),
+            times: Times::default(),
+        })
+    }
+
+    /// How many keys there are, how many times, and how many further times of keys.
+    pub fn size(&self) -> (usize, usize, usize) {
+        let further = self.others.values().map(Vec::len).sum();
+        (self.groups.len(), self.times.as_slice().len(), further)
+    }
+
+    /// The rows whose key has not been given at this time or before it; `None` when there are none. No batch of a time
+    /// before this one may follow.
+    ///
+    /// # Errors
+    ///
+    /// As [`Groups::number`].
+    pub fn first_rows(
+        &mut self,
+        time: &Point,
+        batch: &RecordBatch,
+    ) -> Result<Option<RecordBatch>, Error> {
+        let before = self.groups.len();
+        let numbers = self.groups.number(&project(batch, &self.key))?;
+        let own = self.times.number_of(time);
+        let times = self.times.as_slice();
+        let mut known = vec![None; times.len()];
+        let mut covers = |number: u32| {
+            let number = number as usize;
+            *known[number].get_or_insert_with(|| times[number].less_equal(time))
+        };
+        let mut rows = Vec::with_capacity(self.groups.len() - before);
+        for (row, &number) in (0_u32..).zip(&numbers) {
+            let Some(&first) = self.first.get(number as usize) else {
+                self.first.push(own); // keys are numbered in the order in which they appear
+                rows.push(row);
+                continue;
+            };
+            if covers(first) {
+                continue;
+            }
+            let others = self.others.entry(number).or_default();
+            if !others.iter().any(|&other| covers(other)) {
+                others.push(own);
+                rows.push(row);
+            }
+        }
+        rows_of(batch, rows)
+    }
+
+    /// Learns which times may still come: times that they cannot tell apart become one.
+    ///
+    /// Cost: now and then a pass over the keys, so seldom that it does not count.
+    pub fn advance(&mut self, frontier: &[Point]) {
+        let Some(moved) = self.times.advance(frontier, self.first.len()) else {
+            return;
+        };
+        let times = self.times.as_slice();
+        let before = |a: u32, b: u32| times[a as usize].less_equal(&times[b as usize]);
+        for number in &mut self.first {
+            *number = moved[*number as usize];
+        }
+        let first = &mut self.first;
+        self.others.retain(|&key, others| {
+            let first = &mut first[key as usize];
+            let mut least: Vec<u32> = Vec::with_capacity(others.len());
+            for number in others.iter().map(|&number| moved[number as usize]) {
+                if !before(*first, number) && !least.iter().any(|&less| before(less, number)) {
+                    least.retain(|&more| !before(number, more));
+                    least.push(number);
+                }
+            }
+            if let Some(at) = least.iter().position(|&less| before(less, *first)) {
+                *first = least.swap_remove(at);
+            }
+            *others = least;
+            !others.is_empty()
+        });
     }
 }

@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::builder::{BinaryBuilder, FixedSizeBinaryBuilder};
+use arrow_array::builder::{FixedSizeBinaryBuilder, LargeBinaryBuilder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowPrimitiveType, Date32Type, Date64Type, Decimal128Type, Decimal256Type, Float32Type,
@@ -259,12 +259,17 @@ impl Accumulator for Bytes {
             }
             return Ok(Arc::new(builder.finish()));
         }
-        let mut builder = BinaryBuilder::with_capacity(found.len(), 0);
+        let mut builder = LargeBinaryBuilder::with_capacity(found.len(), 0);
         for value in found {
             builder.append_option(value.as_deref());
         }
         let found: ArrayRef = Arc::new(builder.finish());
         Ok(cast(&found, &self.data_type)?)
+    }
+
+    fn bytes_of(&self, range: &Range<usize>) -> usize {
+        let found = self.found[range.clone()].iter().flatten();
+        found.map(Vec::len).sum()
     }
 
     fn result_type(&self) -> DataType {

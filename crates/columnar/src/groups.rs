@@ -1,10 +1,11 @@
 //! Numbering the distinct keys of columns: 0 for the first key seen, 1 for the next, and so on.
 //!
 //! A [`Groups`] gives every row the number of its key, and gives the keys back as columns. Keys are equal where their
-//! values are, nulls included; floats by their bits, so that a NaN is a key and `-0.0` is not `0.0`. Three
+//! values are, nulls included, and floats by the rule of [`crate::floats`]: a NaN is a key, and `-0.0` is `0.0`. Three
 //! forms: integers and times as words, strings and bytes as they are, everything else as the comparable rows of
-//! `arrow-row`. State: each distinct key once. Cost: a hash and a look into a table per row.
+//! `arrow-row`. State: each distinct key once. Cost: a hash and a look into a table per row; of a dictionary, per value.
 
+use arrow_array::array::AnyDictionaryArray;
 use arrow_array::builder::BinaryViewBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -14,11 +15,12 @@ use arrow_array::types::{
     TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
     TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, ArrayRef, PrimitiveArray};
+use arrow_array::{Array, ArrayRef, PrimitiveArray, UInt64Array};
 use arrow_buffer::NullBuffer;
 use arrow_cast::cast;
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::DataType;
+use arrow_select::take::take;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use std::ops::Range;
@@ -27,6 +29,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::dictionary::{hydrate, plain_type};
 use crate::error::Error;
+use crate::floats::canonical;
 
 /// What stands for the number of a key that has none. See [`Groups::freeze`].
 pub const UNKNOWN: u32 = u32::MAX;
@@ -90,7 +93,16 @@ impl Groups {
     ///
     /// [`Error::TooManyKeys`], and an error of a kernel.
     pub fn number(&mut self, columns: &[ArrayRef]) -> Result<Vec<u32>, Error> {
-        let columns = columns.iter().map(hydrate).collect::<Result<Vec<_>, _>>()?;
+        if let [only] = columns
+            && let Some(dictionary) = only.as_any_dictionary_opt()
+        {
+            return self.number_dictionary(dictionary);
+        }
+        let comparable = |column: &ArrayRef| canonical(&hydrate(column)?);
+        let columns = columns
+            .iter()
+            .map(comparable)
+            .collect::<Result<Vec<_>, _>>()?;
         match &mut self.keys {
             Keys::Words(words) => words.number(&columns[0]),
             Keys::Bytes(bytes) => bytes.number_column(&columns[0]),
@@ -101,6 +113,45 @@ impl Groups {
                     numbers.push(bytes.number(Some(row.data()))?);
                 }
                 Ok(numbers)
+            }
+        }
+    }
+
+    /// The numbers of a dictionary's rows: each value that they use is looked at once.
+    fn number_dictionary(
+        &mut self,
+        dictionary: &dyn AnyDictionaryArray,
+    ) -> Result<Vec<u32>, Error> {
+        const UNUSED: usize = usize::MAX;
+        let values = dictionary.values();
+        let keys = if values.is_empty() {
+            vec![0; dictionary.len()] // all of them are null
+        } else {
+            dictionary.normalized_keys()
+        };
+        // The values in the order in which rows use them, the null among them, and where each stands there.
+        let mut used: Vec<Option<u64>> = Vec::new();
+        let mut place = vec![UNUSED; values.len() + 1];
+        let mut places = Vec::with_capacity(keys.len());
+        for (row, key) in keys.into_iter().enumerate() {
+            let value = dictionary.is_valid(row).then_some(key);
+            let slot = &mut place[value.unwrap_or(values.len())];
+            if *slot == UNUSED {
+                *slot = used.len();
+                used.push(value.map(|value| value as u64));
+            }
+            places.push(*slot);
+        }
+        let numbers = self.number(&[take(values, &UInt64Array::from(used), None)?])?;
+        Ok(places.into_iter().map(|place| numbers[place]).collect())
+    }
+
+    /// How many bytes the keys of these numbers take that have no fixed size.
+    pub(crate) fn bytes_of(&self, range: &Range<usize>) -> usize {
+        match &self.keys {
+            Keys::Words(_) => 0,
+            Keys::Bytes(bytes) | Keys::Rows(_, bytes) => {
+                bytes.end_before(range.end) - bytes.end_before(range.start)
             }
         }
     }
@@ -375,6 +426,11 @@ impl Bytes {
                 Ok(number)
             }
         }
+    }
+
+    /// Where the keys before this number end.
+    fn end_before(&self, number: usize) -> usize {
+        number.checked_sub(1).map_or(0, |last| self.ends[last])
     }
 
     /// The key of a number; `None` for the null.

@@ -15,7 +15,19 @@
 //! | `None`                       | `XXH3("ps:none.", nothing)`                                    |
 //! | `tuple`                      | `XXH3("ps:tuple", the 8 bytes of each element's hash, in order)` |
 //!
-//! Columns hold more, for which Python has no stable hash:
+//! Python's other keys (`pointstamp.keys`) have the form of what they equal, and otherwise:
+//!
+//! | key                          | hash                                                           |
+//! |------------------------------|----------------------------------------------------------------|
+//! | `Decimal` that no float equals | as in a column                                               |
+//! | `Fraction` that no float or decimal equals | `XXH3("ps:fract", 32 bytes or more of the numerator, and of the denominator)` |
+//! | `date`                       | as in a column of days                                         |
+//! | `datetime`, `time`, `timedelta` | as in a column of microseconds, in UTC                      |
+//! | `UUID`                       | as its 16 `bytes`                                              |
+//! | `Enum`, frozen dataclass     | as the `tuple` of the class's name and the member's name, or the fields |
+//! | `frozenset`                  | `XXH3("ps:fzset", the 8 bytes of each element's hash, in their order)` |
+//!
+//! Columns hold more:
 //!
 //! | column                       | hash                                                           |
 //! |------------------------------|----------------------------------------------------------------|
@@ -65,6 +77,11 @@ pub fn hash_float(value: f64) -> u64 {
         value.to_bits()
     };
     xxh3_64_with_seed(&bits.to_le_bytes(), FLOAT)
+}
+
+/// The hash of bytes under a tag.
+pub fn hash_tagged(tag: [u8; 8], bytes: &[u8]) -> u64 {
+    xxh3_64_with_seed(bytes, u64::from_le_bytes(tag))
 }
 
 /// The hash of a tuple, from the hashes of its elements.

@@ -2,7 +2,8 @@
 //!
 //! The inner join of two streams: both sides are kept, and a row that arrives on one side meets the rows of the other side
 //! that came before it, so every pair comes out once, when its second row arrives, at the least upper bound of the
-//! two rows' times. A null in a key matches nothing; floats match by value (`-0.0` is `0.0`, and a NaN is a NaN).
+//! two rows' times. A null in a key matches nothing, but for one inside a struct or list, which matches another there;
+//! floats match by value (see `floats`).
 //!
 //! State: see `kept`; when one side has ended, nothing of the other is kept for it. Cost: a look into a table per
 //! row, and the copying of each pair.
@@ -10,8 +11,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
 use arrow_buffer::NullBuffer;
 use arrow_cast::cast;
@@ -21,9 +20,10 @@ use pointstamp_order::Point;
 
 use crate::dictionary::{hydrate, in_parts, plain_type, wide};
 use crate::error::Error;
+use crate::extent::widest;
 use crate::groups::Groups;
 use crate::kept::{Pairs, Rows};
-use crate::pieces::MAX_ROWS;
+use crate::pieces::{MAX_BYTES, MAX_ROWS};
 use crate::schema::{key_columns, project, same_values};
 
 /// One of a join's inputs.
@@ -33,6 +33,25 @@ pub enum Side {
     Left,
     /// The other stream.
     Right,
+}
+
+/// How much is brought together in one batch.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Rows that are kept are merged into batches of this many bytes of text in a column, or elements of lists.
+    pub merged: usize,
+    /// A result is about this many bytes at most, or one row.
+    pub result: usize,
+}
+
+impl Default for Limits {
+    /// Far from what offsets of 32 bits can count, and more than one message carries.
+    fn default() -> Self {
+        Limits {
+            merged: 256 << 20,
+            result: 4 * MAX_BYTES,
+        }
+    }
 }
 
 /// What a join computes, checked against the schemas of its inputs.
@@ -126,6 +145,7 @@ impl Plan {
 /// The state of a join.
 pub struct Join {
     plan: Plan,
+    limits: Limits,
     groups: Groups,
     left: Rows,
     right: Rows,
@@ -138,7 +158,17 @@ impl Join {
     ///
     /// As [`Groups::new`].
     pub fn new(plan: Plan) -> Result<Self, Error> {
+        Self::with_limits(plan, Limits::default())
+    }
+
+    /// A join that brings no more together than these limits say.
+    ///
+    /// # Errors
+    ///
+    /// As [`Groups::new`].
+    pub fn with_limits(plan: Plan, limits: Limits) -> Result<Self, Error> {
         Ok(Join {
+            limits,
             groups: Groups::new(&plan.key_types)?,
             plan,
             left: Rows::default(),
@@ -202,12 +232,16 @@ impl Join {
         };
 
         let output = &self.plan.output;
+        let limits = &self.limits;
+        let widest = widest(&kept);
         let mut send = |time: &Point, pairs: &mut Pairs| -> Result<(), E> {
-            in_parts(
-                0..pairs.own.len(),
-                |part| other.pair(&kept, pairs, part, side, output),
-                |batch| emit(time, batch),
-            )?;
+            for part in other.parts((&kept, widest), pairs, limits.result) {
+                in_parts(
+                    part,
+                    |part| other.pair(&kept, pairs, part, side, output),
+                    |batch| emit(time, batch),
+                )?;
+            }
             pairs.clear();
             Ok(())
         };
@@ -236,7 +270,7 @@ impl Join {
         let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         let kept =
             RecordBatch::try_new_with_options(schema, kept, &options).map_err(Error::from)?;
-        own.insert(time, kept, &numbers)?;
+        own.insert(time, kept, &numbers, limits)?;
         Ok(())
     }
 }
@@ -293,40 +327,9 @@ fn without_null_keys(batch: &RecordBatch, key: &[usize]) -> Result<RecordBatch, 
 
 /// The column in the form in which keys of both sides are compared.
 fn comparable(column: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, Error> {
-    let mut column = hydrate(column)?;
-    if column.data_type() != data_type {
-        column = cast(&column, data_type)?;
+    let column = hydrate(column)?;
+    if column.data_type() == data_type {
+        return Ok(column);
     }
-    // Adding zero makes -0.0 a 0.0.
-    Ok(match data_type {
-        DataType::Float32 => {
-            let canonical = |value: f32| {
-                if value.is_nan() {
-                    f32::NAN
-                } else {
-                    value + 0.0
-                }
-            };
-            Arc::new(
-                column
-                    .as_primitive::<Float32Type>()
-                    .unary::<_, Float32Type>(canonical),
-            )
-        }
-        DataType::Float64 => {
-            let canonical = |value: f64| {
-                if value.is_nan() {
-                    f64::NAN
-                } else {
-                    value + 0.0
-                }
-            };
-            Arc::new(
-                column
-                    .as_primitive::<Float64Type>()
-                    .unary::<_, Float64Type>(canonical),
-            )
-        }
-        _ => column,
-    })
+    Ok(cast(&column, data_type)?)
 }

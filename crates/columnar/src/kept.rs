@@ -1,13 +1,13 @@
 //! The rows that a join keeps of one side, to be found by their keys.
 //!
 //! State: the rows, and twelve bytes more for each; keys are numbers here. Batches are merged like the levels of a
-//! log-structured tree, so each row is copied a logarithmic number of times. Times that rows of the other side can no
-//! longer tell apart become one, so there are about as many as are open.
+//! log-structured tree, so each row is copied a logarithmic number of times, and not beyond [`Limits::merged`]: any amount
+//! of text is kept, in pieces. Times that rows of the other side can no longer tell apart become one.
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
@@ -17,7 +17,9 @@ use pointstamp_order::Point;
 
 use crate::dictionary::dehydrate;
 use crate::error::Error;
-use crate::join::Side;
+use crate::extent::{reach, widest, width_of};
+use crate::join::{Limits, Side};
+use crate::times::Times;
 
 /// Rows of this batch and rows of the other side that belong together.
 #[derive(Default)]
@@ -35,9 +37,6 @@ impl Pairs {
 
 const NONE: u32 = u32::MAX;
 
-/// Fewer times than this are left as they are.
-const MIN_TIMES: usize = 64;
-
 /// The rows of one side.
 #[derive(Default)]
 pub(crate) struct Rows {
@@ -51,10 +50,9 @@ pub(crate) struct Rows {
     next: Vec<u32>,
     /// For each row, the number of its time.
     time_of: Vec<u32>,
-    times: Vec<Point>,
-    time_numbers: HashMap<Point, u32>,
-    /// With this many times it is worth looking which have become one.
-    due: usize,
+    times: Times,
+    /// About how many bytes the widest row takes.
+    widest: usize,
     /// Nothing can arrive on the other side any more.
     ended: bool,
 }
@@ -67,7 +65,7 @@ impl Rows {
 
     /// The times, by number.
     pub(crate) fn times(&self) -> &[Point] {
-        &self.times
+        self.times.as_slice()
     }
 
     /// The rows that have the key of this number, the last one first, and the numbers of their times.
@@ -81,8 +79,7 @@ impl Rows {
         })
     }
 
-    /// Moves times to the latest that rows still to come, at or after `frontier`, cannot tell from them: a pair is at the
-    /// least upper bound of two times, and that of `time` and any time after `f` is that of `time.join(f)` and it.
+    /// Learns which times may still come on the other side.
     ///
     /// Cost: now and then a pass over the rows' numbers of times, so seldom that it does not count.
     pub(crate) fn advance(&mut self, frontier: &[Point]) {
@@ -91,41 +88,11 @@ impl Rows {
                 ended: true,
                 ..Rows::default()
             };
-            return;
+        } else if let Some(moved) = self.times.advance(frontier, self.len) {
+            for number in &mut self.time_of {
+                *number = moved[*number as usize];
+            }
         }
-        if self.times.len() <= self.due.max(MIN_TIMES) {
-            return;
-        }
-        let mut kept = Rows::default();
-        let advanced: Vec<u32> = self
-            .times
-            .iter()
-            .map(|time| {
-                let later = frontier.iter().filter_map(|least| time.join(least));
-                let later = later.reduce(|a, b| a.meet(&b).unwrap_or(a));
-                kept.number_of(&later.unwrap_or_else(|| time.clone()))
-            })
-            .collect();
-        for number in &mut self.time_of {
-            *number = advanced[*number as usize];
-        }
-        self.times = kept.times;
-        self.time_numbers = kept.time_numbers;
-        self.due = 2 * self.times.len() + self.len / 64;
-    }
-
-    #[allow(
-        clippy::cast_possible_truncation,
-        reason = "there are no more times than rows, of which there are fewer than 2^32"
-    )]
-    fn number_of(&mut self, time: &Point) -> u32 {
-        if let Some(&number) = self.time_numbers.get(time) {
-            return number;
-        }
-        let number = self.times.len() as u32;
-        self.times.push(time.clone());
-        self.time_numbers.insert(time.clone(), number);
-        number
     }
 
     /// Keeps the rows of a batch, whose keys have these numbers.
@@ -138,6 +105,7 @@ impl Rows {
         time: &Point,
         batch: RecordBatch,
         numbers: &[u32],
+        limits: &Limits,
     ) -> Result<(), Error> {
         if self.ended {
             return Ok(());
@@ -147,7 +115,8 @@ impl Rows {
         if len >= NONE as usize {
             return Err(Error::TooManyKeys);
         }
-        let time_number = self.number_of(time);
+        let time_number = self.times.number_of(time);
+        self.widest = self.widest.max(widest(batch.columns()));
         for (row, &number) in (first..).zip(numbers) {
             let number = number as usize;
             if number >= self.heads.len() {
@@ -160,13 +129,13 @@ impl Rows {
         self.len = len;
         self.batches.push(batch);
         self.starts.push(first);
-        self.merge()
+        self.merge(limits)
     }
 
-    /// Keeps each batch more than twice as large as the one after it.
-    fn merge(&mut self) -> Result<(), Error> {
+    /// Keeps each batch more than twice as large as the one after it, or as large as it may become.
+    fn merge(&mut self, limits: &Limits) -> Result<(), Error> {
         while let [.., before, last] = self.batches.as_slice() {
-            if before.num_rows() > 2 * last.num_rows() {
+            if before.num_rows() > 2 * last.num_rows() || !fit(before, last, limits.merged) {
                 break;
             }
             let merged = concat_batches(&before.schema(), [before, last])?;
@@ -187,14 +156,7 @@ impl Rows {
                 .map(|column| Ok(take(column, &rows, None)?));
             return columns.collect();
         }
-        let places: Vec<(usize, usize)> = rows
-            .iter()
-            .map(|&row| {
-                let row = row as usize;
-                let batch = self.starts.partition_point(|&start| start <= row) - 1;
-                (batch, row - self.starts[batch])
-            })
-            .collect();
+        let places: Vec<(usize, usize)> = rows.iter().map(|&row| self.place(row)).collect();
         let width = self.batches.first().map_or(0, RecordBatch::num_columns);
         (0..width)
             .map(|at| {
@@ -206,6 +168,39 @@ impl Rows {
                 Ok(interleave(&columns, &places)?)
             })
             .collect()
+    }
+
+    /// Cuts pairs into parts whose result is no larger than a limit, or of one pair.
+    pub(crate) fn parts(
+        &self,
+        (own, own_widest): (&[ArrayRef], usize),
+        pairs: &Pairs,
+        limit: usize,
+    ) -> Vec<Range<usize>> {
+        let len = pairs.own.len();
+        let most = own_widest.saturating_add(self.widest);
+        if len.saturating_mul(most) <= limit {
+            return std::iter::once(0..len).collect();
+        }
+        let (mut parts, mut start, mut bytes) = (Vec::new(), 0, 0);
+        for (at, (&row, &other)) in pairs.own.iter().zip(&pairs.other).enumerate() {
+            let (batch, other) = self.place(other);
+            let width = width(own, row as usize) + width(self.batches[batch].columns(), other);
+            if at > start && bytes + width > limit {
+                parts.push(start..at);
+                (start, bytes) = (at, 0);
+            }
+            bytes += width;
+        }
+        parts.push(start..len);
+        parts
+    }
+
+    /// The batch of a row, and the row's number there.
+    fn place(&self, row: u32) -> (usize, usize) {
+        let row = row as usize;
+        let batch = self.starts.partition_point(|&start| start <= row) - 1;
+        (batch, row - self.starts[batch])
     }
 
     /// The result's rows for some of the pairs of rows of `own` columns and of this, the other side.
@@ -243,4 +238,22 @@ impl Rows {
             &options,
         )?)
     }
+}
+
+/// About how many bytes a row of columns takes.
+fn width(columns: &[ArrayRef], row: usize) -> usize {
+    columns.iter().map(|column| width_of(column, row)).sum()
+}
+
+/// Whether two batches may become one: no column's offsets reach further than a limit. Dictionaries are measured, too,
+/// unless they are the same one.
+fn fit(a: &RecordBatch, b: &RecordBatch, limit: usize) -> bool {
+    let shared = |a: &ArrayRef, b: &ArrayRef| {
+        let values = |column: &ArrayRef| Some(column.as_any_dictionary_opt()?.values().to_data());
+        values(a).is_some_and(|a| values(b).is_some_and(|b| a.ptr_eq(&b)))
+    };
+    let columns = a.columns().iter().zip(b.columns());
+    columns
+        .into_iter()
+        .all(|(a, b)| shared(a, b) || reach(a).saturating_add(reach(b)) <= limit)
 }

@@ -13,7 +13,7 @@
 //! | [`groups`] | numbering the distinct keys of columns |
 //! | [`aggregate`] | sums, counts, extremes and means per key |
 //! | [`partial`] | aggregating rows before they travel, where that pays |
-//! | [`distinct`] | the first row of each key |
+//! | [`distinct`] | a row of each key, per time or for all times so far |
 //! | [`ipc`] | batches as bytes, for other processes |
 //! | [`join`] | pairs of rows with equal keys, as they become known |
 
@@ -34,7 +34,10 @@ pub mod schema;
 
 mod accumulate;
 mod dictionary;
+mod extent;
 mod extremes;
+mod floats;
 mod kept;
+mod times;
 
 pub use error::Error;

@@ -84,7 +84,7 @@ pub fn project(batch: &RecordBatch, columns: &[usize]) -> Vec<ArrayRef> {
 }
 
 /// The batch under the stream's schema: as it is where the types agree, converted where only the layout differs (the
-/// width of offsets, views, dictionaries), refused where the values would.
+/// width of offsets, views, dictionaries), refused where the values would. What pandas keeps of a slice's index is left out.
 ///
 /// # Errors
 ///
@@ -93,6 +93,7 @@ pub fn conform(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Er
     if Arc::ptr_eq(&batch.schema(), schema) {
         return Ok(batch);
     }
+    let batch = without_index(batch, schema)?;
     let given = batch.schema();
     if let Some(difference) = difference(&given, schema, Fit::Values) {
         return Err(Error::Schema(difference));
@@ -119,6 +120,26 @@ pub fn conform(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Er
         columns,
         &options,
     )?)
+}
+
+/// The batch without the columns into which pandas puts the index of a slice (`__index_level_0__`), where the stream has
+/// none of that name: its rows have no index.
+fn without_index(batch: RecordBatch, schema: &Schema) -> Result<RecordBatch, Error> {
+    let given = batch.schema();
+    let is_index = |field: &Field| {
+        let level = field.name().strip_prefix("__index_level_");
+        let level = level.and_then(|rest| rest.strip_suffix("__"));
+        level.is_some_and(|level| level.parse::<u32>().is_ok())
+            && schema.column_with_name(field.name()).is_none()
+    };
+    let fields = given.fields();
+    let kept: Vec<usize> = (0..fields.len())
+        .filter(|&at| !is_index(&fields[at]))
+        .collect();
+    if kept.len() == fields.len() {
+        return Ok(batch);
+    }
+    Ok(batch.project(&kept)?)
 }
 
 /// How closely types have to agree.

@@ -72,5 +72,6 @@ pub mod progress;
 pub mod scope;
 pub mod stream;
 mod subgraph;
+mod view;
 pub mod wakeups;
 pub mod worker;

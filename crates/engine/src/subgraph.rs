@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 use pointstamp_channels::{ChannelId, Combined, Receiver};
 use pointstamp_order::{MutableAntichain, Point, Summary};
-use pointstamp_progress::{Connectivity, Graph, Location, Mode, Port, Protocol, Source, Target};
+use pointstamp_progress::{Connectivity, Graph, Location, Mode, Port, Source, Target};
 
 use crate::activation::Activation;
 use crate::brake::{Brake, Gate};
@@ -24,6 +24,7 @@ use crate::error::Error;
 use crate::operate::{Description, Schedule};
 use crate::progress::{PortChanges, SharedProgress};
 use crate::scope::{EdgeShape, Inbox};
+use crate::view::{Change, View, view};
 use crate::worker::Arrival;
 
 const ZEROS: [u64; MAX_APPENDED] = [0; MAX_APPENDED];
@@ -103,7 +104,7 @@ pub(crate) struct Subgraph {
     input_readers: Vec<Vec<(Target, i64)>>,
     input_counts: Rc<RefCell<PortChanges>>,
     activation: Activation,
-    protocol: Protocol<Point>,
+    view: Box<dyn View>,
     /// To the other workers and from them, where there are any.
     links: Option<(Combined<Changes>, Rc<ProgressInbox>)>,
     /// What has been told to the parent of each output.
@@ -113,7 +114,7 @@ pub(crate) struct Subgraph {
     incomplete: usize,
     /// Children whose last open port has closed in this pass.
     finishing: Vec<usize>,
-    changes: Vec<((Location, Point), i64)>,
+    changes: Vec<Change>,
     brake: Rc<Brake>,
 }
 
@@ -177,14 +178,11 @@ impl Subgraph {
             };
             readers.push((target, copies));
         }
-        let tracker = graph.build()?;
-        let summary = tracker
-            .scope_summary()
-            .map(|summary: &Summary| summary.truncate(outer_dims));
-        let mut protocol = Protocol::new(tracker, parts.mode, parts.peers);
+        let (mut view, summary) = view(inner_dims, &graph, parts.mode, parts.peers)?;
+        let summary = summary.map(|summary| summary.truncate(outer_dims));
         for (i, (initial, start)) in begins.into_iter().enumerate() {
             for (port, time) in initial {
-                protocol.initial(Source { node: i + 1, port }, time);
+                view.initial(Source { node: i + 1, port }, &time);
             }
             if start {
                 children[i].activation.run();
@@ -211,7 +209,7 @@ impl Subgraph {
             input_readers,
             input_counts: parts.input_counts,
             activation: parts.activation,
-            protocol,
+            view,
             links,
             output_frontiers: (0..outputs).map(|_| MutableAntichain::new()).collect(),
             progress: SharedProgress::new(),
@@ -256,8 +254,8 @@ impl Subgraph {
     fn accept_frontier(&mut self) {
         let mut frontiers = self.progress.frontiers.borrow_mut();
         for ((port, time), diff) in frontiers.drain() {
-            self.protocol
-                .accept_frontier(port, time.extend(&ZEROS[..self.appended]), diff);
+            self.view
+                .accept_frontier(port, &time.extend(&ZEROS[..self.appended]), diff);
         }
     }
 
@@ -265,11 +263,11 @@ impl Subgraph {
     fn harvest_inputs(&mut self) {
         let mut counts = self.input_counts.borrow_mut();
         for ((port, time), records) in counts.drain() {
-            let local = self.protocol.local();
             for &(target, copies) in &self.input_readers[port] {
-                local.update((target.into(), time.clone()), records * copies);
+                self.view.local(target.into(), &time, records * copies);
             }
-            local.update((Source { node: 0, port }.into(), time), -records);
+            self.view
+                .local(Source { node: 0, port }.into(), &time, -records);
         }
     }
 
@@ -299,7 +297,7 @@ impl Subgraph {
                     self.name
                 )));
             }
-            self.protocol.receive(batch);
+            self.view.receive(batch);
         }
         Ok(())
     }
@@ -307,15 +305,15 @@ impl Subgraph {
     /// Whether there may be progress at a place: what comes from other processes may be about another graph, in the moment
     /// before this is found out.
     fn has(&self, place: Location, time: &Point) -> bool {
-        self.protocol.tracker().contains(place) && time.dims() == self.outer_dims + self.appended
+        self.view.contains(place) && time.dims() == self.outer_dims + self.appended
     }
 
     /// Works out what follows, tells the operators of their frontiers and the parent of its outputs.
     fn propagate(&mut self) {
         let outer = self.outer_dims;
         let board = &self.progress;
-        self.protocol
-            .propagate(|location, time, diff| match location.port {
+        self.view
+            .propagate(&mut |location, time, diff| match location.port {
                 // A record that left the boundary inwards was consumed; one that reached it outwards was produced.
                 Port::Source(port) => board
                     .consumed
@@ -326,15 +324,14 @@ impl Subgraph {
                     .borrow_mut()
                     .update((port, time.truncate(outer)), diff),
             });
-        let tracker = self.protocol.tracker_mut();
-        self.changes.extend(tracker.drain_changes());
+        self.view.drain_changes(&mut self.changes);
         for ((location, time), diff) in self.changes.drain(..) {
             let Some(index) = location.node.checked_sub(1) else {
                 continue;
             };
             let child = &mut self.children[index];
             let port = child.port_index(location.port);
-            let open = !tracker.is_empty(location);
+            let open = !self.view.is_empty(location);
             if open != child.open[port] {
                 child.open[port] = open;
                 if open {
@@ -358,13 +355,13 @@ impl Subgraph {
                 child.activation.run();
             }
         }
-        for ((output, time), diff) in tracker.drain_boundary_changes() {
+        self.view.drain_boundary_changes(&mut |output, time, diff| {
             let mut internal = board.internal.borrow_mut();
             let time = time.truncate(outer);
             for (time, diff) in self.output_frontiers[output].update(time, diff) {
                 internal.update((output, time), diff);
             }
-        }
+        });
         for index in self.finishing.drain(..) {
             let child = &mut self.children[index];
             if child.open_count == 0 && !child.incomplete {
@@ -441,20 +438,23 @@ impl Subgraph {
     fn collect(&mut self, index: usize) {
         let child = &self.children[index];
         let node = index + 1;
-        let changes = if child.local {
-            self.protocol.local()
-        } else {
-            self.protocol.shared()
+        let local = child.local;
+        let mut count = |location: Location, time: &Point, diff: i64| {
+            if local {
+                self.view.local(location, time, diff);
+            } else {
+                self.view.shared(location, time, diff);
+            }
         };
         for ((port, time), records) in child.progress.consumed.borrow_mut().drain() {
-            changes.update((Target { node, port }.into(), time), -records);
+            count(Target { node, port }.into(), &time, -records);
         }
         for ((port, time), diff) in child.progress.internal.borrow_mut().drain() {
-            changes.update((Source { node, port }.into(), time), diff);
+            count(Source { node, port }.into(), &time, diff);
         }
         for ((port, time), records) in child.progress.produced.borrow_mut().drain() {
             for &(target, copies) in &child.readers[port] {
-                changes.update((target.into(), time.clone()), records * copies);
+                count(target.into(), &time, records * copies);
             }
         }
     }
@@ -462,8 +462,8 @@ impl Subgraph {
     /// Tells the other workers what this one did, unless it can wait.
     fn send_progress(&mut self) {
         let outgoing = match &self.links {
-            Some(_) => self.protocol.take_outgoing(),
-            None => self.protocol.flush_outgoing(), // alone: nobody to hold anything back from
+            Some(_) => self.view.take_outgoing(),
+            None => self.view.flush_outgoing(), // alone: nobody to hold anything back from
         };
         if let Some(batch) = outgoing
             && let Some((links, _)) = &self.links
@@ -481,11 +481,9 @@ impl Schedule for Subgraph {
         self.propagate();
         self.run_children()?;
         self.send_progress();
-        if self.protocol.has_pending() {
+        if self.view.has_pending() {
             self.activation.run();
         }
-        Ok(self.incomplete > 0
-            || self.protocol.has_pending()
-            || self.protocol.tracker_mut().tracking_anything())
+        Ok(self.incomplete > 0 || self.view.has_pending() || self.view.tracking_anything())
     }
 }

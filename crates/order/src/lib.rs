@@ -8,7 +8,8 @@
 //! * [`ChangeBatch`]: changes to counts, accumulated cheaply and consolidated on demand;
 //! * [`MutableAntichain`]: counted elements and, maintained under changes, their frontier;
 //! * [`Product`], tuples, unsigned integers and `()`: timestamps for tests and benchmarks;
-//! * [`Point`] and [`Summary`]: the timestamp and the path summary the engine runs on.
+//! * [`Point`] and [`Summary`]: the timestamp and the path summary the engine runs on;
+//! * [`Coords`] and [`Shift`]: the same for a fixed number of coordinates, which trackers run on.
 //!
 //! The crate is pure: no threads, no I/O, no dependencies.
 //!
@@ -30,6 +31,7 @@
 
 mod antichain;
 mod change_batch;
+mod coords;
 mod mutable_antichain;
 mod partial_order;
 mod point;
@@ -39,6 +41,7 @@ mod timestamp;
 
 pub use antichain::Antichain;
 pub use change_batch::ChangeBatch;
+pub use coords::{Coords, Shift};
 pub use mutable_antichain::MutableAntichain;
 pub use partial_order::PartialOrder;
 pub use point::Point;

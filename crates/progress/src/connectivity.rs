@@ -78,9 +78,23 @@ impl<S> Connectivity<S> {
     }
 
     /// The same paths with each summary translated, as a scope does for the scope around it.
+    ///
+    /// # Panics
+    ///
+    /// Only where `translate` does.
     pub fn map<R: PartialOrder>(&self, translate: impl Fn(&S) -> R) -> Connectivity<R> {
-        let translate = |summaries: &Antichain<S>| summaries.iter().map(&translate).collect();
-        Connectivity(match &self.0 {
+        self.try_map(|summary| Some(translate(summary)))
+            .expect("every summary has a translation")
+    }
+
+    /// The same paths with each summary translated; none if one of them has no translation.
+    pub fn try_map<R: PartialOrder>(
+        &self,
+        translate: impl Fn(&S) -> Option<R>,
+    ) -> Option<Connectivity<R>> {
+        let translate =
+            |summaries: &Antichain<S>| summaries.iter().map(&translate).collect::<Option<_>>();
+        Some(Connectivity(match &self.0 {
             Repr::Uniform {
                 inputs,
                 outputs,
@@ -88,15 +102,15 @@ impl<S> Connectivity<S> {
             } => Repr::Uniform {
                 inputs: *inputs,
                 outputs: *outputs,
-                summaries: translate(summaries),
+                summaries: translate(summaries)?,
             },
             Repr::Sparse(entries) => Repr::Sparse(
                 entries
                     .iter()
-                    .map(|(i, o, summaries)| (*i, *o, translate(summaries)))
-                    .collect(),
+                    .map(|(i, o, summaries)| Some((*i, *o, translate(summaries)?)))
+                    .collect::<Option<_>>()?,
             ),
-        })
+        }))
     }
 
     /// The number of summaries of all pairs.
@@ -222,6 +236,9 @@ mod tests {
             uniform.map(|s| s + 1).get(1, 2),
             Some(&Antichain::from_elem(1))
         );
+        for connectivity in [&uniform, &sparse] {
+            assert_eq!(connectivity.try_map(|_| None::<u64>), None);
+        }
         assert_eq!(uniform.beyond(2, 2), Some((1, 2)));
         assert_eq!(sparse.beyond(2, 3), None);
     }

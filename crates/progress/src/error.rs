@@ -44,6 +44,19 @@ pub enum GraphError {
         /// The output of the summary.
         output: usize,
     },
+    /// A summary by which a timestamp could become one that is not at or after it.
+    #[error(
+        "\"{name}\" summarizes the path from its input {input} to its output {output} by one that timestamps could go \
+         back by: keep every coordinate, and add to them"
+    )]
+    GoesBack {
+        /// The name of the node.
+        name: String,
+        /// The input of the summary.
+        input: usize,
+        /// The output of the summary.
+        output: usize,
+    },
     /// A cycle on which timestamps do not advance, so that nothing on it could ever be final.
     #[error(
         "the cycle through {} does not advance timestamps: let one node on it, such as a feedback, \

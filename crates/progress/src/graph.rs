@@ -150,10 +150,33 @@ impl<T: Timestamp> Graph<T> {
     ///
     /// * [`GraphError::Cycle`] when there is a cycle on which no node is sure to advance
     ///   timestamps, that is, has a summary strictly greater than the identity;
+    /// * [`GraphError::GoesBack`] when a node has a summary that is not at or after the identity;
     /// * [`GraphError::NoSuchPath`] when a node summarizes a path between ports it does not have;
     /// * [`GraphError::TooLarge`] when the graph has too many ports and paths.
     pub fn build(&self) -> Result<Tracker<T>, GraphError> {
         Ok(Tracker::new(Topology::new(self)?))
+    }
+
+    /// The same graph over another kind of timestamps; none if a summary has no translation.
+    pub fn translate<U: Timestamp>(
+        &self,
+        translate: impl Fn(&T::Summary) -> Option<U::Summary>,
+    ) -> Option<Graph<U>> {
+        let node = |node: &Node<T::Summary>| {
+            Some(Node {
+                name: node.name.clone(),
+                inputs: node.inputs,
+                outputs: node.outputs,
+                first: node.first,
+                connectivity: node.connectivity.try_map(&translate)?,
+            })
+        };
+        Some(Graph {
+            identity: translate(&self.identity)?,
+            nodes: self.nodes.iter().map(node).collect::<Option<_>>()?,
+            edges: self.edges.clone(),
+            boundary: self.boundary,
+        })
     }
 
     /// The number of ports.
@@ -285,6 +308,18 @@ mod tests {
         let paths = graph.path_summaries(Location::target(0, 0), Location::source(0, 0));
         assert_eq!(paths.len(), 2);
         assert!(graph.build().is_ok());
+    }
+
+    #[test]
+    fn a_graph_is_translated_as_a_whole_or_not_at_all() {
+        let graph = ring(&[0, 2, 1]);
+        let small = |summary: &u64| u8::try_from(*summary).ok();
+        let translated: Graph<u8> = graph.translate(small).unwrap();
+        let (start, end) = (Location::target(0, 0), Location::source(2, 0));
+        assert_eq!(translated.path_summaries(start, end).elements(), &[3]);
+        assert_eq!(translated.name(1), Some("n1"));
+        assert!(translated.build().is_ok());
+        assert!(ring(&[0, 300]).translate::<u8>(small).is_none());
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use pointstamp_order::{Antichain, Timestamp};
+use pointstamp_order::{Antichain, PartialOrder, Timestamp};
 
 use crate::hops::{Hop, Hops, IDENTITY, Lists, narrow};
 use crate::order::order;
@@ -240,6 +240,19 @@ fn check<T: Timestamp>(graph: &Graph<T>) -> Result<(), GraphError> {
                 input,
                 output,
             });
+        }
+        // Hops that advance, or leave a time as it is, are what the order of locations is good for: of a cycle of them
+        // that one advances, every other keeps what it added.
+        for (input, output, summaries) in node.connectivity.iter() {
+            let identity = graph.identity();
+            if !summaries.iter().all(|summary| identity.less_equal(summary)) {
+                let name = node.name.to_string();
+                return Err(GraphError::GoesBack {
+                    name,
+                    input,
+                    output,
+                });
+            }
         }
         size = size.saturating_add(node.connectivity.size());
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pointstamp_order::{PartialOrder, PathSummary, Timestamp};
+use pointstamp_order::{PartialOrder, PathSummary, Summary, Timestamp};
 use pointstamp_progress::{GraphError, Location, Scheduler};
 use pointstamp_testkit::{Domain, GraphSpec, Nested, Numbers, Odd, Points, Reach, graph_spec};
 use proptest::collection::vec;
@@ -272,6 +272,66 @@ fn cycles_are_found<D: Domain>(spec: &GraphSpec<D>) -> Result<(), TestCaseError>
         Err(other) => prop_assert!(false, "{other}"),
     }
     Ok(())
+}
+
+/// Summaries that keep fewer coordinates than there are, and so lose what was added to the others.
+fn dropping() -> impl Strategy<Value = GraphSpec<Points<2>>> {
+    let spec = GraphSpec::<Points<2>>::without_feedback();
+    (
+        spec,
+        vec(prop_oneof![4 => Just(2_usize), 1 => 0..2_usize], 40),
+    )
+        .prop_map(|(mut spec, keep)| {
+            let paths = spec.nodes.iter_mut().flat_map(|node| &mut node.paths);
+            for ((_, _, summary), keep) in paths.zip(keep.into_iter().cycle()) {
+                *summary = Summary::new(keep, summary.increments());
+            }
+            spec
+        })
+}
+
+/// Whether a time could come back to where it was, as it was or as an earlier one.
+fn returns(spec: &GraphSpec<Points<2>>) -> bool {
+    let universe = Points::<2>::universe();
+    spec.locations().iter().any(|start| {
+        universe.iter().any(|time| {
+            let (mut seen, mut todo) = (BTreeSet::new(), vec![(*start, time.clone())]);
+            while let Some((location, now)) = todo.pop() {
+                for (next, summary) in spec.hops(location) {
+                    let result = summary.map_or(Some(now.clone()), |s| s.results_in(&now));
+                    let Some(result) = result.filter(|result| universe.contains(result)) else {
+                        continue;
+                    };
+                    if next == *start && result.less_equal(time) {
+                        return true;
+                    }
+                    if seen.insert((next, result.clone())) {
+                        todo.push((next, result));
+                    }
+                }
+            }
+            false
+        })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn what_goes_back_is_refused(spec in dropping()) {
+        let universe = Points::<2>::universe();
+        let back = spec.nodes.iter().flat_map(|node| &node.paths).any(|(_, _, summary)| {
+            let goes_back = |time| summary.results_in(time).is_some_and(|result| !time.less_equal(&result));
+            universe.iter().any(goes_back)
+        });
+        match spec.graph().build() {
+            Ok(_) => prop_assert!(!returns(&spec)),
+            Err(GraphError::GoesBack { .. }) => prop_assert!(back),
+            Err(GraphError::Cycle { .. }) => prop_assert!(!back && returns(&spec)),
+            Err(other) => prop_assert!(false, "{other}"),
+        }
+    }
 }
 
 macro_rules! suites {

@@ -35,6 +35,7 @@ impl IntoException for progress::GraphError {
             Self::NoSuchNode { .. }
             | Self::NoSuchPort { .. }
             | Self::NoSuchPath { .. }
+            | Self::GoesBack { .. }
             | Self::Cycle { .. }
             | Self::TooLarge { .. } => GraphError::new_err(message),
         }

@@ -2,16 +2,20 @@
 //!
 //! The scheme is [`pointstamp_columnar::hash`]'s, which columns share: a key in a column goes where the same Python value
 //! goes. Keys that Python holds equal hash the same (`1 == 1.0 == True`, within tuples too), and subclasses (a named
-//! tuple, an `IntEnum`) as their base, with which they compare equal.
+//! tuple, an `IntEnum`) as their base, with which they compare equal. Other types have a simpler key that stands for each:
+//! `pointstamp.keys` says which.
 //!
 //! Cost: one C call and one compare for an exact `int`; one C call and XXH3 over the bytes for a
 //! `str` (the interpreter keeps the UTF-8 form of a `str` that is not ASCII); no allocation for
 //! tuples of up to eight elements.
 
-use pointstamp_columnar::hash::{hash_bytes, hash_float, hash_none, hash_tuple, hash_utf8};
+use pointstamp_columnar::hash::{
+    hash_bytes, hash_float, hash_none, hash_tagged, hash_tuple, hash_utf8,
+};
 use pyo3::exceptions::{PyRecursionError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyFloat, PyInt, PyString, PyTuple};
 
 /// Tuples nested deeper than this are refused, before they could exhaust the stack.
@@ -23,7 +27,9 @@ const MAX_DEPTH: usize = 100;
 /// hashes to its value modulo 2**64. This is where :meth:`Stream.exchange` sends a record.
 ///
 /// Args:
-///     key: an ``int``, ``str``, ``bytes``, ``bool``, ``None`` or ``float``, or a tuple of them.
+///     key: a number (``int``, ``float``, ``Decimal``, ``Fraction``, a NumPy scalar), ``str``, ``bytes``, ``bool``,
+///         ``None``, ``date``, ``datetime``, ``time``, ``timedelta``, ``UUID``, ``Enum``, a type that
+///         ``register_key`` knows, or a tuple, ``frozenset`` or frozen dataclass of them.
 ///
 /// Returns:
 ///     An ``int`` from 0 to 2**64 - 1.
@@ -65,9 +71,7 @@ fn hash(key: &Bound<'_, PyAny>, depth: usize) -> PyResult<u64> {
         Ok(hash_int(key))
     } else if let Ok(tuple) = key.cast::<PyTuple>() {
         if depth == MAX_DEPTH {
-            return Err(PyRecursionError::new_err(format!(
-                "a key nests tuples more than {MAX_DEPTH} deep; route by a flatter key"
-            )));
+            return Err(too_deep());
         }
         hash_tuple(
             tuple
@@ -81,11 +85,40 @@ fn hash(key: &Bound<'_, PyAny>, depth: usize) -> PyResult<u64> {
     } else if key.is_none() {
         Ok(hash_none())
     } else {
-        Err(PyTypeError::new_err(format!(
-            "{} has no stable hash: a key is an int, str, bytes, bool, None or float, or a tuple of them; convert it to one of these",
-            key.get_type().fully_qualified_name()?
-        )))
+        hash_simplified(key, depth)
     }
+}
+
+/// A key of another type, by the simpler one that stands for it.
+fn hash_simplified(key: &Bound<'_, PyAny>, depth: usize) -> PyResult<u64> {
+    static SIMPLIFY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = key.py();
+    let simplify = SIMPLIFY.import(py, "pointstamp.keys", "simplify")?;
+    let simpler = simplify.call1((key,))?;
+    if simpler.is(py.NotImplemented()) {
+        return Err(PyTypeError::new_err(format!(
+            "{} has no stable hash: a key is a number, str, bytes, bool, None, date, time, UUID or Enum, or a tuple, \
+             frozenset or frozen dataclass of them; convert it to one of these, or say which of them stands for it with \
+             pointstamp.register_key",
+            key.get_type().fully_qualified_name()?
+        )));
+    }
+    if depth == MAX_DEPTH {
+        return Err(too_deep());
+    }
+    hash(&simpler, depth + 1)
+}
+
+fn too_deep() -> PyErr {
+    PyRecursionError::new_err(format!(
+        "a key is nested more than {MAX_DEPTH} deep; route by a flatter key"
+    ))
+}
+
+/// 64 bits of bytes under a tag of eight: the schemes of `pointstamp.keys`.
+#[pyfunction]
+pub(crate) fn tagged_hash(tag: [u8; 8], bytes: &[u8]) -> u64 {
+    hash_tagged(tag, bytes)
 }
 
 /// The value modulo 2^64 of an object that the caller knows to be an `int`.

@@ -47,7 +47,7 @@ mod _core {
     const __version__: &str = env!("CARGO_PKG_VERSION");
 
     #[pymodule_export]
-    use crate::hash::stable_hash;
+    use crate::hash::{stable_hash, tagged_hash};
 
     // pointstamp.order
     #[pymodule_export]
@@ -79,7 +79,7 @@ mod _core {
     use crate::columns::{
         aggregate::aggregate_columns,
         input::send_columns,
-        keyed::{distinct_columns, join_columns},
+        keyed::{distinct_columns, distinct_so_far_columns, join_columns},
         map::{branch_columns_when, inspect_columns, map_batches, to_records},
         movement::{exchange_columns, partition_columns},
         schema::Schema,

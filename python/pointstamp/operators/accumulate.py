@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pointstamp.operators.folds import no_state
 from pointstamp.operators.per_time import PerTime
 
 if TYPE_CHECKING:
@@ -28,7 +29,10 @@ def accumulate(
 
         def logic(port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
             for message, records in port:
-                totals.put(message.time, fold(totals.at(message), records))
+                total = fold(totals.at(message), records)
+                if total is None and default() is not None:
+                    raise TypeError(no_state("accumulate", fold))
+                totals.put(message.time, total)
             for cap, total in totals.closed(port.frontier):
                 with output.session(cap) as session:
                     session.give(total)

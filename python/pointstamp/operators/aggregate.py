@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pointstamp.operators.folds import no_state
 from pointstamp.operators.per_time import PerTime
 
 if TYPE_CHECKING:
@@ -32,7 +33,10 @@ def aggregate(
             for message, records in port:
                 states = by_time.at(message)
                 for key, value in records:
-                    states[key] = fold(key, value, states[key] if key in states else default())
+                    state = fold(key, value, states[key] if key in states else default())
+                    if state is None and default() is not None:
+                        raise TypeError(no_state("aggregate", fold))
+                    states[key] = state
             for cap, states in by_time.closed(port.frontier):
                 with output.session(cap) as session:
                     session.give_all(emit(key, state) for key, state in states.items())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pointstamp.operators.folds import outputs_of
 from pointstamp.operators.per_time import PerTime
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ def state_machine(
             for cap, records in waiting.closed(port.frontier):
                 with output.session(cap) as session:
                     for key, value in records:
-                        state, results = fold(key, value, states[key] if key in states else default())
+                        returned = fold(key, value, states[key] if key in states else default())
+                        state, results = outputs_of(returned, fold)
                         if state is None:
                             states.pop(key, None)
                         else:

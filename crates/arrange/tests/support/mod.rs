@@ -1,21 +1,26 @@
 //! A pipeline of all operators, driven by a random script, and the same by recomputation.
 
+mod batch;
+
 use std::collections::BTreeMap;
 
 use pointstamp_arrange::{
-    Batch, Batcher, Error, Join, JoinStep, Lists, Reduce, Reducer, Rows, Sealed, Time, Trace,
-    TraceWriter, Updates, Words,
+    Batcher, Error, Join, JoinStep, Lists, Reduce, Reducer, Rows, Sealed, Time, Trace, TraceWriter,
+    Updates, Words,
 };
 use pointstamp_order::Antichain;
 use proptest::prelude::*;
+
+use batch::check_batch;
 
 /// An input update, or a step of the driver.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
     /// Input, key, value, time, difference.
     Update(bool, u64, u64, Vec<u64>, i64),
-    /// Moves an input's frontier to what is at or after a time, together with what it was.
-    Advance(bool, Vec<u64>, usize),
+    /// Moves an element of an input's frontier.
+    /// An element gives way to what of it is at or after the time, or to what is not at or before it.
+    Advance(bool, Vec<u64>, usize, bool),
     /// Lets the join and the reduction work with so much fuel.
     Work(usize),
     /// Hands an arrangement's batches on; they wait until then.
@@ -38,17 +43,19 @@ fn time(dims: usize) -> impl Strategy<Value = Vec<u64>> {
     prop::collection::vec(0..RANGE, dims)
 }
 
-pub(crate) fn script(dims: usize) -> impl Strategy<Value = Script> {
+/// Events on so many keys.
+pub(crate) fn script(dims: usize, keys: u64, events: usize) -> impl Strategy<Value = Script> {
     let event = prop_oneof![
-        12 => (any::<bool>(), 0..4u64, 0..3u64, time(dims), prop_oneof![Just(1i64), Just(-1), Just(2)])
+        12 => (any::<bool>(), 0..keys, 0..3u64, time(dims), prop_oneof![Just(1i64), Just(-1), Just(2)])
             .prop_map(|(side, key, val, time, diff)| Event::Update(side, key, val, time, diff)),
-        4 => (any::<bool>(), time(dims), 0..4usize).prop_map(|(s, t, i)| Event::Advance(s, t, i)),
+        4 => (any::<bool>(), time(dims), 0..4usize, any::<bool>())
+            .prop_map(|(side, time, element, splits)| Event::Advance(side, time, element, splits)),
         2 => (1..9usize).prop_map(Event::Work),
         3 => any::<bool>().prop_map(Event::Deliver),
         2 => (any::<bool>(), 1..50usize).prop_map(|(side, fuel)| Event::Exert(side, fuel)),
         2 => (any::<bool>(), time(dims)).prop_map(|(side, time)| Event::Compact(side, time)),
     ];
-    prop::collection::vec(event, 0..80).prop_map(move |events| Script { dims, events })
+    prop::collection::vec(event, 0..events).prop_map(move |events| Script { dims, events })
 }
 
 /// All the updates of a collection of pairs.
@@ -114,28 +121,6 @@ impl<T: Time> Arranged<T> {
         }
         self.writer.seal(frontier.clone());
         self.frontier = frontier;
-    }
-}
-
-/// A batch is what it says.
-pub(crate) fn check_batch<T: Time>(batch: &Batch<Words, Words, T>) {
-    let rows: Vec<_> = batch
-        .iter()
-        .map(|(k, v, t, d)| ((k, v, t.clone()), d))
-        .collect();
-    assert!(
-        rows.is_sorted_by(|a, b| a.0 < b.0),
-        "in order, each once: {rows:?}"
-    );
-    assert!(rows.iter().all(|(_, diff)| *diff != 0));
-    assert_eq!(rows.len(), batch.len());
-    let mut times: Vec<T> = rows.iter().map(|((_, _, time), _)| time.clone()).collect();
-    times.sort();
-    times.dedup();
-    assert_eq!(times, batch.times());
-    for time in &times {
-        assert!(batch.lower().is_empty() || batch.lower().less_equal(time));
-        assert!(!batch.upper().less_equal(time));
     }
 }
 
@@ -222,20 +207,20 @@ impl<'a, T: Time> Pipeline<'a, T> {
                         input.history.push(((*key, *val), time, *diff));
                     }
                 }
-                Event::Advance(side, time, element) => {
+                Event::Advance(side, time, element, splits) => {
                     let input = &mut self.inputs[usize::from(*side)];
-                    let time = T::read(time).unwrap();
                     let old = input.frontier.elements().to_vec();
-                    // One element gives way to what of it is at or after the time.
                     let element = element % old.len().max(1);
-                    let moved = old.iter().enumerate().map(|(index, held)| {
-                        if index == element {
-                            held.join(&time)
+                    let mut moved: Antichain<T> = Antichain::new();
+                    for (index, held) in old.iter().enumerate() {
+                        if index != element {
+                            moved.insert(held.clone());
+                        } else if *splits {
+                            moved.extend(not_before(held, time));
                         } else {
-                            held.clone()
+                            moved.insert(held.join(&T::read(time).unwrap()));
                         }
-                    });
-                    let moved: Antichain<T> = moved.collect();
+                    }
                     input.advance(moved);
                 }
                 Event::Work(fuel) => self.work(*fuel),
@@ -382,6 +367,19 @@ impl<'a, T: Time> Pipeline<'a, T> {
             );
         }
     }
+}
+
+/// The least times at or after `held` that are not at or before `time`.
+fn not_before<T: Time>(held: &T, time: &[u64]) -> Vec<T> {
+    let mut coords = Vec::new();
+    held.write(&mut coords);
+    let mut raised = Vec::new();
+    for (dim, past) in time.iter().enumerate() {
+        let mut coords = coords.clone();
+        coords[dim] = coords[dim].max(past + 1);
+        raised.push(T::read(&coords).unwrap());
+    }
+    raised
 }
 
 /// True where reads are exact and complete.

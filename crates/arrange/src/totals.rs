@@ -1,0 +1,149 @@
+//! What each key's count changes from and to, where times are totally ordered.
+//!
+//! Owns [`Totals`], the quick way to count, distinct and threshold without a loop. In a total order a
+//! batch comes after all before it, so that its counts start from what these add up to: no history is
+//! replayed, no output is kept to be compared with, and nothing is ever owed at a time without input.
+//! A key costs a look-up and its updates, of which compaction leaves one for each value.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use pointstamp_order::Antichain;
+
+use crate::batch::Batch;
+use crate::cursor::Places;
+use crate::error::{Overflow, add};
+use crate::join::JoinStep;
+use crate::rows::Rows;
+use crate::time::Time;
+use crate::trace::{Sealed, Source};
+
+/// Follows the counts of an arrangement's keys, with a capability of type `C` for each batch that waits.
+pub struct Totals<K, V, T, C> {
+    source: Box<dyn Source<K, V, T>>,
+    seen: u64,
+    todo: VecDeque<(C, Counting<K, V, T>)>,
+}
+
+/// A batch, and those before it.
+struct Counting<K, V, T> {
+    fresh: Arc<Batch<K, V, T>>,
+    key: usize,
+    before: Vec<Arc<Batch<K, V, T>>>,
+    places: Places,
+}
+
+impl<K: Rows, V: Rows, T: Time, C> Totals<K, V, T, C> {
+    /// The counts of the keys of `source`, a reader of its own.
+    ///
+    /// # Panics
+    ///
+    /// When times are not totally ordered: [`Reduce`](crate::Reduce) is for these.
+    pub fn new(mut source: Box<dyn Source<K, V, T>>) -> Self {
+        assert!(
+            T::TOTAL,
+            "counts follow batches only where times are totally ordered"
+        );
+        source.follow();
+        Self {
+            source,
+            seen: 0,
+            todo: VecDeque::new(),
+        }
+    }
+
+    /// The next batch has arrived; the capability is at or before all of its times.
+    pub fn push(&mut self, sealed: &Sealed<K, V, T>, capability: C) {
+        let before = self.source.batches_through(self.seen);
+        self.seen = sealed.number;
+        self.source.acknowledge(sealed.number);
+        let counting = Counting {
+            fresh: sealed.batch.clone(),
+            key: 0,
+            places: Places::new(before.len()),
+            before,
+        };
+        self.todo.push_back((capability, counting));
+    }
+
+    /// All batches that arrived have been pushed, and those to come have times at or after `frontier`.
+    pub fn advance(&mut self, frontier: &Antichain<T>) {
+        self.source.allow_compaction(frontier);
+    }
+
+    /// True when no batch waits.
+    pub fn is_idle(&self) -> bool {
+        self.todo.is_empty()
+    }
+
+    /// Works on the batch that has waited longest, until it is done or the fuel, in keys and updates,
+    /// is used up. `emit` is given key, time, and the key's count before and from that time on, in the
+    /// order of keys and times; only where they differ.
+    ///
+    /// # Errors
+    ///
+    /// When a count does not fit.
+    pub fn work<E>(&mut self, fuel: &mut usize, emit: E) -> Result<JoinStep<'_, C>, Overflow>
+    where
+        E: FnMut(K::Item<'_>, &T, i64, i64),
+    {
+        let done = match self.todo.front_mut() {
+            None => return Ok(JoinStep::Idle),
+            Some((_, counting)) => counting.work(fuel, emit)?,
+        };
+        if done && let Some((capability, _)) = self.todo.pop_front() {
+            return Ok(JoinStep::Done(capability));
+        }
+        let front = self.todo.front();
+        Ok(front.map_or(JoinStep::Idle, |(capability, _)| {
+            JoinStep::Paused(capability)
+        }))
+    }
+}
+
+impl<K: Rows, V: Rows, T: Time> Counting<K, V, T> {
+    fn work<E>(&mut self, fuel: &mut usize, mut emit: E) -> Result<bool, Overflow>
+    where
+        E: FnMut(K::Item<'_>, &T, i64, i64),
+    {
+        let mut by_time: Vec<(&T, i64)> = Vec::new();
+        let keys = self.fresh.keys();
+        while self.key < keys.len() {
+            if *fuel == 0 {
+                return Ok(false);
+            }
+            let key = keys.get(self.key);
+            let mut count = 0;
+            let mut cost = 1;
+            if self.places.seek(&self.before, key) {
+                for (batch, vals) in self.places.vals(&self.before) {
+                    let columns = &self.before[batch].columns;
+                    for update in columns.val_ends.span(&vals) {
+                        count = add(count, columns.diffs.get(update))?;
+                        cost += 1;
+                    }
+                }
+            }
+            let columns = &self.fresh.columns;
+            by_time.clear();
+            for update in columns.updates_of_keys(&(self.key..self.key + 1)) {
+                by_time.push(self.fresh.update(update));
+            }
+            by_time.sort_unstable_by_key(|(time, _)| *time);
+            let mut rest = by_time.iter().peekable();
+            while let Some((time, diff)) = rest.next() {
+                let mut after = add(count, *diff)?;
+                while let Some((_, diff)) = rest.next_if(|(next, _)| next == time) {
+                    after = add(after, *diff)?;
+                }
+                if after != count {
+                    emit(key, time, count, after);
+                }
+                count = after;
+            }
+            self.key += 1;
+            *fuel = fuel.saturating_sub(cost + by_time.len());
+        }
+        Ok(true)
+    }
+}

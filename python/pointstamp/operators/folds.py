@@ -1,0 +1,45 @@
+"""What the functions of folding operators return, looked at where a mistake would pass for a result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+__all__ = ["no_state", "outputs_of"]
+
+
+def no_state(operator: str, fold: Callable[..., Any]) -> str:
+    """Says that a fold returned None in place of the new state."""
+    return (
+        f"the fold of {operator}, {_name(fold)}, returned None: it must return the new state, also where it "
+        "has changed the old one in place"
+    )
+
+
+def outputs_of(returned: Any, fold: Callable[..., Any]) -> tuple[Any, Iterable[Any]]:
+    """The new state and the outputs that the function of a state machine returned.
+
+    Raises:
+        TypeError: If it is no such pair, or the outputs are one record and not an iterable of records.
+    """
+    if not isinstance(returned, tuple | list) or len(returned) != 2:
+        raise TypeError(f"{_function(fold)} must return (state, outputs), and returned {returned!r}")
+    state, outputs = returned
+    if isinstance(outputs, str | bytes | dict) or (isinstance(outputs, tuple) and outputs):
+        raise TypeError(
+            f"{_function(fold)} returned {outputs!r} as its outputs, which are an iterable of records: "
+            f"return (state, [{outputs!r}]) for one record, or a list of several"
+        )
+    if not hasattr(outputs, "__iter__"):
+        raise TypeError(f"{_function(fold)} returned {outputs!r} as its outputs: return a list of records")
+    return state, outputs
+
+
+def _function(fold: Callable[..., Any]) -> str:
+    return f"the function of state_machine, {_name(fold)},"
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__qualname__", repr(function))

@@ -1,0 +1,236 @@
+"""Mistakes that people make: each is refused with a sentence that names the cure."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import pointstamp as ps
+
+SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64())])
+
+
+async def wait(*_: Any) -> int:
+    return 1
+
+
+async def wait_and_yield(*_: Any) -> Any:
+    yield 1
+
+
+class Waits:
+    async def __call__(self, *_: Any) -> int:
+        return 1
+
+    async def method(self, *_: Any) -> int:
+        return 1
+
+
+ASYNC = [wait, wait_and_yield, Waits(), Waits().method, functools.partial(wait, 1)]
+
+CALLS: dict[str, Any] = {
+    "map": lambda s, f: s.map(f),
+    "flat_map": lambda s, f: s.flat_map(f),
+    "filter": lambda s, f: s.filter(f),
+    "inspect": lambda s, f: s.inspect(f),
+    "inspect_batch": lambda s, f: s.inspect_batch(f),
+    "partition": lambda s, f: s.partition(2, f),
+    "branch": lambda s, f: s.branch(f),
+    "try_map": lambda s, f: s.try_map(f),
+    "delay": lambda s, f: s.delay(f),
+    "delay_batch": lambda s, f: s.delay_batch(f),
+    "exchange": lambda s, f: s.exchange(f),
+    "accumulate": lambda s, f: s.accumulate(int, f),
+    "aggregate": lambda s, f: s.aggregate(f, max, default=int),
+    "state_machine": lambda s, f: s.state_machine(f, default=int),
+    "logic of unary": lambda s, f: s.unary(ps.Pipeline(), "mine", lambda cap, info: f),
+    "constructor of unary": lambda s, f: s.unary(ps.Pipeline(), "mine", f),
+    "constructor of sink": lambda s, f: s.sink(ps.Pipeline(), "mine", f),
+    "logic of unary_notify": lambda s, f: s.unary_notify(ps.Pipeline(), "mine", [], f),
+    "source": lambda s, f: s.scope.source("mine", f),
+    "map_batches": lambda s, f: s.to_arrow(SCHEMA).map_batches(f),
+    "inspect_batch of columns": lambda s, f: s.to_arrow(SCHEMA).inspect_batch(f),
+    "branch_when of columns": lambda s, f: s.to_arrow(SCHEMA).branch_when(f),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("function", ASYNC, ids=["function", "generator", "object", "method", "partial"])
+def test_an_async_function_is_refused_when_the_dataflow_is_built(name: str, function: Any) -> None:
+    with pytest.raises(TypeError, match=r"is async: .* Give it a plain function"):
+        ps.example(lambda scope: CALLS[name](scope.to_stream([1]), function) and None)
+
+
+def test_a_fold_that_returns_nothing_is_refused() -> None:
+    pairs = [("a", 1), ("a", 2)]
+
+    def forgets(key: str, value: int, seen: list[int]) -> Any:
+        seen.append(value)
+
+    with pytest.raises(TypeError, match=r"the fold of aggregate, .*forgets, returned None: it must return"):
+        ps.example(lambda s: s.to_stream(pairs).aggregate(forgets, lambda *x: x, default=list).capture())
+    with pytest.raises(TypeError, match=r"the fold of accumulate, .* returned None"):
+        ps.example(
+            lambda s: s.to_stream(pairs).accumulate(list, lambda seen, batch: seen.extend(batch)).capture()
+        )
+
+    # Where None is a state like any other, it may come back.
+    def last(_key: str, value: int, _state: int | None) -> int | None:
+        return None if value == 2 else value
+
+    found = ps.example(
+        lambda s: s.to_stream(pairs).aggregate(last, lambda *x: x, default=lambda: None).capture()
+    )
+    assert found.extract() == [(0, [("a", None)])]
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        ((1, "word"), r"returned 'word' as its outputs, .*return \(state, \['word'\]\)"),
+        ((1, b"word"), "as its outputs"),
+        ((1, ("key", 1)), r"return \(state, \[\('key', 1\)\]\)"),
+        ((1, {"a": 1}), "as its outputs"),
+        ((1, 5), "returned 5 as its outputs: return a list of records"),
+        ((1, None), "returned None as its outputs: return a list"),
+        (None, r"must return \(state, outputs\), and returned None"),
+        ("ab", r"must return \(state, outputs\), and returned 'ab'"),
+    ],
+)
+def test_outputs_that_are_one_record_are_refused(returned: Any, message: str) -> None:
+    def run(machine: Any) -> Any:
+        return ps.example(lambda s: s.to_stream([("a", 1)]).state_machine(machine, default=int).capture())
+
+    with pytest.raises(TypeError, match=message):
+        run(lambda key, value, state: returned)
+    for outputs in ([], (), ["word"], iter(["word"]), {"word"}):
+        found = [
+            record for _, records in run(lambda *_, out=outputs: (1, out)).extract() for record in records
+        ]
+        assert found in ([], ["word"])
+
+
+def test_the_class_of_a_pact_is_refused() -> None:
+    def build(cap: ps.Capability, info: ps.OperatorInfo) -> Any:
+        cap.drop()
+        return lambda input, output: None
+
+    calls: list[tuple[Any, str]] = [
+        (
+            lambda s: s.unary(ps.Pipeline, "mine", build),
+            r"'mine' was given the class Pipeline .*ps.Pipeline\(\)",
+        ),
+        (lambda s: s.unary(ps.Exchange, "mine", build), r"write ps.Exchange\(key\)"),
+        (lambda s: s.sink(ps.Broadcast, "mine", build), r"write ps.Broadcast\(\)"),
+        (lambda s: s.binary(s, ps.Pipeline(), ps.Pipeline, "mine", build), r"write ps.Pipeline\(\)"),
+        (lambda s: s.scope.operator("mine").new_input(s, ps.Pipeline), r"write ps.Pipeline\(\)"),
+        (lambda s: s.unary(len, "mine", build), r"not <built-in function len>: ps.Exchange\(key\)"),
+        (lambda s: s.unary("Pipeline", "mine", build), r"needs a pact, .*not 'Pipeline'"),
+    ]
+    for call, message in calls:
+
+        def build_wrongly(scope: ps.Scope, call: Any = call) -> None:
+            call(scope.to_stream([1]))
+
+        with pytest.raises(TypeError, match=message):
+            ps.example(build_wrongly)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("v", "sum"), r"this is one pair: write \[\('v', 'sum'\)\]"),
+        (["v", "sum"], r"this is one pair: write \[\('v', 'sum'\)\]"),
+        ("sum", "takes pairs such as"),
+        (None, "takes pairs such as"),
+        ([("v", "sum"), "v"], "not 'v'"),
+        ([("v", sum)], "not "),
+    ],
+)
+def test_aggregations_are_a_list_of_pairs(given: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        ps.example(lambda scope: scope.to_stream([]).to_arrow(SCHEMA).aggregate("k", given))
+
+
+def test_a_dataflow_without_with_says_so() -> None:
+    def main(worker: ps.Worker) -> None:
+        with pytest.raises(AttributeError, match=r"write `with worker.dataflow\(\) as scope:`"):
+            worker.dataflow().to_stream([1])  # type: ignore[attr-defined]
+        with worker.dataflow() as scope:
+            with pytest.raises(AttributeError, match=r"write `with scope.iterative\(\) as scope:`"):
+                scope.iterative().loop_variable()  # type: ignore[attr-defined]
+            with pytest.raises(AttributeError, match=r"with scope.scoped\(dims=2\) as"):
+                scope.to_stream([1]).enter(scope.scoped(dims=2))  # type: ignore[arg-type]
+
+    ps.execute(main)
+
+
+def test_what_there_is_not_suggests_what_there_is() -> None:
+    def build(scope: Any) -> None:
+        stream = scope.to_stream([])
+        rows = stream.to_arrow(SCHEMA)
+        for thing, name, message in [
+            (stream, "groupby", "a Stream has no attribute 'groupby': there is aggregate and counts"),
+            (stream, "where", "there is filter$"),
+            (stream, "mpa", "there is map$"),
+            (stream, "conect_loop", "there is connect_loop$"),
+            (rows, "unique", "an ArrowStream has no attribute 'unique': there is distinct"),
+            (rows, "filter", "an ArrowStream has no attribute 'filter'"),
+            (scope, "iterate", "a Scope has no attribute 'iterate': there is iterative"),
+            (stream, "_nothing", "a Stream has no attribute '_nothing'$"),
+        ]:
+            with pytest.raises(AttributeError, match=message):
+                getattr(thing, name)
+            assert not hasattr(thing, name)
+
+    ps.example(build)
+
+
+def test_a_slice_of_a_data_frame_can_be_sent() -> None:
+    """pandas adds its index to what it hands over."""
+    frame = pd.DataFrame({"k": [1, 2, 3], "v": [4, 5, 6]})
+    part = frame[frame["k"] > 1]
+    assert "__index_level_0__" in pa.table(part).column_names
+
+    def main(worker: ps.Worker) -> Any:
+        rows, indexed = ps.ArrowInput(SCHEMA), ps.ArrowInput(pa.table(part).schema)
+        with worker.dataflow() as scope:
+            captured = [each.to_stream(scope).to_records().capture() for each in (rows, indexed)]
+        rows.send(part)
+        with pytest.raises(TypeError, match=r"'extra'.* is not in the stream's schema"):
+            rows.send(part.assign(extra=1))
+        indexed.send(part)
+        rows.close()
+        indexed.close()
+        worker.run()
+        return [each.extract() for each in captured]
+
+    [[plain, indexed]] = ps.execute(main)
+    assert plain == [(0, [{"k": 2, "v": 5}, {"k": 3, "v": 6}])]
+    assert [row["__index_level_0__"] for _, rows in indexed for row in rows] == [1, 2]
+
+
+def test_a_process_that_is_started_alone_says_whom_it_waits_for(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    said: list[str] = []
+
+    def execute(main: Any, *, config: ps.Config) -> list[Any]:
+        said.extend(caplog.messages)  # before anything is waited for
+        return []
+
+    monkeypatch.setattr("pointstamp.execution.execute", execute)
+    with caplog.at_level(logging.WARNING, "pointstamp.cluster"):
+        ps.execute_from_args(lambda worker: None, ["-n", "2", "-w", "3"])
+        assert len(said) == 1
+        assert "process 0 of 2 waits for process 1 at " in said[0]
+        assert "`python -m pointstamp run -n 2 -w 3 module:main`" in said[0]
+        caplog.clear()
+        said.clear()
+        ps.execute_from_args(lambda worker: None, ["-w", "3"])
+        assert not said
