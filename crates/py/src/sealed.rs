@@ -92,7 +92,12 @@ impl SealedLink {
         let mut interrupted = None;
         let received = detached(py, || {
             self.0.receive(most, &mut || {
-                attached(Python::check_signals).map_err(|error| {
+                #[allow(
+                    clippy::redundant_closure_for_method_calls,
+                    reason = "the method alone is for one lifetime"
+                )]
+                let heard = attached(|py| py.check_signals());
+                heard.map_err(|error| {
                     interrupted = Some(error);
                     io::ErrorKind::Interrupted.into()
                 })

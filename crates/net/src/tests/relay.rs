@@ -43,7 +43,7 @@ fn between(there: &str, meddling: Meddling) -> Between {
         let mut own = near.try_clone().unwrap();
         let again = Arc::clone(&begin);
         thread::spawn(move || {
-            let mut bytes = [0; 65536];
+            let mut bytes = vec![0; 65536];
             while let Ok(count @ 1..) = from.read(&mut bytes) {
                 if matches!(meddling, Meddling::Reflects) && again.load(Ordering::SeqCst) == 0 {
                     let _ = own.write_all(&bytes[..count]);
@@ -54,7 +54,7 @@ fn between(there: &str, meddling: Meddling) -> Between {
             let _ = to.shutdown(Shutdown::Both);
         });
         let (mut from, mut to) = (far, near);
-        let mut bytes = [0; 65536];
+        let mut bytes = vec![0; 65536];
         while let Ok(count @ 1..) = from.read(&mut bytes) {
             let mut now = bytes[..count].to_vec();
             if begin.load(Ordering::SeqCst) == 0 {
