@@ -208,6 +208,18 @@ def test_a_circle_that_is_put_into_a_crate_is_found(tmp_path: Path, crate: str) 
 # ------------------------------------------------------------ rooms and sizes
 
 
+def test_the_rooms_of_a_folder() -> None:
+    arrows = {"spark/calls/run.py": {"spark/job/task.py", "worker.py"}, "worker.py": {"spark/compat.py"}}
+    inner = graph.inside(arrows, "spark")
+    assert inner == {"calls/run.py": {"job/task.py"}}
+    assert rooms.violations(inner, {"calls": {"job"}, "job": set()}) == [
+        "job/ has no files: take it off the list in tools/layers/known.py"
+    ]
+    assert rooms.violations(inner, {"calls": set()}) == []
+    [said] = [line for line in rooms.violations(inner, {"calls": set(), "job": set()}) if "may not" in line]
+    assert said == "calls/run.py uses job/task.py: calls/ may not know job/"
+
+
 def test_a_room_uses_those_below_it() -> None:
     allowed = {"run": set[str](), "build": {"run"}, "worker": {"build", "run"}}
     arrows = {

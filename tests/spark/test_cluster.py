@@ -1,15 +1,17 @@
 """The resident cluster: jobs and streams that come to it, and how it ends."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark import TaskContext
 from pyspark.sql import functions as sf
 
 import pointstamp as ps
 from harness import notes
-from pointstamp.spark import Cluster, setup_cluster, shutdown_cluster
+from pointstamp.spark import Cluster, Epochs, run, setup_cluster, shutdown_cluster
 
 
 @pytest.fixture
@@ -58,7 +60,7 @@ def test_too_few_slots(spark: Any) -> None:
         setup_cluster(2)
 
 
-def test_an_operator_that_raises_ends_it(spark: Any) -> None:
+def test_an_operator_that_raises_ends_it(spark: Any, tmp_path: Path) -> None:
     def build(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
         def fail(batch: pa.RecordBatch) -> pa.RecordBatch:
             raise LookupError("no such word")
@@ -69,15 +71,60 @@ def test_an_operator_that_raises_ends_it(spark: Any) -> None:
         with pytest.raises(LookupError, match="no such word") as raised:
             cluster.run(spark.range(10), build, "id bigint")
         assert any("operator 'map_batches'" in note for note in notes(raised.value))
-        with pytest.raises(LookupError, match="no such word"):
+        with pytest.raises(ps.ClusterError, match="failed earlier, with LookupError: no such word") as later:
             cluster.run(spark.range(10), identity, "id bigint")
+        assert later.value.__cause__ is raised.value
+        with pytest.raises(ps.ClusterError, match="failed earlier"):
+            Epochs(spark, "id bigint", identity, directory=str(tmp_path), cluster=cluster)
     with setup_cluster(1) as cluster:
         assert cluster.run(spark.range(10), identity, "id bigint").count() == 10
 
 
-def test_a_build_that_raises_ends_it(spark: Any) -> None:
+def test_a_mistake_in_build_does_not_end_it(cluster: Cluster, spark: Any) -> None:
+    with pytest.raises(ps.GraphError, match="'nme'"):
+        cluster.run(spark.range(10), lambda _scope, rows: rows.exchange("nme"))
+    out = cluster.run(spark.range(10), lambda _scope, rows: {"a": rows, "b": rows})
+    assert out["a"].count() == out["b"].count() == 10
+
+
+def test_a_build_that_raises_on_a_worker_ends_it(spark: Any) -> None:
+    def build(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
+        return rows if TaskContext.get() is None else rows.exchange("nme")
+
     with setup_cluster(1) as cluster, pytest.raises(ps.GraphError, match="'nme'"):
-        cluster.run(spark.range(10), lambda _scope, rows: rows.exchange("nme"), "id bigint")
+        cluster.run(spark.range(10), build)
+
+
+def test_rows_that_are_refused_do_not_end_it(cluster: Cluster, spark: Any) -> None:
+    rows = spark.range(3).selectExpr("id", "id - 1 t")
+    with pytest.raises(ps.TimeError, match="is -1 in the row"):
+        cluster.run(rows, identity, time="t")
+    assert cluster.run(spark.range(10), identity).count() == 10
+
+
+def test_run_says_who_holds_the_slots(spark: Any) -> None:
+    other = spark.newSession()  # of the same context, and so of the same slots
+    before = run(other.range(10), identity)
+    words = r"2 tasks needs .* of Spark's 2 the resident cluster holds 1 .*own run\(\).*num_workers=1 or less"
+    with setup_cluster(1, session=spark):
+        for session in (spark, other):
+            with pytest.raises(ps.ConfigError, match=words):
+                run(session.range(10), identity)
+        assert run(other.range(10), identity, num_workers=1).count() == 10
+        for _ in range(2):  # planned when the slots were free; the second stage is there already
+            with pytest.raises(ps.ConfigError, match=words):
+                before.count()
+    assert before.count() == 10
+
+
+def test_another_follows_one_that_failed(spark: Any) -> None:
+    def build(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
+        return rows.map_batches(lambda batch: 1 / 0)
+
+    with pytest.raises(ZeroDivisionError):
+        setup_cluster(1, session=spark).run(spark.range(10), build)
+    assert setup_cluster(1, session=spark).run(spark.range(10), identity).count() == 10
+    shutdown_cluster()
 
 
 def test_of_several_processes(wide: Any) -> None:

@@ -21,7 +21,14 @@ ROWS = "word string, n bigint"
 
 def first_seen(_scope: ps.Scope, rows: ps.ArrowStream) -> dict[str, ps.ArrowStream]:
     """What needs state of earlier epochs, and what is by epoch."""
-    return {"words": rows.distinct("word"), "sums": rows.aggregate("word", [("n", "sum")])}
+    return {"words": rows.distinct_so_far("word"), "sums": rows.aggregate("word", [("n", "sum")])}
+
+
+SCHEMA = pa.schema([("word", pa.string()), ("n", pa.int64())])
+
+
+def without_m(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.select(["word", "n"])
 
 
 OUTPUTS = {"words": ROWS, "sums": "word string, n_sum bigint"}
@@ -51,12 +58,12 @@ class Source:
     def stream(self) -> Any:
         return self.spark.readStream.schema(ROWS).option("maxFilesPerTrigger", 1).parquet(str(self.files))
 
-    def run(self, epochs: Epochs) -> None:
+    def run(self, epochs: Epochs, checkpoint: str = "checkpoint") -> None:
         """Runs what is there to its end, and raises what it raises."""
         query = (
             self.stream()
             .writeStream.foreachBatch(epochs)
-            .option("checkpointLocation", str(self.root / "checkpoint"))
+            .option("checkpointLocation", str(self.root / checkpoint))
             .trigger(availableNow=True)
             .start()
         )
@@ -138,9 +145,9 @@ KILLED = """
     from pathlib import Path
     sys.path[:0] = [{tests!r}]
     import conftest, test_epochs
-    from pointstamp.spark import epochs as module
+    from pointstamp.spark.calls.store import Store as store
 
-    store, where = module._Store, {where!r}
+    where = {where!r}
 
     def die(*_):
         os.kill(os.getpid(), signal.SIGKILL)
@@ -242,3 +249,97 @@ def test_on_the_resident_cluster(source: Source) -> None:
         source.run(epochs)
         assert epochs.sealed == [0, 1, 2, 3]
         source.check(epochs)
+
+
+# ---------------------------------------------------------------- whose directory it is
+
+
+def sealed(source: Source, checkpoint: str = "checkpoint") -> Path:
+    """A directory with one micro-batch, which a query has sealed."""
+    source.add(1)
+    with source.epochs() as epochs:
+        source.run(epochs, checkpoint)
+        assert epochs.sealed == [0]
+    return source.root / "stored"
+
+
+def test_a_directory_of_another_schema_is_refused(source: Source) -> None:
+    stored = sealed(source)
+
+    def refused(words: str, rows: Any = ROWS, build: Any = first_seen, **options: Any) -> None:
+        with pytest.raises(ps.GraphError, match=words) as raised:
+            Epochs(source.spark, rows, build, directory=str(stored), **options)
+        assert "remove both the directory and the query's checkpoint" in str(raised.value)
+
+    refused("output 'words' has word string, n bigint, epoch bigint there, and now has word string, n bigint")
+    refused(
+        "the outputs words, sums, and build now has words", build=lambda _, rows: {"words": rows.distinct()}
+    )
+    other = {"words": "word string, n int", "sums": "word string, n_sum bigint"}
+    refused("and now has word string, n int, epoch", schema=other, time_column="epoch")
+    more = "word string, n bigint, m int"
+    refused(
+        "the input has word string, n bigint there, and now has word string, n bigint, m int",
+        rows=more,
+        schema=OUTPUTS,
+        build=lambda _, rows: first_seen(_, rows.map_batches(without_m, SCHEMA)),
+        time_column="epoch",
+    )
+    with source.epochs() as epochs:
+        source.check(epochs)
+
+
+def test_the_rows_of_a_fresh_checkpoint_are_not_dropped(source: Source) -> None:
+    sealed(source)
+    with source.epochs() as epochs:
+        with pytest.raises(
+            ps.GraphError, match=r"is fed by the query .*, and its sealed micro-batches are of"
+        ) as e:
+            source.run(epochs, "another")
+        assert "and dropped" in str(e.value)
+        assert epochs.sealed == [0]
+        with pytest.raises(ps.GraphError, match="is fed by no streaming query of Spark's"):
+            epochs(source.spark.read.schema(ROWS).parquet(str(source.files)), 0)
+        source.run(epochs)
+        source.check(epochs)
+
+
+def test_a_directory_without_a_description_is_refused(source: Source) -> None:
+    stored = sealed(source)
+    description = stored / "description"
+    text = description.read_text(encoding="utf-8")
+    description.unlink()
+    with pytest.raises(ps.GraphError, match="has sealed micro-batches and no description"):
+        source.epochs()
+    for damaged, words in (
+        (text[:20], "description is damaged"),
+        (text.replace('"version": 1', '"version": 2'), "has the form 2 and this version .* up to 1"),
+    ):
+        description.write_text(damaged, encoding="utf-8")
+        (stored / ".description.crc").unlink(missing_ok=True)
+        with pytest.raises(ps.GraphError, match=words):
+            source.epochs()
+
+
+def test_what_was_never_sealed_binds_nobody(source: Source) -> None:
+    def failing(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
+        return rows.map_batches(lambda batch: 1 / 0)
+
+    source.add(1)
+    with Epochs(source.spark, ROWS, failing, directory=str(source.root / "stored")) as epochs:
+        with pytest.raises(ZeroDivisionError):
+            source.run(epochs, "another")
+    assert (source.root / "stored" / "description").exists()
+    with source.epochs() as epochs:
+        source.run(epochs)
+        source.check(epochs)
+
+
+def test_a_mistake_in_build_is_raised_by_the_constructor(source: Source) -> None:
+    with pytest.raises(ps.GraphError, match="'wrd'"):
+        Epochs(
+            source.spark, ROWS, lambda _, rows: rows.distinct("wrd"), directory=str(source.root / "stored")
+        )
+    with pytest.raises(ps.ConfigError, match="directory= is missing"):
+        Epochs(source.spark, ROWS, first_seen)
+    assert not (source.root / "stored").exists()

@@ -1,6 +1,7 @@
 """The parts of `pointstamp.spark` that need no Spark to run."""
 
 import itertools
+import re
 import socket
 import sys
 import threading
@@ -13,12 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pointstamp as ps
-from pointstamp.spark import Cluster, failures, session, task
 from pointstamp.spark.channel import Channel, Server, connect
-from pointstamp.spark.failures import coded, found, told
-from pointstamp.spark.merging import in_order
-from pointstamp.spark.packing import Packed, packed, read
-from pointstamp.spark.shipped import shipped
+from pointstamp.spark.job import slots as slots_module
+from pointstamp.spark.job import task
+from pointstamp.spark.packing import exceptions
+from pointstamp.spark.packing.batches import Packed, packed, read
+from pointstamp.spark.packing.exceptions import coded, found, told
+from pointstamp.spark.packing.merging import in_order
+from pointstamp.spark.packing.shipped import arrived
+from pointstamp.spark.resident.link import Link
 
 
 @given(st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=8), max_size=6), st.integers(0, 3))
@@ -56,12 +60,14 @@ def test_a_part_of_a_stage_is_not_run_alone(monkeypatch: pytest.MonkeyPatch) -> 
 def test_executors_are_awaited(seen: list[int], slots: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # A tick of this clock for each look: the first executor may take three and more, others may not.
     clock = itertools.count()
-    monkeypatch.setattr(session, "time", SimpleNamespace(monotonic=lambda: next(clock), sleep=lambda _: None))
-    monkeypatch.setattr(session, "_STARTING", 10)
-    monkeypatch.setattr(session, "_REGISTERING", 3)
+    monkeypatch.setattr(
+        slots_module, "time", SimpleNamespace(monotonic=lambda: next(clock), sleep=lambda _: None)
+    )
+    monkeypatch.setattr(slots_module, "_STARTING", 10)
+    monkeypatch.setattr(slots_module, "_REGISTERING", 3)
     looks = iter(seen)
-    monkeypatch.setattr(session, "_slots", lambda _: next(looks))
-    assert session._awaited(None, 2) == slots  # type: ignore[arg-type]
+    monkeypatch.setattr(slots_module, "slots", lambda _: next(looks))
+    assert slots_module._awaited(None, 2) == slots  # type: ignore[arg-type]
 
 
 def test_a_packed_batch_comes_back() -> None:
@@ -71,16 +77,40 @@ def test_a_packed_batch_comes_back() -> None:
     assert back.batch.equals(batch)
 
 
-def test_where_the_package_is_missing_the_command_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    call = shipped("run", b"", ps.__version__)
-    monkeypatch.setitem(sys.modules, "pointstamp", None)
-    with pytest.raises(ImportError, match=r'-m pip install "pointstamp\[spark\]==' + ps.__version__):
-        list(call(iter(())))
+@pytest.mark.parametrize("missing", ["pyarrow", "pointstamp"])
+def test_an_interpreter_that_lacks_something_says_which_it_is(
+    missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(ImportError) as raised:
+        arrived("m", "f", b"", ps.__version__, "/elsewhere/python")
+    said = str(raised.value)
+    assert f"runs {sys.executable}, which lacks {missing}; the driver runs /elsewhere/python" in said
+    assert "set PYSPARK_PYTHON=/elsewhere/python" in said
+    assert f'{sys.executable} -m pip install "pointstamp[spark]=={ps.__version__}"' in said
+    back = exceptions.recovered(f"java.lang.X: Traceback\nImportError: {said}\n at y")
+    assert isinstance(back, ImportError)
+    assert str(back) == said
 
 
 def test_another_version_is_refused() -> None:
-    with pytest.raises(ImportError, match=r"pointstamp is 99\.1 in the driver and .*pip install"):
-        list(shipped("run", b"", "99.1")(iter(())))
+    with pytest.raises(
+        ImportError, match=r"which has pointstamp .*, where the driver has 99\.1; .*pip install"
+    ):
+        arrived("m", "f", b"", "99.1", sys.executable)
+
+
+def test_a_python_of_another_version_is_named() -> None:
+    from pyspark.errors import PySparkRuntimeError
+
+    theirs = PySparkRuntimeError(
+        errorClass="PYTHON_VERSION_MISMATCH",
+        messageParameters={"worker_version": "3.99", "driver_version": "3.98"},
+    )
+    back = exceptions.recovered(f"Traceback\npyspark.errors.PySparkRuntimeError: {theirs}\n", "python9")
+    assert isinstance(back, ps.ConfigError)
+    words = r"run Python 3\.99 \(python9\), and the driver runs Python 3\.98 .*PYSPARK_PYTHON="
+    assert re.search(words, str(back))
 
 
 def test_an_exception_survives_the_text_it_travels_in() -> None:
@@ -95,29 +125,34 @@ def test_an_exception_survives_the_text_it_travels_in() -> None:
 
 def test_an_exception_that_somebody_else_made_up_is_not_unpickled() -> None:
     """It may stand in a row of a table, which an error of Spark's quotes."""
-    ours, key = coded(ps.TimeError("t")), failures.key()
-    failures.adopt(b"another")
+    ours, key = coded(ps.TimeError("t")), exceptions.key()
+    exceptions.adopt(b"another")
     try:
         forged = coded(ps.GraphError("g"))
     finally:
-        failures.adopt(key)
+        exceptions.adopt(key)
     assert found(forged) is None
     assert isinstance(found(f"the value '{forged}' of {ours}"), ps.TimeError)
 
 
 def test_who_failed_is_heard_before_those_that_lost_him() -> None:
-    cluster = Cluster.__new__(Cluster)
-    cluster._changed = threading.Condition()
-    cluster._failure = None
-    answers = ["", coded(ps.ClusterError("process 1 failed"))]
-    later = threading.Timer(0.1, cluster._fail, [LookupError("it")])
-    later.start()
-    with cluster._changed:
-        reason = cluster._reason(answers)
-    later.join()
-    assert isinstance(reason, LookupError)
-    with cluster._changed:
-        assert cluster._reason([]) is reason
+    link = Link("127.0.0.1", b"secret", 2)
+    try:
+        answers = ["", coded(ps.ClusterError("process 1 failed"))]
+        later = threading.Timer(0.1, link.fail, [LookupError("it")])
+        later.start()
+        with link._changed:
+            reason = link._reason(answers)
+        later.join()
+        assert isinstance(reason, LookupError)
+        with link._changed:
+            assert link._reason([]) is reason
+        with pytest.raises(ps.ClusterError, match="failed earlier, with LookupError: it"):
+            link.check()
+        with pytest.raises(LookupError, match="it"):
+            link.ask("wait", 1, None)  # of a dataflow that was running then
+    finally:
+        link.close()
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import pointstamp as ps
@@ -126,13 +127,44 @@ def test_dynamic_allocation_is_refused_first(spark: Any, monkeypatch: pytest.Mon
         run(spark.range(10), identity, "id bigint")
 
 
+def inside(scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
+    with scope.iterative() as inner:
+        return rows.enter(inner)
+
+
 BUILT: list[tuple[str, Any, Any, str]] = [
     ("nothing", lambda scope, rows: None, "id bigint", "build must return an ArrowStream, and returned None"),
     (
         "records",
         lambda scope, rows: rows.to_records(),
         "id bigint",
-        r"build must return an ArrowStream, and returned .*: make it one with to_arrow\(schema\)",
+        r"build must return an ArrowStream, and returned .*: nothing tells .* to_arrow\(schema\)",
+    ),
+    (
+        "records, and no schema",
+        lambda scope, rows: rows.to_records(),
+        None,
+        r"build must return an ArrowStream, and returned .*: nothing tells .* to_arrow\(schema\)",
+    ),
+    ("nothing, and no schema", lambda scope, rows: None, None, "build must return an ArrowStream, .* None"),
+    ("no outputs, and no schema", lambda scope, rows: {}, None, "build returned an empty dict"),
+    (
+        "a list in a dict, and no schema",
+        lambda scope, rows: {"a": [rows]},
+        None,
+        "output 'a' of build must be an ArrowStream",
+    ),
+    (
+        "a type that Spark does not have",
+        lambda scope, rows: rows.map_batches(lambda batch: batch, pa.schema([("n", pa.uint64())])),
+        None,
+        "column 'n' of the output is uint64, for which Spark has no type: give the schema",
+    ),
+    (
+        "a stream of a loop",
+        lambda scope, rows: inside(scope, rows),
+        None,
+        "is a stream of the scope",
     ),
     (
         "no dict",
@@ -183,9 +215,10 @@ BUILT: list[tuple[str, Any, Any, str]] = [
     ("build", "schema", "words"), [case[1:] for case in BUILT], ids=[case[0] for case in BUILT]
 )
 def test_what_build_may_not_return(spark: Any, build: Any, schema: Any, words: str) -> None:
-    out = run(spark.range(10), build, schema, num_workers=1)
+    jobs = spark.sparkContext.statusTracker().getJobIdsForGroup()
     with pytest.raises(ps.GraphError, match=words):
-        (next(iter(out.values())) if isinstance(out, dict) else out).collect()
+        run(spark.range(10), build, schema, num_workers=1)
+    assert set(spark.sparkContext.statusTracker().getJobIdsForGroup()) <= set(jobs), "it ran something"
 
 
 def test_a_value_that_does_not_fit(spark: Any) -> None:

@@ -1,4 +1,4 @@
-"""`pointstamp.spark.run`: what goes in, what comes out, and what Spark itself says to it."""
+"""`pointstamp.spark.calls.running`: what goes in, what comes out, and what Spark itself says to it."""
 
 import datetime
 import os
@@ -10,9 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark import TaskContext
 from pyspark.sql import functions as sf
 
 import pointstamp as ps
+from harness import notes
 from pointstamp.spark import run
 
 TASKS = [1, 2]
@@ -106,7 +108,7 @@ def test_several_inputs_and_outputs_of_one_run(spark: Any, num_workers: int, tmp
     def build(scope: ps.Scope, people: Any, visits: Any) -> dict[str, Any]:
         import tempfile
 
-        if scope.index == 0:
+        if scope.index == 0 and TaskContext.get() is not None:
             tempfile.mkstemp(dir=runs)
         return {
             "joined": people.join(visits, "id"),
@@ -197,6 +199,68 @@ def test_columns_are_ordered_and_cast_by_name(spark: Any) -> None:
     out = run(rows, build, "i bigint, t timestamp_ntz, d string, u bigint", num_workers=1)
     at = datetime.datetime(1970, 1, 1, 0, 0, 0, 1000)
     assert sorted(map(tuple, out.collect())) == [(1, at, "x", 7), (2, at, None, 7)]
+
+
+def test_a_schema_that_is_left_out(spark: Any) -> None:
+    kinds = {
+        "a": pa.int64(),
+        "u": pa.uint16(),
+        "d": pa.dictionary(pa.int32(), pa.string()),
+        "t": pa.timestamp("ms"),
+        "l": pa.list_(pa.struct([("x", pa.uint32()), ("y", pa.large_string())])),
+        "h": pa.float16(),
+    }
+    schema = pa.schema(list(kinds.items()))
+    row = {
+        "a": 1,
+        "u": 65535,
+        "d": "x",
+        "t": datetime.datetime(2026, 1, 1),
+        "l": [{"x": 7, "y": "z"}],
+        "h": 0.5,
+    }
+
+    def build(_scope: ps.Scope, rows: ps.ArrowStream) -> dict[str, ps.ArrowStream]:
+        made = rows.map_batches(lambda _: pa.RecordBatch.from_pylist([row], schema), schema)
+        return {"rows": rows, "made": made}
+
+    out = run(spark.range(1), build, time_column="when", num_workers=1)
+    assert out["rows"].schema.simpleString() == "struct<id:bigint,when:bigint>"
+    inner = "array<struct<x:bigint,y:string>>"
+    expected = f"struct<a:bigint,u:int,d:string,t:timestamp_ntz,l:{inner},h:float,when:bigint>"
+    assert out["made"].schema.simpleString() == expected
+    [got] = out["made"].collect()
+    assert got.asDict(recursive=True) == {**row, "when": 0}
+    out.unpersist()
+    words = "time_column adds the column 'id' to the output"
+    with pytest.raises(ps.GraphError, match=words):
+        run(spark.range(1), identity, time_column="id")
+
+
+def test_the_trial_in_the_driver_leaves_no_trace(spark: Any) -> None:
+    calls: list[int] = []
+
+    def build(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
+        calls.append(1)
+        found = len(calls)
+        schema = pa.schema([("calls", pa.int64())])
+        return rows.map_batches(lambda _: pa.record_batch({"calls": [found]}), schema)
+
+    out = run(spark.range(1), build, num_workers=1)
+    assert calls == []
+    assert [row.calls for row in out.collect()] == [1]
+
+
+def test_a_module_that_only_the_executors_may_have(spark: Any) -> None:
+    def build(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
+        if TaskContext.get() is None:
+            raise ModuleNotFoundError("No module named 'theirs'", name="theirs")
+        return rows
+
+    assert run(spark.range(3), build, "id bigint", num_workers=1).count() == 3
+    with pytest.raises(ModuleNotFoundError, match="theirs") as raised:
+        run(spark.range(3), build, num_workers=1)
+    assert any("give the schema" in note for note in notes(raised.value))
 
 
 @tasks
@@ -313,7 +377,7 @@ def test_modules_of_the_user(executors: Any, tmp_path: Path) -> None:
 def test_python_has_little_memory(executors: Any) -> None:
     def build(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
         limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-        assert limit == 1 << 30
+        assert TaskContext.get() is None or limit == 1 << 30
         return rows.aggregate("k", [("id", "count")])
 
     rows = executors.range(0, 200_000, 1, 8).select((sf.col("id") % 1000).alias("k"), "id")

@@ -9,6 +9,16 @@ from collections.abc import Iterable, Mapping
 Graph = Mapping[str, Iterable[str]]
 
 
+def inside(graph: Graph, folder: str) -> dict[str, set[str]]:
+    """The part of a graph of paths that lies in a folder, with paths from there."""
+    start = f"{folder}/"
+    return {
+        source.removeprefix(start): {t.removeprefix(start) for t in targets if t.startswith(start)}
+        for source, targets in graph.items()
+        if source.startswith(start)
+    }
+
+
 def circles(graph: Graph) -> list[frozenset[str]]:
     """The strongly connected parts with more than one node, largest first (by Tarjan's algorithm)."""
     number: dict[str, int] = {}

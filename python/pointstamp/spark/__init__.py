@@ -8,8 +8,9 @@ executor.
 between jobs. `Epochs` is a dataflow that Structured Streaming feeds.
 """
 
-from pointstamp.spark.cluster import Cluster, setup_cluster, shutdown_cluster
-from pointstamp.spark.epochs import Epochs
-from pointstamp.spark.run import Outputs, run
+from pointstamp.spark.calls.clusters import setup_cluster, shutdown_cluster
+from pointstamp.spark.calls.epochs import Epochs
+from pointstamp.spark.calls.running import Outputs, run
+from pointstamp.spark.resident.cluster import Cluster
 
 __all__ = ["Cluster", "Epochs", "Outputs", "run", "setup_cluster", "shutdown_cluster"]

@@ -22,7 +22,7 @@ fn party(secret: &str, server: &str) -> Party {
 /// Both ends of a connection, as they see each other.
 fn meet(
     client: Party,
-    server: Party,
+    server: &Party,
     version: u16,
 ) -> (Result<SealedLink, Refusal>, Result<SealedLink, Refusal>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -32,12 +32,12 @@ fn meet(
         SealedLink::greet(socket, &client, version)
     });
     let (socket, _) = listener.accept().unwrap();
-    let accepted = SealedLink::accept(socket, &server);
+    let accepted = SealedLink::accept(socket, server);
     (joined(connecting), accepted)
 }
 
 fn pair() -> (SealedLink, SealedLink) {
-    let (client, server) = meet(party("s", "driver"), party("s", "driver"), VERSION);
+    let (client, server) = meet(party("s", "driver"), &party("s", "driver"), VERSION);
     (client.unwrap(), server.unwrap())
 }
 
@@ -65,16 +65,16 @@ fn messages_of_every_size_arrive_whole_and_in_order() {
 
 #[test]
 fn who_differs_is_refused_with_what_differs() {
-    let (client, server) = meet(party("s", "process 1"), party("s", "process 2"), VERSION);
+    let (client, server) = meet(party("s", "process 1"), &party("s", "process 2"), VERSION);
     let expected =
         |there, here| format!("the server is process {there} there and process {here} here");
     assert_eq!(client.err(), Some(Refusal::Differs(expected(2, 1))));
     assert_eq!(server.err(), Some(Refusal::Differs(expected(1, 2))));
-    let (client, server) = meet(party("s", "a"), party("t", "a"), VERSION);
+    let (client, server) = meet(party("s", "a"), &party("t", "a"), VERSION);
     let why = "its secret is not this process's".to_owned();
     assert_eq!(client.err(), Some(Refusal::Differs(why.clone())));
     assert_eq!(server.err(), Some(Refusal::Stranger(why)));
-    let (client, server) = meet(party("s", "a"), party("s", "a"), VERSION + 1);
+    let (client, server) = meet(party("s", "a"), &party("s", "a"), VERSION + 1);
     assert!(
         client
             .err()

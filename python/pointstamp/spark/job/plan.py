@@ -1,28 +1,23 @@
-"""What is to be built, and of which streams: what the driver has checked and every worker is told.
-
-Everything that can be known to be wrong before Spark starts anything is refused here, with a sentence.
-"""
+"""What is to be built, and of which streams: what the driver has checked and every worker is told."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pointstamp._errors import GraphError
-from pointstamp.spark import schemas
-from pointstamp.spark.outputs import ONE, Declared
-from pointstamp.spark.session import is_dataframe
+from pointstamp.spark.job.slots import is_dataframe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql import DataFrame
 
     from pointstamp.scope import Scope
-    from pointstamp.spark.feeding import Feed
+    from pointstamp.spark.job.feeding import Feed
+    from pointstamp.spark.job.outputs import Declared
 
-__all__ = ["Plan", "dataframes", "plan", "spark_schemas", "times_of"]
+__all__ = ["Plan", "dataframes", "times_of", "what"]
 
 
 class Plan(NamedTuple):
@@ -32,13 +27,13 @@ class Plan(NamedTuple):
         build: The user's function.
         inputs: The schema of each input, by name.
         keyword: Whether `build` takes the inputs by name.
-        declared: The outputs.
+        declared: The outputs; None where `build` is yet to be asked.
     """
 
     build: Callable[..., Any]
     inputs: dict[str, pa.Schema]
     keyword: bool
-    declared: Declared
+    declared: Declared | None
 
     def what(self, name: str) -> str:
         """What messages call an input."""
@@ -50,78 +45,9 @@ class Plan(NamedTuple):
         return self.build(scope, **streams) if self.keyword else self.build(scope, *streams.values())
 
 
-def plan(
-    session: SparkSession,
-    inputs: dict[str, StructType],
-    build: Callable[..., Any],
-    schema: Any,
-    *,
-    keyword: bool,
-    time_column: str | None,
-) -> Plan:
-    """Checks what can be checked, and converts the schemas.
-
-    Raises:
-        GraphError: If something is not what it should be.
-    """
-    if not callable(build):
-        raise GraphError(f"build is a function that is given a scope and streams, not {build!r}")
-    declared = spark_schemas(schema, None)
-    for name, one in declared.items():
-        if time_column in one.names:
-            raise GraphError(
-                f"time_column adds the column '{time_column}' to {_output(name, schema)}, whose schema has "
-                "one of that name"
-            )
-    timezone, large = _settings(session)
-    for name, one in inputs.items():
-        if keyword and not str(name).isidentifier():
-            raise GraphError(f"an input's name is an argument of build, and {name!r} cannot be one")
-        schemas.check_names(one.names, what(name, keyword))
-    return Plan(
-        build=build,
-        inputs={
-            name: schemas.to_arrow(one, timezone, large, what(name, keyword)) for name, one in inputs.items()
-        },
-        keyword=keyword,
-        declared=Declared(
-            {
-                name: schemas.to_arrow(one, timezone, large, _output(name, schema))
-                for name, one in declared.items()
-            },
-            not isinstance(schema, dict),
-            time_column,
-        ),
-    )
-
-
 def what(name: str, keyword: bool) -> str:
     """What messages call an input."""
     return f"input '{name}'" if keyword else "the input"
-
-
-def _output(name: str, schema: Any) -> str:
-    return f"output '{name}'" if isinstance(schema, dict) else "the output"
-
-
-def spark_schemas(schema: Any, time_column: str | None) -> dict[str, StructType]:
-    """The schemas of the outputs, by name, with the column of times.
-
-    Raises:
-        GraphError: If one is no schema, or there is none.
-    """
-    from pyspark.sql.types import LongType, StructField, StructType
-
-    given = schema if isinstance(schema, dict) else {ONE: schema}
-    if not given:
-        raise GraphError("schema is an empty dict: a dataflow in Spark has one output or more")
-    declared = {name: schemas.to_struct(one, _output(name, schema)) for name, one in given.items()}
-    if time_column is None:
-        return declared
-    return {
-        name: StructType([*one.fields, StructField(time_column, LongType())])
-        for name, one in declared.items()
-    }
 
 
 def dataframes(inputs: Any) -> dict[str, DataFrame]:
@@ -175,9 +101,3 @@ def times_of(named: dict[str, DataFrame], time: Any, keyword: bool) -> list[str 
                 f"{kind.simpleString()}; cast it first"
             )
     return [time.get(name) for name in named]
-
-
-def _settings(session: SparkSession) -> tuple[str, bool]:
-    """The session's time zone, and whether it sends strings with long offsets."""
-    large = session.conf.get("spark.sql.execution.arrow.useLargeVarTypes")
-    return str(session.conf.get("spark.sql.session.timeZone")), str(large).lower() == "true"

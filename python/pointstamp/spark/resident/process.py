@@ -19,22 +19,23 @@ from pointstamp._errors import ClusterError
 from pointstamp.builder import single_output
 from pointstamp.execution import execute
 from pointstamp.spark.channel import Channel, Server, connect
-from pointstamp.spark.failures import coded
-from pointstamp.spark.feeding import Feed
-from pointstamp.spark.gang import MANNERS, gather, reachable
-from pointstamp.spark.merging import in_order
-from pointstamp.spark.packing import Packed, packed
-from pointstamp.spark.results import Results
+from pointstamp.spark.job.feeding import Feed
+from pointstamp.spark.job.gang import MANNERS, gather, reachable
+from pointstamp.spark.job.results import Results
+from pointstamp.spark.packing.batches import Packed, packed
+from pointstamp.spark.packing.exceptions import coded
+from pointstamp.spark.packing.merging import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pointstamp._core import Activator, Capability
     from pointstamp.info import OperatorInfo
-    from pointstamp.spark.plan import Plan
+    from pointstamp.spark.job.plan import Plan
+    from pointstamp.spark.resident.tasks import Part
     from pointstamp.worker import Worker
 
-__all__ = ["Residence", "deliver", "fetch", "reside"]
+__all__ = ["Residence", "reside"]
 
 
 class Residence(NamedTuple):
@@ -49,22 +50,11 @@ class Residence(NamedTuple):
     secret: bytes
 
 
-class Part(NamedTuple):
-    """Stands for the rows that one attempt of a task has brought.
-
-    Attributes:
-        partition: The number of the task's partition.
-        attempt: Spark's number for the attempt.
-    """
-
-    partition: int
-    attempt: int
-
-
 class Flow:
     """A dataflow in this process: what feeds it, what it sends, and what waits to be counted."""
 
     def __init__(self, plan: Plan, workers: int) -> None:
+        assert plan.declared is not None
         self.plan = plan
         self.feed = Feed(list(plan.inputs.values()), workers)
         self.results = Results(plan.declared, workers)
@@ -297,52 +287,6 @@ def reside(residence: Residence, batches: Iterator[pa.RecordBatch]) -> Iterator[
     finally:
         server.close()
     yield from ()
-
-
-def deliver(
-    addresses: list[tuple[str, int]], secret: bytes, flow: int, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """An ordinary task that brings the packed rows of its partition to one of the processes."""
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    assert context is not None
-    address = addresses[context.partitionId() % len(addresses)]
-    part = Part(context.partitionId(), context.taskAttemptId())
-    with connect(address, secret) as channel:
-        channel.send(("deliver", flow, part))
-        _check(channel.receive(), address)
-        for rows in batches:
-            for stream, low, data in zip(*(column.to_pylist() for column in rows.columns), strict=True):
-                channel.send((stream, low, data))
-        channel.send(None)
-        _check(channel.receive(), address)
-    yield pa.record_batch(
-        [pa.array([part.partition], pa.int32()), pa.array([part.attempt])], names=part._fields
-    )
-
-
-def fetch(
-    addresses: list[tuple[str, int]],
-    secret: bytes,
-    flow: int,
-    epoch: int | None,
-    number: int,
-    batches: Iterator[pa.RecordBatch],
-) -> Iterator[pa.RecordBatch]:
-    """An ordinary task that fetches what the processes named in its rows have of an output."""
-    for rows in batches:
-        for process in rows.column(0).to_pylist():
-            with connect(addresses[process], secret) as channel:
-                channel.send(("fetch", flow, epoch, number))
-                _check(channel.receive(), addresses[process])
-                while (data := channel.receive()) is not None:
-                    yield from pa.ipc.open_stream(pa.py_buffer(data))
-
-
-def _check(answer: str, address: tuple[str, int]) -> None:
-    if answer:
-        raise ClusterError(f"the process of the resident cluster at {address[0]}:{address[1]} says: {answer}")
 
 
 def _ipc(batch: pa.RecordBatch) -> Any:

@@ -2,6 +2,7 @@
 
 Owns what is durable, in a directory on any file system that Spark reads:
 
+- ``description``: which query feeds it, and the schemas; written before all else, and compared with later;
 - ``input/N``: the rows of micro-batch N, as Parquet, written before the dataflow gets them;
 - ``output/NAME/N``: what the dataflow sent for it;
 - ``sealed/N``: an empty file, made last. A micro-batch is sealed once it exists, and never run again.
@@ -18,12 +19,13 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import ConfigError, GraphError
-from pointstamp.spark.failures import listen, remember
-from pointstamp.spark.inprocess import InProcess
-from pointstamp.spark.outputs import ONE
-from pointstamp.spark.plan import plan, spark_schemas
-from pointstamp.spark.schemas import to_struct
-from pointstamp.spark.session import is_connect
+from pointstamp.spark.calls.inprocess import InProcess
+from pointstamp.spark.calls.store import Store
+from pointstamp.spark.compat import is_connect, query_id
+from pointstamp.spark.job.checking import planned
+from pointstamp.spark.job.outputs import ONE
+from pointstamp.spark.packing.exceptions import listen, remember
+from pointstamp.spark.packing.schemas import to_struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from pointstamp.spark.cluster import Cluster
+    from pointstamp.spark.resident.cluster import Cluster
 
 __all__ = ["Epochs"]
 
@@ -45,22 +47,26 @@ class Epochs:
     Args:
         session: Where the stream runs.
         rows: What comes in: a `StructType`, its text, or the streaming DataFrame itself.
-        build: Called as ``build(scope, rows)``, on every worker, as in `run`.
-        schema: Of the output; for several outputs a dict.
+        build: Called as ``build(scope, rows)``, on every worker, and once before that to check it, as `run`
+            does.
+        schema: Of the output; for several outputs a dict. Left out: that of what `build` returns.
         directory: Where inputs, outputs and seals are stored. One query's alone: the batches are numbered
-            by it, and go with its checkpoint. Remove both or neither.
+            by it, and go with its checkpoint. Remove both or neither. What `build` does may change from one
+            start to the next, and then applies to what comes; the schemas may not.
         time_column: Adds each output row's timestamp, which is the micro-batch's number, under this name.
         workers: Worker threads, where the dataflow runs in this process.
         cluster: The resident cluster to run it on, in place of this process.
 
     Raises:
         ConfigError: Over Spark Connect, or for both `workers` and `cluster`.
-        GraphError: If a schema is not what it should be.
+        GraphError: If a schema is not what it should be, or the directory has other ones.
+        ClusterError: If the cluster was shut down, or has failed earlier.
+        BaseException: What `build` raises.
 
     Examples:
         ::
 
-            with Epochs(spark, words, count, "word string, n bigint", "/data/counts") as epochs:
+            with Epochs(spark, words, count, directory="/data/counts") as epochs:
                 query = words.writeStream.foreachBatch(epochs).option("checkpointLocation", place).start()
                 query.awaitTermination()
                 epochs.read().show()
@@ -71,8 +77,8 @@ class Epochs:
         session: SparkSession,
         rows: Any,
         build: Callable[..., Any],
-        schema: Any,
-        directory: str,
+        schema: Any = None,
+        directory: str = "",
         *,
         time_column: str | None = None,
         workers: int | None = None,
@@ -85,17 +91,27 @@ class Epochs:
             )
         if workers is not None and cluster is not None:
             raise ConfigError("a dataflow has workers in this process or runs on a cluster, not both")
-        listen()
+        if not directory:
+            raise ConfigError("directory= is missing: the one that inputs and outputs are stored in")
+        listen(session)
         self._session = session
         self._input = to_struct(getattr(rows, "schema", rows), "the input")
-        self._schemas = spark_schemas(schema, time_column)
-        self._single = not isinstance(schema, dict)
-        self._store = _Store(session, str(directory))
+        plan, self._schemas = planned(
+            session,
+            {"input": self._input},
+            build,
+            schema,
+            keyword=False,
+            time_column=time_column,
+            travels=cluster is not None,
+        )
+        assert plan.declared is not None
+        self._single = plan.declared.single
+        self._store = Store(session, str(directory), self._input, self._schemas)
         self._lock = threading.Lock()
-        self._sealed = self._store.sealed()
+        self._sealed = self._store.opened()
         self._fed: set[int] = set()
-        checked = plan(session, {"input": self._input}, build, schema, keyword=False, time_column=time_column)
-        self._dataflow = InProcess(checked, workers or 1) if cluster is None else cluster.dataflow(checked)
+        self._dataflow = InProcess(plan, workers or 1) if cluster is None else cluster.dataflow(plan)
         try:
             self._recompute()
         except BaseException:
@@ -112,7 +128,8 @@ class Epochs:
         """Runs a micro-batch, unless it is sealed already. Spark calls it.
 
         Raises:
-            GraphError: If the rows are not what was declared, or a later micro-batch is sealed already.
+            GraphError: If the directory belongs to another query or to an earlier checkpoint of this one, the
+                rows are not what was declared, or a later micro-batch is sealed already.
             BaseException: What the dataflow raised. It has ended then: make another `Epochs`.
         """
         try:
@@ -123,6 +140,7 @@ class Epochs:
             raise
 
     def _run(self, batch: DataFrame, batch_id: int) -> None:
+        self._store.belongs_to(query_id(self._session.sparkContext))
         if batch_id in self._sealed:
             return
         if self._sealed and batch_id < max(self._sealed):
@@ -175,38 +193,3 @@ class Epochs:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
-
-
-class _Store:
-    """The directory, by Hadoop's file systems, as Spark itself reads and writes it."""
-
-    def __init__(self, session: SparkSession, directory: str) -> None:
-        self.directory = directory.rstrip("/")
-        self._session = session
-        jvm: Any = session.sparkContext._jvm
-        self._path = jvm.org.apache.hadoop.fs.Path
-        root = self._path(self.directory)
-        self._files = root.getFileSystem(session.sparkContext._jsc.hadoopConfiguration())
-
-    def sealed(self) -> set[int]:
-        """The epochs that are sealed."""
-        seals = self._path(f"{self.directory}/sealed")
-        if not self._files.exists(seals):
-            return set()
-        names = [str(entry.getPath().getName()) for entry in self._files.listStatus(seals)]
-        return {int(name) for name in names if name.isdigit()}
-
-    def seal(self, epoch: int) -> None:
-        """Seals an epoch."""
-        self._files.create(self._path(f"{self.directory}/sealed/{epoch}"), True).close()
-
-    def write(self, rows: DataFrame, what: str, epoch: int) -> None:
-        """Stores what belongs to an epoch, in place of what may be there."""
-        rows.write.mode("overwrite").parquet(f"{self.directory}/{what}/{epoch}")
-
-    def read(self, what: str, schema: Any, epochs: list[int]) -> DataFrame:
-        """What belongs to some epochs."""
-        if not epochs:
-            return self._session.createDataFrame([], schema)
-        paths = [f"{self.directory}/{what}/{epoch}" for epoch in epochs]
-        return self._session.read.schema(schema).parquet(*paths)

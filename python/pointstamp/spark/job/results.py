@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pointstamp.info import OperatorInfo
-    from pointstamp.spark.outputs import Declared, Output
+    from pointstamp.spark.job.outputs import Declared, Output
 
 __all__ = ["Results"]
 

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 from pointstamp.config import Config
 from pointstamp.execution import execute
-from pointstamp.spark.feeding import Feed
-from pointstamp.spark.packing import Packed
-from pointstamp.spark.results import Results
-from pointstamp.spark.schemas import like
+from pointstamp.spark.job.feeding import Feed
+from pointstamp.spark.job.results import Results
+from pointstamp.spark.packing.batches import Packed
+from pointstamp.spark.packing.schemas import like
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from pointstamp.spark.plan import Plan
+    from pointstamp.spark.job.plan import Plan
     from pointstamp.worker import Worker
 
 __all__ = ["InProcess"]
@@ -35,7 +35,9 @@ class InProcess:
     """
 
     def __init__(self, plan: Plan, workers: int) -> None:
+        assert plan.declared is not None
         self._plan = plan
+        self._outputs = plan.declared.outputs()
         self._feed = Feed(list(plan.inputs.values()), workers)
         self._results = Results(plan.declared, workers)
         config = Config(workers=workers)
@@ -81,12 +83,11 @@ class InProcess:
 
         self._results.wait(epoch)
         taken = self._results.take(epoch)
-        outputs = self._plan.declared.outputs()
         return {
             output.name: session.createDataFrame(
                 pa.Table.from_batches(batches, output.rows), schemas[output.name]
             )
-            for output, batches in zip(outputs, taken, strict=True)
+            for output, batches in zip(self._outputs, taken, strict=True)
         }
 
     def forget(self, epoch: int) -> None:

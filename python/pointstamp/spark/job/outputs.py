@@ -7,22 +7,28 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from pointstamp._errors import GraphError
+from pointstamp.arrow import ArrowStream
 from pointstamp.pacts import Pipeline
-from pointstamp.spark.schemas import check, conform
+from pointstamp.spark.packing.schemas import check, conform
+from pointstamp.stream import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pointstamp.arrow import ArrowStream
     from pointstamp.info import OperatorInfo
 
-__all__ = ["ONE", "Declared", "Output"]
+__all__ = ["ONE", "Declared", "Output", "named", "returned", "undeclared"]
 
 ONE = "output"
 """The name of an output that has none, for messages and as an operator's name."""
 
 _LAST = 2**63 - 1
 """The greatest time that a column of Spark holds."""
+
+
+def named(name: str, single: bool) -> str:
+    """What messages call an output."""
+    return "the output" if single else f"output '{name}'"
 
 
 class Output(NamedTuple):
@@ -79,7 +85,7 @@ class Declared(NamedTuple):
     def outputs(self) -> list[Output]:
         """Each of them."""
         return [
-            Output(name, "the output" if self.single else f"output '{name}'", schema, self.time_column)
+            Output(name, named(name, self.single), schema, self.time_column)
             for name, schema in self.schemas.items()
         ]
 
@@ -102,13 +108,8 @@ class Declared(NamedTuple):
         Raises:
             GraphError: If it returned something else, or they are not those that were declared.
         """
-        from pointstamp.arrow import ArrowStream
-
         if self.single:
-            if not isinstance(built, ArrowStream):
-                hint = ": make it one with to_arrow(schema)" if type(built).__name__ == "Stream" else ""
-                raise GraphError(f"build must return an ArrowStream, and returned {built!r}{hint}")
-            built = dict.fromkeys(self.schemas, built)
+            built = dict.fromkeys(self.schemas, _stream(built, "build"))
         if not isinstance(built, dict):
             raise GraphError(
                 f"there are schemas for the outputs {', '.join(self.schemas)}, so build must return a dict "
@@ -119,13 +120,49 @@ class Declared(NamedTuple):
                 f"build must return the outputs that have a schema, {', '.join(self.schemas)}, and "
                 f"returned {', '.join(map(str, built)) or 'none'}"
             )
-        paired = [(output, built[output.name]) for output in self.outputs()]
-        for output, stream in paired:
-            if not isinstance(stream, ArrowStream):
-                raise GraphError(f"{output.what} of build must be an ArrowStream, and is {stream!r}")
-            if stream.scope._parent is not None:
-                raise GraphError(
-                    f"{output.what} is a stream of the scope '{stream.scope.name}': return what leaves it"
-                )
-            check(stream.schema, output.schema, output.what)
-        return paired
+        streams = returned(built, self.single)
+        for output in self.outputs():
+            check(streams[output.name].schema, output.schema, output.what)
+        return [(output, streams[output.name]) for output in self.outputs()]
+
+
+def returned(built: dict[str, Any], single: bool) -> dict[str, ArrowStream]:
+    """The streams that `build` returned, by name.
+
+    Raises:
+        GraphError: If one is something else, or has not left its scope.
+    """
+    for name, stream in built.items():
+        output = named(name, single)
+        if not isinstance(stream, ArrowStream):
+            raise GraphError(f"{output} of build must be an ArrowStream, and is {stream!r}{_hint(stream)}")
+        if stream.scope._parent is not None:
+            raise GraphError(
+                f"{output} is a stream of the scope '{stream.scope.name}': return what leaves it"
+            )
+    return built
+
+
+def _stream(built: Any, what: str) -> ArrowStream:
+    if not isinstance(built, ArrowStream):
+        raise GraphError(f"{what} must return an ArrowStream, and returned {built!r}{_hint(built)}")
+    return built
+
+
+def undeclared(built: Any) -> tuple[dict[str, ArrowStream], bool]:
+    """What `build` returned where no schema was given: the streams by name, and whether there is one alone.
+
+    Raises:
+        GraphError: If it returned something else.
+    """
+    if not isinstance(built, dict):
+        return returned({ONE: _stream(built, "build")}, True), True
+    if not built:
+        raise GraphError("build returned an empty dict: a dataflow in Spark has one output or more")
+    return returned(built, False), False
+
+
+def _hint(built: Any) -> str:
+    if not isinstance(built, Stream):
+        return ""
+    return ": nothing tells the columns of records, so make it one with to_arrow(schema)"

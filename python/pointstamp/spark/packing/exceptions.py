@@ -14,24 +14,33 @@ import hashlib
 import hmac
 import re
 import secrets
+import sys
 import traceback
 import zlib
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pointstamp._errors import PointstampError
+from pointstamp._errors import ConfigError, PointstampError
+from pointstamp.spark import compat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["adopt", "coded", "found", "in_text", "key", "listen", "remember", "told"]
+    from pyspark.sql import SparkSession
+
+__all__ = ["adopt", "coded", "found", "in_text", "key", "listen", "recovered", "remember", "told"]
 
 _MARK = re.compile(r"<pointstamp:([0-9a-f]{64}):([A-Za-z0-9+/=]+)>")
 
 _key = secrets.token_bytes(32)
 
-_MISSING = re.compile(r"^ImportError: (pointstamp .*; install the driver's version on .*)$", re.MULTILINE)
-"""What is raised where this package is missing, and so no exception can be pickled."""
+_MISSING = re.compile(r"^(?:\w+\.)*ImportError: (Spark's executor .*)$", re.MULTILINE)
+"""What `shipped` raises where this package is missing, and so no exception can be pickled."""
+
+_VERSIONS = re.compile(
+    r"PYTHON_VERSION_MISMATCH\W.*worker has different version: ([\d.]+) than that in driver: ([\d.]+)"
+)
+"""What PySpark says where the executors' Python is of another version than the driver's."""
 
 _LONGEST = 64 << 10
 """Bytes of a pickled exception that are sent; a longer one is told as text."""
@@ -105,7 +114,8 @@ def found(text: str) -> BaseException | None:
         error, notes, trace = cloudpickle.loads(zlib.decompress(base64.b64decode(pickled)))
     except Exception:
         return None  # a class that only the executors have: Spark's own exception says what it was
-    error.__notes__ = [*notes, f"In a task of Spark:\n{trace.rstrip()}"]
+    raised_there = trace.startswith("Traceback")
+    error.__notes__ = [*notes, *([f"In a task of Spark:\n{trace.rstrip()}"] if raised_there else [])]
     raised: BaseException = error
     return raised
 
@@ -133,36 +143,30 @@ def _recalled(text: str) -> BaseException | None:
 _remembered: dict[str, BaseException] = {}
 
 
-def listen(*, connect: bool = False) -> None:
-    """Has PySpark raise a task's exception itself, from now on.
+def recovered(text: str, interpreter: str = "") -> BaseException | None:
+    """What to raise in place of an exception of Spark's with this text, or None.
 
     Args:
-        connect: Whether in sessions of Spark Connect, which must be in use already, or in all others.
+        text: All that Spark says.
+        interpreter: What Spark starts as Python on its executors, as far as is known.
     """
-    module: Any
-    if connect:
-        from pyspark.sql.connect.client import core as module
-    else:
-        from pyspark.errors.exceptions import captured as module
-    convert = module.convert_exception
-    if getattr(convert, "_pointstamp", False):
-        return
-
-    def converted(error: Any, *details: Any, **options: Any) -> Any:
-        if connect:
-            raised = convert(error, *details, **options)
-            return found(str(raised)) or raised
-        text = _text(error)
-        return found(text) or _recalled(text) or convert(error)
-
-    converted._pointstamp = True  # type: ignore[attr-defined]
-    module.convert_exception = converted
+    return found(text) or _recalled(text) or _other_python(text, interpreter)
 
 
-def _text(error: Any) -> str:
-    """What a Java exception says, and what those say that caused it."""
-    texts: list[str] = []
-    while error is not None and len(texts) < 20:
-        texts.append(str(error.toString()))
-        error = error.getCause()
-    return "\n".join(texts)
+def _other_python(text: str, interpreter: str) -> BaseException | None:
+    """Where the executors' Python is of another version, PySpark ends it before anything of ours is there."""
+    versions = _VERSIONS.search(text)
+    if versions is None:
+        return None
+    started = f" ({interpreter})" if interpreter else ""
+    return ConfigError(
+        f"Spark's executors run Python {versions[1]}{started}, and the driver runs Python {versions[2]} "
+        f"({sys.executable}): both must be of one minor version; where the executors have the driver's, set "
+        f"PYSPARK_PYTHON={sys.executable} (or spark.pyspark.python) before the session is made"
+    )
+
+
+def listen(session: SparkSession) -> None:
+    """Has the actions of a session raise a task's exception itself, until it is stopped."""
+    interpreter = compat.interpreter(session)
+    compat.convert_exceptions(session, lambda text: recovered(text, interpreter))

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pointstamp._errors import ClusterError, says_why
 from pointstamp.execution import execute
-from pointstamp.spark.draining import Drain, Stopped
-from pointstamp.spark.feeding import Feed
-from pointstamp.spark.gang import MANNERS, gather
-from pointstamp.spark.merging import in_order
-from pointstamp.spark.packing import failed, read
+from pointstamp.spark.job.draining import Drain, Stopped
+from pointstamp.spark.job.feeding import Feed
+from pointstamp.spark.job.gang import MANNERS, gather
+from pointstamp.spark.packing.batches import failed, read
+from pointstamp.spark.packing.merging import in_order
 
 if TYPE_CHECKING:
     import socket
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pointstamp.config import Config
-    from pointstamp.spark.plan import Plan
+    from pointstamp.spark.job.plan import Plan
     from pointstamp.worker import Worker
 
 __all__ = ["Job", "run"]
@@ -76,6 +76,7 @@ def run(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     if not gang.ready:
         return  # another task says why
     feed = Feed(list(plan.inputs.values()), gang.config.workers)
+    assert plan.declared is not None
     drain = Drain(plan.declared)
     failures: list[BaseException] = []
 

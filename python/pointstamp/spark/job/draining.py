@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pointstamp.spark.packing import packed
+from pointstamp.spark.packing.batches import packed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pointstamp.info import OperatorInfo
-    from pointstamp.spark.outputs import Declared, Output
+    from pointstamp.spark.job.outputs import Declared, Output
 
 __all__ = ["Drain", "Stopped"]
 

@@ -16,7 +16,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pointstamp.spark.packing import Packed
+    from pointstamp.spark.packing.batches import Packed
 
 __all__ = ["in_order"]
 

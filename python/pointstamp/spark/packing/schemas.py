@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pointstamp._errors import GraphError
+from pointstamp.spark import compat
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = ["check", "conform", "like", "to_arrow", "to_struct"]
+__all__ = ["check", "check_names", "conform", "inferred", "like", "to_arrow", "to_struct"]
 
 
 def to_struct(schema: Any, what: str) -> StructType:
@@ -63,15 +64,61 @@ def to_arrow(schema: StructType, timezone: str, large: bool, what: str) -> pa.Sc
     Raises:
         GraphError: If a column's type has no form in Arrow.
     """
-    from pyspark.sql.pandas.types import to_arrow_schema
-
     try:
-        converted = to_arrow_schema(schema, timezone=timezone, prefers_large_types=large)
+        converted = compat.arrow_schema(schema, timezone, large)
     except Exception as error:
         raise GraphError(
             f"{what} has a column that Spark cannot turn into Arrow's format: {error}"
         ) from error
     return pa.schema([field.with_metadata(None).with_nullable(True) for field in converted])
+
+
+def inferred(schema: pa.Schema, what: str) -> StructType:
+    """The schema of a stream, as Spark's; what Spark has no type for becomes the next wider one that it has.
+
+    Raises:
+        GraphError: If there is none; it names the column.
+    """
+    from pyspark.sql.types import NullType, StructField, StructType
+
+    check_names(schema.names, what)
+    fields = []
+    for field in schema:
+        try:
+            kind = compat.spark_type(_for_spark(field.type))
+        except Exception as error:
+            raise GraphError(_no_type(field, what)) from error
+        if isinstance(kind, NullType):
+            raise GraphError(_no_type(field, what))
+        fields.append(StructField(field.name, kind))
+    return StructType(fields)
+
+
+def _no_type(field: pa.Field, what: str) -> str:
+    return (
+        f"column '{field.name}' of {what} is {field.type}, for which Spark has no type: give the schema, "
+        "with the type that it is to have"
+    )
+
+
+def _for_spark(kind: pa.DataType) -> pa.DataType:
+    """A type that Spark has, and that holds every value of this one."""
+    if pa.types.is_dictionary(kind):
+        return _for_spark(kind.value_type)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(_for_spark(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_for_spark(field.type)) for field in kind])
+    wider = {
+        pa.uint8(): pa.int16(),
+        pa.uint16(): pa.int32(),
+        pa.uint32(): pa.int64(),
+        pa.float16(): pa.float32(),
+        pa.date64(): pa.date32(),
+        pa.string_view(): pa.string(),
+        pa.binary_view(): pa.binary(),
+    }
+    return wider.get(kind, kind)
 
 
 def like(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

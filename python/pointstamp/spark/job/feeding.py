@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pointstamp.arrow import ArrowStream
     from pointstamp.info import OperatorInfo
     from pointstamp.scope import Scope
-    from pointstamp.spark.packing import Packed
+    from pointstamp.spark.packing.batches import Packed
 
 __all__ = ["Feed"]
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pointstamp._errors import TimeError
-from pointstamp.spark.failures import in_text
-from pointstamp.spark.schemas import like
+from pointstamp.spark.packing.exceptions import in_text
+from pointstamp.spark.packing.schemas import like
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

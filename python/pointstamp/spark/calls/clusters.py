@@ -1,0 +1,68 @@
+"""`setup_cluster` and `shutdown_cluster`: the one resident cluster that a process has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pointstamp._errors import ConfigError
+from pointstamp.spark.compat import is_connect
+from pointstamp.spark.job.slots import tasks
+from pointstamp.spark.packing.exceptions import listen
+from pointstamp.spark.resident.cluster import Cluster
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["setup_cluster", "shutdown_cluster"]
+
+_current: Cluster | None = None
+
+
+def setup_cluster(num_workers: int | None = None, *, session: SparkSession | None = None) -> Cluster:
+    """Starts a resident cluster.
+
+    Args:
+        num_workers: How many tasks it has. Left out: all of Spark's slots but one.
+        session: Where; left out: the active session.
+
+    Raises:
+        ConfigError: If there are too few slots, there is one already, or there is no session of the kind.
+        ClusterError: If its tasks do not start, or do not find each other.
+
+    Examples:
+        ::
+
+            with setup_cluster(3) as cluster:
+                counts = cluster.run(words, count)
+    """
+    global _current
+    from pyspark.sql import SparkSession
+
+    session = session or SparkSession.getActiveSession()
+    if session is None:
+        raise ConfigError("there is no active session of Spark: make one, or pass session=")
+    if is_connect(session):
+        raise ConfigError(
+            "a resident cluster takes its orders from the driver, which over Spark Connect is on the server: "
+            "use run(), or a session without Connect"
+        )
+    if _current is not None and not _current.closed:
+        raise ConfigError("there is a resident cluster already: call shutdown_cluster() first")
+    shutdown_cluster()  # one that has failed
+    slots = tasks(session, None if num_workers is None else num_workers + 1)
+    if slots < 2:
+        raise ConfigError(
+            "a resident cluster leaves one slot to the tasks that bring it rows, and Spark has only one: "
+            "give the session more cores"
+        )
+    listen(session)
+    _current = Cluster(session, num_workers or slots - 1)
+    return _current
+
+
+def shutdown_cluster() -> None:
+    """Ends the resident cluster, if there is one."""
+    global _current
+    if _current is not None:
+        _current.shutdown()
+        _current = None

@@ -1,0 +1,104 @@
+"""`run`: a dataflow as a step of a Spark job, from DataFrames to DataFrames."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.spark.job.checking import planned
+from pointstamp.spark.job.plan import dataframes, times_of
+from pointstamp.spark.job.slots import session_of, tasks
+from pointstamp.spark.job.stages import packed_inputs, ran, unpacked
+from pointstamp.spark.job.task import Job
+from pointstamp.spark.packing.exceptions import listen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame
+
+__all__ = ["Outputs", "run"]
+
+
+class Outputs(dict[str, Any]):
+    """The outputs of one dataflow, by name: DataFrames that share one run of it.
+
+    The first action on any of them runs the dataflow and stores what it sent, in memory or on disk, as
+    Spark's `persist` does; the others read that. `unpersist` frees it.
+    """
+
+    def __init__(self, outputs: dict[str, DataFrame], stored: DataFrame) -> None:
+        super().__init__(outputs)
+        self._stored = stored
+
+    def unpersist(self) -> None:
+        """Frees what is stored: an action that comes later runs the dataflow again."""
+        self._stored.unpersist()
+
+
+def run(
+    inputs: DataFrame | dict[str, DataFrame],
+    build: Callable[..., Any],
+    schema: Any = None,
+    *,
+    time: str | dict[str, str] | None = None,
+    time_column: str | None = None,
+    num_workers: int | None = None,
+) -> Any:
+    """Runs a dataflow inside Spark, on DataFrames, and returns its outputs as DataFrames.
+
+    Nothing runs before an action asks for the result, and another action may run the dataflow again; `cache`
+    the result where it is used more than once. Every task of the stage is one process of a cluster, with
+    `spark.task.cpus` workers.
+
+    Args:
+        inputs: A DataFrame, or several by name.
+        build: Called as ``build(scope, stream)``, or for several inputs ``build(scope, **streams)``, with
+            `ArrowStream`s; on every worker, and once before that in the driver, where nothing flows: so a
+            mistake in it is raised here. Returns an `ArrowStream`, or a dict of them for several outputs.
+            It travels pickled, by cloudpickle; modules of yours need `addPyFile` or `addArtifacts`.
+        schema: Of the output, a `StructType` or its text (``"word string, n bigint"``); for several outputs a
+            dict. Columns are found by name, put into its order and cast to its types. Left out: that of what
+            `build` returns.
+        time: The integer column that holds each row's timestamp, or for several inputs, one of each by name;
+            an input without one has all rows at 0. It remains a column.
+        time_column: Adds the timestamp of each output row, under this name, as the last column.
+        num_workers: Tasks of the barrier stage, all of which must run at once. Left out: the slots there are.
+
+    Returns:
+        A DataFrame; of several outputs, `Outputs`: a dict of DataFrames that share one run.
+
+    Raises:
+        ConfigError: If Spark cannot run the stage: too few slots, some of which a resident cluster may hold,
+            or dynamic allocation.
+        GraphError: If an input, a schema or a column is not what it should be.
+        BaseException: What `build` raises. A module that the driver does not have is no mistake where the
+            schema is given: the executors may have it.
+
+    An exception of a task is raised by the action, as it was raised in the task, with the task's traceback in
+    a note. An input's time that is null or negative is a `TimeError` that shows the row.
+    """
+    from pyspark import cloudpickle
+
+    several = isinstance(inputs, dict)
+    named = dataframes(inputs)
+    session = session_of(next(iter(named.values())))
+    times = times_of(named, time, several)
+    workers = tasks(session, num_workers)
+    plan, schemas = planned(
+        session,
+        {name: df.schema for name, df in named.items()},
+        build,
+        schema,
+        keyword=several,
+        time_column=time_column,
+    )
+    assert plan.declared is not None
+    pickled: bytes = cloudpickle.dumps(plan)  # type: ignore[no-untyped-call]
+    listen(session)
+    job = Job(pickled, times, secrets.token_bytes(32), workers)
+    sent = ran(session, packed_inputs(plan, named, times), job)
+    if plan.declared.single:
+        return next(iter(unpacked(sent, schemas).values()))
+    stored = sent.persist()
+    return Outputs(unpacked(stored, schemas), stored)

@@ -1,0 +1,159 @@
+"""The directory of an `Epochs`: what belongs to which micro-batch, and whose it is.
+
+The file ``description`` says which form the directory has, which query feeds it, and the schemas. It is there
+before anything else is; so a directory is never read with other schemas than it was written with, and never
+fed by a query that numbers its micro-batches anew, whose rows would be taken for those that are sealed.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pointstamp._errors import GraphError
+from pointstamp.spark.compat import Files
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["Store"]
+
+_VERSION = 1
+"""Of the directory's form: a later one is refused, and an earlier one is read."""
+
+_DESCRIPTION = "description"
+
+
+class Store:
+    """A directory in any file system that Spark reads.
+
+    Args:
+        session: What reads and writes it.
+        directory: Where it is.
+        rows: The schema of the input.
+        outputs: The schema of each output, by name.
+    """
+
+    def __init__(
+        self, session: SparkSession, directory: str, rows: StructType, outputs: dict[str, StructType]
+    ) -> None:
+        self.directory = directory.rstrip("/")
+        self._session = session
+        self._files = Files(session, self.directory)
+        self._schemas: dict[str, Any] = {
+            "input": _columns(rows),
+            "outputs": {name: _columns(schema) for name, schema in outputs.items()},
+        }
+        self._query: str | None = None
+        self._described = False
+
+    def opened(self) -> set[int]:
+        """The micro-batches that are sealed, of a directory that these schemas fit.
+
+        Raises:
+            GraphError: They do not, or it is no such directory.
+        """
+        sealed = self.sealed()
+        text = self._files.read(_DESCRIPTION)
+        if not sealed:
+            return sealed  # what may be there of a micro-batch that never ended is written again
+        if text is None:
+            raise GraphError(
+                f"{self.directory} has sealed micro-batches and no description of them: another program or "
+                f"an earlier version has written it; {_REMOVE}"
+            )
+        self._compare(self._read(text))
+        return sealed
+
+    def _read(self, text: str) -> dict[str, Any]:
+        try:
+            description = json.loads(text)
+            version = description["version"]
+        except (ValueError, TypeError, KeyError) as error:
+            raise GraphError(f"{self.directory}/{_DESCRIPTION} is damaged ({error}); {_REMOVE}") from error
+        if not isinstance(version, int) or version > _VERSION:
+            raise GraphError(
+                f"{self.directory} has the form {version} and this version of pointstamp knows forms up to "
+                f"{_VERSION}: use the version that wrote it, or a newer one"
+            )
+        found: dict[str, Any] = description
+        return found
+
+    def _compare(self, found: dict[str, Any]) -> None:
+        there, here = found["schemas"], self._schemas
+        if there["outputs"].keys() != here["outputs"].keys():
+            raise GraphError(
+                f"{self.directory} has the outputs {', '.join(there['outputs'])}, and build now has "
+                f"{', '.join(here['outputs'])}; {_REMOVE}"
+            )
+        pairs = [("the input", there["input"], here["input"])]
+        pairs += [
+            (f"output '{name}'", columns, here["outputs"][name]) for name, columns in there["outputs"].items()
+        ]
+        for what, old, new in pairs:
+            if old != new:
+                raise GraphError(
+                    f"{self.directory} was written with another schema: {what} has {_shown(old)} there, and "
+                    f"now has {_shown(new)}; {_REMOVE}"
+                )
+        self._query = found["query"]
+        self._described = True
+
+    def belongs_to(self, query: str | None) -> None:
+        """Sees to it that the directory is fed by one query alone.
+
+        Args:
+            query: Spark's identity of the query that feeds it now, which goes with its checkpoint; None where
+                something else does.
+
+        Raises:
+            GraphError: If another one has fed it.
+        """
+        if self._described and query == self._query:
+            return
+        if self._described and self.sealed():
+            raise GraphError(
+                f"{self.directory} is fed by {_named(query)}, and its sealed micro-batches are of "
+                f"{_named(self._query)}: each numbers its own from 0, so rows would be taken for those that "
+                "are sealed, and dropped; give the query the checkpoint that belongs to the directory, or "
+                f"{_REMOVE}"
+            )
+        description = {"version": _VERSION, "query": query, "schemas": self._schemas}
+        self._files.replace(_DESCRIPTION, json.dumps(description, indent=1))
+        self._query, self._described = query, True
+
+    def sealed(self) -> set[int]:
+        """The epochs that are sealed."""
+        return {int(name) for name in self._files.names("sealed") if name.isdigit()}
+
+    def seal(self, epoch: int) -> None:
+        """Seals an epoch."""
+        self._files.touch(f"sealed/{epoch}")
+
+    def write(self, rows: DataFrame, what: str, epoch: int) -> None:
+        """Stores what belongs to an epoch, in place of what may be there."""
+        rows.write.mode("overwrite").parquet(f"{self.directory}/{what}/{epoch}")
+
+    def read(self, what: str, schema: Any, epochs: list[int]) -> DataFrame:
+        """What belongs to some epochs."""
+        if not epochs:
+            return self._session.createDataFrame([], schema)
+        paths = [f"{self.directory}/{what}/{epoch}" for epoch in epochs]
+        return self._session.read.schema(schema).parquet(*paths)
+
+
+_REMOVE = "remove both the directory and the query's checkpoint, or use another directory"
+
+
+def _columns(schema: StructType) -> list[list[str]]:
+    """The columns' names and types; whether they may be null depends on how Spark reads them."""
+    return [[field.name, field.dataType.simpleString()] for field in schema.fields]
+
+
+def _shown(columns: list[list[str]]) -> str:
+    return ", ".join(f"{name} {kind}" for name, kind in columns)
+
+
+def _named(query: str | None) -> str:
+    return "no streaming query of Spark's" if query is None else f"the query {query}"

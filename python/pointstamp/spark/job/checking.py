@@ -1,0 +1,184 @@
+"""From what a call is given to a plan: all that can be known to be wrong is refused here, with a sentence.
+
+Above all `build` is tried: called once in the driver, with inputs that stay empty, on a cluster of one worker
+that never runs. A mistake in it, a column that is not there or a schema that does not fit so is raised by the
+call, in milliseconds, and not by a task of Spark's seconds later; and the schema of what it returns is known.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pointstamp._errors import GraphError
+from pointstamp.config import Config
+from pointstamp.execution import execute
+from pointstamp.spark.job.feeding import Feed
+from pointstamp.spark.job.outputs import ONE, Declared, named, undeclared
+from pointstamp.spark.job.plan import Plan, what
+from pointstamp.spark.packing import schemas
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+    from pointstamp.worker import Worker
+
+__all__ = ["Planned", "planned"]
+
+_GIVE = (
+    "raised in the driver, where build is called once to learn the schema of what it returns: give the "
+    "schema, if only the executors have that module"
+)
+
+
+class Planned(NamedTuple):
+    """A plan, and what Spark is told of it.
+
+    Attributes:
+        plan: What is built.
+        schemas: Of each output, by name, with the column of times.
+    """
+
+    plan: Plan
+    schemas: dict[str, StructType]
+
+
+def planned(
+    session: SparkSession,
+    inputs: dict[str, StructType],
+    build: Callable[..., Any],
+    schema: Any,
+    *,
+    keyword: bool,
+    time_column: str | None,
+    travels: bool = True,
+) -> Planned:
+    """Checks what can be checked, tries `build`, and converts the schemas.
+
+    Args:
+        session: Whose settings say how Spark's types are Arrow's.
+        inputs: The schema of each input, by name.
+        build: The user's function.
+        schema: Of the output, or a dict; None: of what `build` returns.
+        keyword: Whether `build` takes the inputs by name.
+        time_column: The column for the times of output rows, or None.
+        travels: Whether `build` is going to be pickled. A copy of it is tried, if it can be: what `build`
+            does to the values that it refers to is not done twice to those that the workers get.
+
+    Raises:
+        GraphError: If something is not what it should be.
+        BaseException: What `build` raises.
+    """
+    if not callable(build):
+        raise GraphError(f"build is a function that is given a scope and streams, not {build!r}")
+    timezone, large = _settings(session)
+    for name, one in inputs.items():
+        if keyword and not str(name).isidentifier():
+            raise GraphError(f"an input's name is an argument of build, and {name!r} cannot be one")
+        schemas.check_names(one.names, what(name, keyword))
+    arrow = {
+        name: schemas.to_arrow(one, timezone, large, what(name, keyword)) for name, one in inputs.items()
+    }
+
+    def declared(given: dict[str, StructType], single: bool) -> Declared:
+        converted = {}
+        for name, one in given.items():
+            output = named(name, single)
+            if time_column in one.names:
+                raise GraphError(
+                    f"time_column adds the column '{time_column}' to {output}, whose schema has "
+                    "one of that name"
+                )
+            converted[name] = schemas.to_arrow(one, timezone, large, output)
+        return Declared(converted, single, time_column)
+
+    given = None if schema is None else _given(schema)
+    promised = None if given is None else declared(given, not isinstance(schema, dict))
+    trial = _Trial(Plan(_copy(build, travels), arrow, keyword, promised))
+    trial.run()
+    if given is None:
+        given = {name: schemas.inferred(one, named(name, trial.single)) for name, one in trial.found.items()}
+        promised = declared(given, trial.single)
+    assert promised is not None
+    return Planned(Plan(build, arrow, keyword, promised), _with_times(given, time_column))
+
+
+class _Trial:
+    """A call of `build` that leads to nothing.
+
+    Attributes:
+        found: The schema of each stream that it returned.
+        single: Whether that was one stream, and not a dict.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self.found: dict[str, pa.Schema] = {}
+        self.single = True
+
+    def run(self) -> None:
+        """Raises what is wrong with `build`, or with what it returns."""
+        try:
+            execute(self._main, config=Config(workers=1))
+        except ModuleNotFoundError as error:
+            if self._plan.declared is None:
+                error.__notes__ = [*getattr(error, "__notes__", ()), _GIVE]  # type: ignore[attr-defined]
+                raise
+            # The executors may have it, and if they have not, a task says so.
+
+    def _main(self, worker: Worker) -> None:
+        feed = Feed(list(self._plan.inputs.values()), 1)
+        with worker.dataflow("Spark") as scope:
+            built = self._plan.built(scope, feed)
+            if self._plan.declared is not None:
+                self._plan.declared.streams(built)
+            else:
+                streams, self.single = undeclared(built)
+                self.found = {name: stream.schema for name, stream in streams.items()}
+        for dataflow in worker.installed_dataflows():
+            worker.drop_dataflow(dataflow)
+
+
+def _copy(build: Callable[..., Any], travels: bool) -> Callable[..., Any]:
+    from pyspark import cloudpickle
+
+    try:
+        copy: Callable[..., Any] = cloudpickle.loads(cloudpickle.dumps(build))  # type: ignore[no-untyped-call]
+    except Exception:
+        if travels:
+            raise
+        return build
+    return copy
+
+
+def _given(schema: Any) -> dict[str, StructType]:
+    """The schemas that were given, by name.
+
+    Raises:
+        GraphError: If one is no schema, or there is none.
+    """
+    given = schema if isinstance(schema, dict) else {ONE: schema}
+    if not given:
+        raise GraphError("schema is an empty dict: a dataflow in Spark has one output or more")
+    return {
+        name: schemas.to_struct(one, named(name, not isinstance(schema, dict))) for name, one in given.items()
+    }
+
+
+def _with_times(given: dict[str, StructType], time_column: str | None) -> dict[str, StructType]:
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    if time_column is None:
+        return given
+    return {
+        name: StructType([*one.fields, StructField(time_column, LongType())]) for name, one in given.items()
+    }
+
+
+def _settings(session: SparkSession) -> tuple[str, bool]:
+    """The session's time zone, and whether it sends strings with long offsets."""
+    large = session.conf.get("spark.sql.execution.arrow.useLargeVarTypes")
+    return str(session.conf.get("spark.sql.session.timeZone")), str(large).lower() == "true"

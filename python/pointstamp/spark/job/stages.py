@@ -1,0 +1,76 @@
+"""Spark's stages around a dataflow: packing where the rows are, dealing to tasks, and raising what failed.
+
+Three stages of Python: each input is packed where it is (sorted by time first, if it has one); the packed
+batches of all inputs are dealt to the tasks of one barrier stage, which runs the dataflow; its packed outputs
+are dealt out again and unpacked. The second shuffle is what lets Spark retry a barrier stage, and `limit`,
+`take` and `coalesce` follow it.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pointstamp.spark.job import task
+from pointstamp.spark.packing import batches
+from pointstamp.spark.packing.batches import FAILED, GUARD, PACKED
+from pointstamp.spark.packing.shipped import ship
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from pointstamp.spark.job.plan import Plan
+    from pointstamp.spark.job.task import Job
+
+__all__ = ["packed_inputs", "ran", "unpacked"]
+
+
+def ran(session: SparkSession, packed: DataFrame, job: Job) -> DataFrame:
+    """What the barrier stage sends, packed, of packed inputs."""
+    dealt = _dealt(session, packed, job)
+    return _raising(dealt.mapInArrow(ship(task.run, job), PACKED, barrier=True).repartition(job.tasks))
+
+
+def unpacked(sent: DataFrame, schemas: dict[str, StructType]) -> dict[str, DataFrame]:
+    """The rows of each output."""
+    return {
+        name: sent.mapInArrow(ship(batches.unpack, number), rows)
+        for number, (name, rows) in enumerate(schemas.items())
+    }
+
+
+def _dealt(session: SparkSession, packed: DataFrame, job: Job) -> DataFrame:
+    """The inputs, packed and dealt to the barrier stage's tasks, in the order of times."""
+    from pyspark.sql import functions as sf
+
+    # Rows that stand for nothing: without any row Spark would plan the barrier stage away, or without tasks.
+    guard = session.range(0, job.tasks, 1, 1).select(
+        sf.lit(GUARD).alias("stream"), sf.lit(0).cast("bigint").alias("low"), sf.lit(b"").alias("batch")
+    )
+    dealt = guard.union(packed).repartition(job.tasks)
+    return dealt if not any(job.times) else dealt.sortWithinPartitions("low")
+
+
+def _raising(ran: DataFrame) -> DataFrame:
+    """What the barrier stage sent; it raises where that says that the dataflow failed.
+
+    Sorting has all of a partition read before any of it goes on: who asks for one row alone, of a dataflow
+    that failed after it, is told. Spark itself raises, since it tries every task four times, and starting
+    Python takes most of each.
+    """
+    from pyspark.sql import functions as sf
+
+    failed = sf.raise_error(sf.col("batch").cast("string")).cast("binary")
+    batch = sf.when(sf.col("stream") == FAILED, failed).otherwise(sf.col("batch"))
+    return ran.withColumn("batch", batch).sortWithinPartitions("stream")
+
+
+def packed_inputs(plan: Plan, named: dict[str, DataFrame], times: list[str | None]) -> DataFrame:
+    """All the inputs' rows as packed batches, each of which is in the order of its rows' times."""
+    packed = []
+    for number, ((name, df), column) in enumerate(zip(named.items(), times, strict=True)):
+        ordered = df if column is None else df.sortWithinPartitions(column)
+        packing = ship(batches.pack, number, plan.what(name), plan.inputs[name], column)
+        packed.append(ordered.mapInArrow(packing, PACKED))
+    return reduce(lambda some, more: some.union(more), packed)

@@ -1,0 +1,109 @@
+"""What travels to the executors by value: a function that finds the package there, or says what is wrong.
+
+Everything else of the package is pickled by reference, so unpickling it where the package is not installed
+would end in an ImportError from the depths of cloudpickle. This module imports nothing of the package when it
+is loaded. What it ships is looked at as soon as it is unpickled, before PySpark's own worker needs PyArrow:
+only there can be said which interpreter it is that lacks something.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+__all__ = ["Shipped", "arrived", "ship"]
+
+
+def ship(function: Callable[..., Iterator[Any]], *arguments: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """A function for `mapInArrow` that calls ``function(*arguments, batches)`` in a task.
+
+    What goes wrong there reaches the driver as the exception it is.
+
+    Args:
+        function: A function of this package.
+        arguments: What it is called with, before the batches. They are pickled here, so that they are
+            unpickled only where the package is known to be installed.
+    """
+    from pyspark import cloudpickle
+
+    from pointstamp import __version__
+    from pointstamp.spark.packing.exceptions import key
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
+    pickled = cloudpickle.dumps((key(), arguments))  # type: ignore[no-untyped-call]
+    shipped = Shipped(function.__module__, function.__name__, pickled, __version__, sys.executable)
+    return shipped.call
+
+
+class Shipped:
+    """A function of the package by its name, and what it is called with.
+
+    Args:
+        module: The module that has it.
+        name: Its name there.
+        pickled: The driver's key and the arguments.
+        version: The driver's version of the package.
+        driver: The driver's interpreter.
+    """
+
+    def __init__(self, module: str, name: str, pickled: bytes, version: str, driver: str) -> None:
+        self.module = module
+        self.name = name
+        self.pickled = pickled
+        self.version = version
+        self.driver = driver
+
+    def __reduce__(self) -> Any:
+        return arrived, (self.module, self.name, self.pickled, self.version, self.driver)
+
+    def call(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """What Spark calls."""
+        from importlib import import_module
+
+        from pyspark import cloudpickle
+
+        from pointstamp.spark.packing.exceptions import adopt, told
+
+        key, arguments = cloudpickle.loads(self.pickled)
+        adopt(key)
+        with told():
+            yield from getattr(import_module(self.module), self.name)(*arguments, batches)
+
+
+def arrived(module: str, name: str, pickled: bytes, version: str, driver: str) -> Shipped:
+    """The function, in a task's interpreter, which has all that it takes.
+
+    Raises:
+        ImportError: It has not; it says which interpreter it is, what it lacks and what to set.
+    """
+    import socket
+    import sys
+    from importlib import import_module
+
+    reason = ""
+    for needed in ("pyarrow", "pointstamp"):
+        try:
+            found = import_module(needed)
+        except ModuleNotFoundError as error:
+            reason = f"lacks {error.name or needed}"
+        except ImportError as error:
+            reason = f"cannot import {needed} ({error})"
+        else:
+            if needed != "pointstamp" or found.__version__ == version:
+                continue
+            reason = f"has pointstamp {found.__version__}, where the driver has {version}"
+        install = f'{sys.executable} -m pip install "pointstamp[spark]=={version}"'
+        advice = f"install the driver's version there: {install}"
+        if sys.executable != driver:
+            advice = (
+                f"the driver runs {driver}: where the executors have that too, set PYSPARK_PYTHON={driver} "
+                f"(or spark.pyspark.python) before the session is made; else {advice}"
+            )
+        raise ImportError(
+            f"Spark's executor on {socket.gethostname()} runs {sys.executable}, which {reason}; {advice}"
+        )
+    return Shipped(module, name, pickled, version, driver)

@@ -1,0 +1,216 @@
+"""The resident cluster, as the driver sees it: one long barrier job, and what it is asked to do.
+
+`run` starts a cluster for each action, which takes a second or two. A resident one is there already:
+DataFrames of later jobs, and the micro-batches of a stream, are brought to it by ordinary tasks, and fetched
+by others. It holds as many of Spark's slots as it has processes until it is shut down, and needs one more for
+those. A barrier stage of another dataflow that needs more slots than are left would wait as long as this
+stays; such a stage is cancelled, with the reason.
+
+It does not outlive a failure: an exception in any dataflow, or a process that is lost, ends all of it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+import threading
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.spark import compat
+from pointstamp.spark.job import slots
+from pointstamp.spark.job.checking import planned
+from pointstamp.spark.job.plan import dataframes, times_of
+from pointstamp.spark.job.stages import packed_inputs
+from pointstamp.spark.packing.exceptions import coded
+from pointstamp.spark.packing.shipped import ship
+from pointstamp.spark.resident import process
+from pointstamp.spark.resident.dataflow import Dataflow
+from pointstamp.spark.resident.link import ENDING, Link
+from pointstamp.spark.resident.process import Residence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pointstamp.spark.job.plan import Plan
+
+__all__ = ["Cluster"]
+
+_FORMING = 60.0
+"""Seconds for the barrier job to get its slots and for its tasks to find each other."""
+
+_LOOK = 1.0
+"""Seconds from one look at the stages that wait to the next; only one that is seen twice is cancelled."""
+
+
+class Cluster:
+    """A resident cluster; `setup_cluster` makes it. Leaving a ``with`` block shuts it down."""
+
+    def __init__(self, session: SparkSession, num_workers: int) -> None:
+        context = session.sparkContext
+        self._session = session
+        self.num_workers = num_workers
+        self._dataflows = itertools.count(1)
+        self._closed = False
+        self._over = threading.Event()
+        host = str(context.getConf().get("spark.driver.host", "127.0.0.1"))
+        bind = str(context.getConf().get("spark.driver.bindAddress", host))
+        self._link = Link(bind, secrets.token_bytes(32), num_workers)
+        self._group = f"pointstamp-{secrets.token_hex(8)}"
+        residence = Residence((host, self._link.port), self._link.secret)
+        self._release = slots.hold(context, num_workers)
+        self._job = threading.Thread(
+            target=self._reside, args=(residence,), name="pointstamp-resident", daemon=True
+        )
+        self._watcher = threading.Thread(target=self._watch, name="pointstamp-slots", daemon=True)
+        self._job.start()
+        try:
+            self._link.form(_FORMING, self._busy)
+            self._watcher.start()
+        except BaseException:
+            self.shutdown()
+            raise
+
+    # ------------------------------------------------------------ the job
+
+    def _reside(self, residence: Residence) -> None:
+        context = self._session.sparkContext
+        try:
+            context.setJobGroup(self._group, "pointstamp's resident cluster", interruptOnCancel=True)
+            rows = self._session.range(0, self.num_workers, 1, self.num_workers)
+            rows.mapInArrow(ship(process.reside, residence), "nothing int", barrier=True).collect()
+        except BaseException as error:
+            self._link.fail(error)
+        else:
+            self._link.ended()
+        finally:
+            self._release()
+            self._over.set()
+
+    def _busy(self) -> str:
+        """How many tasks of other jobs run, for a message."""
+        tracker = self._session.sparkContext.statusTracker()
+        infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        running = sum(info.numActiveTasks for info in infos if info is not None)
+        return f" ({running} tasks run)"
+
+    def _watch(self) -> None:
+        """Cancels barrier stages that wait for slots which they cannot get while this cluster stays."""
+        context = self._session.sparkContext
+        before: set[int] = set()
+        while not self._over.wait(_LOOK):
+            try:
+                there, free = self._free()
+                stuck = {
+                    stage: tasks for stage, tasks in compat.waiting_barrier_stages(context) if tasks > free
+                }
+                for stage in stuck.keys() & before - self._own():
+                    compat.cancel_stage(context, stage, coded(slots.too_few(context, stuck[stage], there)))
+            except Exception:
+                if self._job.is_alive():
+                    continue  # a stage that has ended since, or Spark is about to stop
+                return
+            before = set(stuck)
+
+    def _free(self) -> tuple[int, int]:
+        context = self._session.sparkContext
+        there = compat.slots(context)
+        return there, there - slots.held(context)
+
+    def _own(self) -> set[int]:
+        """The stages of the cluster's own job."""
+        tracker = self._session.sparkContext.statusTracker()
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
+        return {stage for job in jobs if job is not None for stage in job.stageIds}
+
+    # ------------------------------------------------------------ what it is for
+
+    def run(
+        self,
+        inputs: DataFrame | dict[str, DataFrame],
+        build: Callable[..., Any],
+        schema: Any = None,
+        *,
+        time: str | dict[str, str] | None = None,
+        time_column: str | None = None,
+    ) -> Any:
+        """Runs a dataflow on DataFrames, as `pointstamp.spark.run` does, but at once.
+
+        The result is stored on the executors, without a copy, for as long as the DataFrame is referred to.
+
+        Args:
+            inputs: As there.
+            build: As there.
+            schema: As there.
+            time: As there.
+            time_column: As there.
+
+        Returns:
+            A DataFrame; of several outputs a dict of them.
+
+        Raises:
+            ClusterError: If the cluster was shut down, or has failed earlier; it names what failed first.
+            BaseException: What the dataflow raised; the cluster has ended then.
+        """
+        self._link.check()
+        several = isinstance(inputs, dict)
+        named = dataframes(inputs)
+        times = times_of(named, time, several)
+        plan, schemas = planned(
+            self._session,
+            {name: df.schema for name, df in named.items()},
+            build,
+            schema,
+            keyword=several,
+            time_column=time_column,
+        )
+        assert plan.declared is not None
+        dataflow = self.dataflow(plan)
+        try:
+            dataflow.commit(packed_inputs(plan, named, times), times, None)
+            sent = dataflow.outputs(None, self._session, schemas)
+            outputs = {name: rows.localCheckpoint() for name, rows in sent.items()}
+        finally:
+            dataflow.close()
+        return next(iter(outputs.values())) if plan.declared.single else outputs
+
+    def dataflow(self, plan: Plan) -> Dataflow:
+        """Starts a dataflow that is fed later.
+
+        Raises:
+            ClusterError: If the cluster was shut down, or has failed earlier.
+        """
+        from pyspark import cloudpickle
+
+        self._link.check()
+        number = next(self._dataflows)
+        self._link.ask("start", number, cloudpickle.dumps(plan))  # type: ignore[no-untyped-call]
+        return Dataflow(self._link, number, plan)
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was shut down, or has failed: it runs nothing any more."""
+        return self._closed or self._link.failed
+
+    def shutdown(self) -> None:
+        """Ends the cluster and gives its slots back. Doing it twice does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        self._job.join(ENDING if self._link.stop() else 0)
+        if self._job.is_alive():
+            self._session.sparkContext.cancelJobGroup(self._group)
+            self._job.join()
+        if self._watcher.ident is not None:
+            self._watcher.join()
+        self._link.close()
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.shutdown()
