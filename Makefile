@@ -4,7 +4,8 @@
 #   make test    everything that must pass
 #   make lint    formatting, clippy, types, the stub against the extension, the layers of crates
 #   make docs    the book and the reference, as a site in site/
-#   make bench   ours against the peers, as ratios; bench-spark: inside Spark, beside DataFrames
+#   make bench   ours against the peers, as ratios; bench-spark: inside Spark, beside DataFrames;
+#                bench-collections: beside differential dataflow
 #   make build   the wheel, in target/wheels
 #   make clean
 #
@@ -44,7 +45,7 @@ JAVA = JAVA_HOME="$$(cat $(java_stamp))"
 sources := $(shell find crates python \( -name __pycache__ -o -name tests -o -name benches \) -prune -o \
 	\( -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' -o -name py.typed -o -type d \) -print)
 
-.PHONY: demo test test-rust test-python lint lint-rust lint-python docs bench bench-spark build clean venv prerequisites lint-prerequisites
+.PHONY: demo test test-rust test-python lint lint-rust lint-python docs bench bench-collections bench-spark build clean venv prerequisites lint-prerequisites
 .DELETE_ON_ERROR:
 
 demo: $(wheel_stamp) $(java_stamp)
@@ -95,6 +96,10 @@ bench: $(wheel_stamp)
 	$(BIN)/python benches/python/run.py --wheel $(wheels)/*.whl $(ARGS)
 
 # ARGS=--large takes the large graphs, for half an hour and more.
+# A workspace of its own: nobody else compiles the peers.
+bench-collections:
+	$(CARGO) run --release --locked --manifest-path benches/collections/Cargo.toml -- $(ARGS)
+
 bench-spark: $(wheel_stamp) $(java_stamp)
 	$(JAVA) $(BIN)/python benches/python/bench_spark.py $(ARGS)
 

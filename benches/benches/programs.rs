@@ -12,7 +12,7 @@
 )]
 
 use pointstamp_bench::harness::Table;
-use pointstamp_engine::cluster::execute;
+use pointstamp_engine::execute::execute;
 use pointstamp_engine::operators::{Input, Probe};
 use pointstamp_engine::pact::Pact;
 use pointstamp_order::{Point, Summary};

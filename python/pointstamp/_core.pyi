@@ -12,6 +12,7 @@ from pointstamp.scope import Scope as _PyScope
 from pointstamp.stream import Stream as _PyStream
 
 __all__ = [
+    "HIGH_WATER",
     "Activator",
     "Antichain",
     "Builder",
@@ -69,6 +70,7 @@ _R = TypeVar("_R")
 _W = TypeVar("_W")
 
 __version__: str
+HIGH_WATER: int
 
 def stable_hash(key: Hashable) -> int: ...
 def tagged_hash(tag: bytes, bytes: bytes) -> int: ...
@@ -326,6 +328,7 @@ class Cluster:
     def wait_for_others(self, seconds: float) -> bool: ...
     def close(self) -> None: ...
     def traffic(self) -> tuple[int, int, int, int]: ...
+    def fail(self, index: int, error: BaseException) -> None: ...
     def raise_failure(self) -> None: ...
 
 @final

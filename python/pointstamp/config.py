@@ -12,6 +12,7 @@ import os
 from operator import index as _as_int
 from typing import TYPE_CHECKING, Any
 
+from pointstamp import _core
 from pointstamp._errors import ConfigError
 from pointstamp.tls import TLS
 
@@ -87,7 +88,7 @@ class Config:
         secret: bytes | str | None = None,
         connect_timeout: float = 30.0,
         progress_mode: str = "demand",
-        high_water: int = 256 << 20,
+        high_water: int = _core.HIGH_WATER,
         tls: TLS | None = None,
         stall_timeout: float = 10.0,
     ) -> None:

@@ -129,6 +129,8 @@ def _run_on_threads(cluster: _core.Cluster, main: Callable[[Worker], R], config:
     def run(index: int) -> None:
         try:
             results[index] = cluster.run(index, Worker, main, threading.get_ident(), False)
+        except BaseException as error:  # before `main` began, or after it: nobody waits for this worker
+            cluster.fail(index, error)
         finally:
             ended.release()
 

@@ -15,6 +15,7 @@ GOOD: dict[str, set[str]] = {
     "channels": {"crossbeam"},
     "net": {"channels", "snow"},
     "engine": {"order", "progress", "channels"},
+    "arrange": {"order"},
     "columnar": {"order", "arrow-array"},
     "py": {"order", "progress", "channels", "net", "engine", "columnar", "pyo3", "pyo3-ffi"},
     "testkit": {"order", "progress"},

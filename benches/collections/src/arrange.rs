@@ -37,7 +37,9 @@ impl Ours {
 
     pub fn round(&mut self, time: u64, updates: &[(u64, u64, i64)]) {
         for (key, val, diff) in updates {
-            self.batcher.push(*key, *val, &time, *diff).expect("small differences");
+            self.batcher
+                .push(*key, *val, &time, *diff)
+                .expect("small differences");
         }
         let upper = Antichain::from_elem(time + 1);
         for (_, batch) in self.batcher.seal(&upper).expect("small differences") {
@@ -53,7 +55,11 @@ impl Ours {
 
     /// Merges to the end.
     pub fn settle(&mut self) {
-        while !self.writer.exert(&mut 1_000_000).expect("small differences") {}
+        while !self
+            .writer
+            .exert(&mut 1_000_000)
+            .expect("small differences")
+        {}
     }
 }
 
@@ -77,14 +83,19 @@ impl Theirs {
         let mut chunk = Vec::new();
         for updates in updates.chunks(CHUNK) {
             chunk.clear();
-            chunk.extend(updates.iter().map(|(key, val, diff)| ((*key, *val), time, *diff)));
+            chunk.extend(
+                updates
+                    .iter()
+                    .map(|(key, val, diff)| ((*key, *val), time, *diff)),
+            );
             self.batcher.insert(&mut chunk);
         }
         let upper = Frontier::from_elem(time + 1);
         let (batch, _) = self.batcher.extract(upper.borrow());
         let lower = std::mem::replace(&mut self.lower, upper.clone());
         let description = Description::new(lower, upper.clone(), Frontier::from_elem(0));
-        self.spine.insert(Span::new(description, batch.map(Into::into)));
+        self.spine
+            .insert(Span::new(description, batch.map(Into::into)));
         self.spine.set_logical_compaction(upper.borrow());
         self.spine.set_physical_compaction(upper.borrow());
     }
@@ -105,7 +116,9 @@ impl Theirs {
 pub fn pairs(count: usize, seed: u64) -> Vec<(u64, u64, i64)> {
     let mut numbers = Numbers(seed);
     let keys = count as u64;
-    (0..count).map(|_| (numbers.next() % keys, numbers.next(), 1)).collect()
+    (0..count)
+        .map(|_| (numbers.next() % keys, numbers.next(), 1))
+        .collect()
 }
 
 /// Rounds that each remove some pairs and add as many others.
@@ -158,9 +171,24 @@ pub fn run(count: usize) {
             time += 1;
         }
         let longest = [&ours, &theirs].map(|times| times.iter().max().copied().unwrap_or_default());
-        report(&format!("a round of {size} changes"), 1.2, &mut ours, &mut theirs);
-        report(&format!("1,000 rounds of {size} changes, in all"), 1.2, &mut totals[..1].to_vec(), &mut totals[1..].to_vec());
-        report("  the longest of them", f64::INFINITY, &mut longest[..1].to_vec(), &mut longest[1..].to_vec());
+        report(
+            &format!("a round of {size} changes"),
+            1.2,
+            &mut ours,
+            &mut theirs,
+        );
+        report(
+            &format!("1,000 rounds of {size} changes, in all"),
+            1.2,
+            &mut totals[..1].to_vec(),
+            &mut totals[1..].to_vec(),
+        );
+        report(
+            "  the longest of them",
+            f64::INFINITY,
+            &mut longest[..1].to_vec(),
+            &mut longest[1..].to_vec(),
+        );
     }
     assert!(our_state.len() > 0);
 }

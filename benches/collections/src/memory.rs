@@ -35,5 +35,8 @@ pub fn run(count: usize) {
     drop(arranged);
     let ratio = ours / theirs;
     let verdict = if ratio <= 1.2 { "met" } else { "MISSED" };
-    println!("{:<44} {ours:>12.1} {theirs:>12.1} {ratio:>6.2}  aim 1.2 {verdict}", "loaded at one time");
+    println!(
+        "{:<44} {ours:>12.1} {theirs:>12.1} {ratio:>6.2}  aim 1.2 {verdict}",
+        "loaded at one time"
+    );
 }

@@ -31,6 +31,11 @@ impl Diffs {
         }
     }
 
+    /// The differences, unless all are one.
+    pub(crate) fn stored(&self) -> Option<&[i64]> {
+        (!self.stored.is_empty()).then_some(&self.stored)
+    }
+
     #[inline]
     pub(crate) fn push(&mut self, diff: i64) {
         if !self.stored.is_empty() {

@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 
 use crate::activation::Activation;
 use crate::error::{Error, check_advance};
+use crate::failing::Failing;
 use crate::progress::SharedProgress;
 
 /// One output of an operator, as its capabilities know it.
@@ -20,6 +21,7 @@ pub struct OutputCore {
     pub(crate) port: usize,
     pub(crate) progress: Rc<SharedProgress>,
     pub(crate) activation: Activation,
+    pub(crate) failing: Rc<Failing>,
     /// Where capabilities may be taken back by the worker (inputs that `main` left open): what is held.
     ledger: Option<RefCell<FxHashMap<Point, i64>>>,
     revoked: Cell<bool>,
@@ -30,11 +32,13 @@ impl OutputCore {
         port: usize,
         progress: Rc<SharedProgress>,
         activation: Activation,
+        failing: Rc<Failing>,
     ) -> Rc<Self> {
         Rc::new(OutputCore {
             port,
             progress,
             activation,
+            failing,
             ledger: None,
             revoked: Cell::new(false),
         })
@@ -45,19 +49,21 @@ impl OutputCore {
         port: usize,
         progress: Rc<SharedProgress>,
         activation: Activation,
+        failing: Rc<Failing>,
     ) -> Rc<Self> {
         let ledger = Some(RefCell::default());
         Rc::new(OutputCore {
             port,
             progress,
             activation,
+            failing,
             ledger,
             revoked: Cell::new(false),
         })
     }
 
     fn count(&self, time: &Point, diff: i64) {
-        if self.revoked.get() {
+        if self.revoked.get() || self.progress.is_closed() {
             return;
         }
         if let Some(ledger) = &self.ledger {
@@ -79,6 +85,10 @@ impl OutputCore {
     pub(crate) fn revoke(&self) {
         if let Some(ledger) = &self.ledger {
             let held = std::mem::take(&mut *ledger.borrow_mut());
+            if self.progress.is_closed() {
+                self.revoked.set(true);
+                return;
+            }
             let mut internal = self.progress.internal.borrow_mut();
             for (time, count) in held {
                 internal.update((self.port, time), -count);

@@ -6,6 +6,7 @@
 //! A process leaves when all its workers have come to their end, and is done when all others have left too: a failure that comes
 //! late, elsewhere, is a failure of the whole computation.
 
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Instant;
@@ -17,6 +18,8 @@ use crate::agreement::{Agreement, Blueprint};
 use crate::control::{self, Control};
 use crate::departures::Departures;
 use crate::error::Error;
+use crate::failing::Stops;
+use crate::host::Host;
 use crate::payload::Payload;
 use crate::worker::Worker;
 
@@ -62,14 +65,14 @@ impl Seed {
         &self.cluster
     }
 
-    /// Makes this thread the worker.
-    pub fn start<P: Payload>(self) -> Worker<P> {
-        Worker::new(self.index, self.cluster, self.mailbox)
+    /// Makes this thread the worker, in a host.
+    pub(crate) fn start<P: Payload>(self, host: Rc<dyn Host>) -> Worker<P> {
+        Worker::new(self.index, self.cluster, self.mailbox, host)
     }
 }
 
 /// How many bytes may be on their way in one process before its sources pause, where nothing else is asked for.
-pub const HIGH_WATER: usize = 64 << 20;
+pub const HIGH_WATER: usize = 256 << 20;
 
 impl Cluster {
     /// A computation of `workers` threads of this process. While more than `high_water` bytes are on their way between them,
@@ -243,12 +246,9 @@ impl Cluster {
         self.agreement.ended(worker..worker + 1, dataflow);
     }
 
-    /// Says why a dataflow that a worker of this process still has cannot end.
-    pub(crate) fn check_abandoned(&self, worker: usize, dataflow: usize) -> Result<(), Error> {
-        match self.agreement.abandoned(worker, dataflow) {
-            Some(why) => Err(self.disagreement(&why)),
-            None => Ok(()),
-        }
+    /// Why a dataflow that a worker of this process still has cannot end, if that is so.
+    pub(crate) fn abandoned(&self, worker: usize, dataflow: usize) -> Option<String> {
+        self.agreement.abandoned(worker, dataflow)
     }
 
     /// Whether a dataflow was dropped anywhere.
@@ -265,19 +265,11 @@ impl Cluster {
         Error::Disagreement(why.to_owned())
     }
 
-    /// Keeps the first failure of this process, stops every worker of it, and tells the other processes.
-    pub fn fail(&self, worker: usize, error: Error) {
-        let reason = error.to_string();
-        self.fail_because(worker, error, reason);
-    }
-
-    /// As [`fail`](Self::fail), with what the other processes are told: a sentence, and under it a traceback where there is one.
+    /// Keeps the first failure of this process, stops every worker of it, and tells the other processes the reason: a sentence, and
+    /// under it a traceback where there is one.
     pub fn fail_because(&self, worker: usize, error: Error, reason: String) {
         // A worker that was stopped has not failed; who stopped it has, or will say so in a moment.
         if !matches!(error, Error::Stopped) {
-            if let Error::Disagreement(why) = &error {
-                let _told = self.disagreement(why);
-            }
             let worker = Some(worker);
             if self.keep(Failure { worker, error }) {
                 self.say_failed(self.process(), reason); // once: not where a disagreement was said
@@ -309,7 +301,11 @@ impl Cluster {
 
     /// Takes the failure that ended the computation, if one did.
     pub fn take_failure(&self) -> Option<Failure> {
-        self.failure().take()
+        let mut failure = self.failure().take()?;
+        if let Error::Fatal(error) = failure.error {
+            failure.error = Arc::try_unwrap(error).unwrap_or_else(Error::Fatal);
+        }
+        Some(failure)
     }
 
     #[allow(clippy::cast_possible_truncation, reason = "processes are few")]
@@ -372,6 +368,20 @@ impl Cluster {
     }
 }
 
+impl Stops for Cluster {
+    fn stop(&self) {
+        Cluster::stop(self);
+    }
+
+    fn disagree(&self, why: &str) {
+        let _told = self.disagreement(why);
+    }
+
+    fn fail(&self, worker: usize, error: Error, reason: String) {
+        self.fail_because(worker, error, reason);
+    }
+}
+
 impl Overseer for Cluster {
     fn control(&self, from: usize, body: bytes::Bytes) {
         let workers = self.fabric.here().len();
@@ -414,105 +424,5 @@ impl Overseer for Cluster {
     fn lost(&self, from: usize, why: String) {
         self.peer_failed(from, from, why);
         self.departures.left(from);
-    }
-}
-
-/// Runs `main` as a worker on this thread: then closes what it left open and runs its dataflows to the end. An error
-/// of either stops every worker; `None` is returned then.
-pub fn run_worker<P: Payload, R>(
-    seed: Seed,
-    main: impl FnOnce(&Worker<P>) -> Result<R, Error>,
-) -> Option<R> {
-    let cluster = Arc::clone(&seed.cluster);
-    let index = seed.index;
-    let guard = StopOnPanic(&cluster);
-    let worker = seed.start::<P>();
-    let result = main(&worker).and_then(|result| {
-        worker.finish_building()?;
-        loop {
-            worker.check_abandoned()?;
-            if !worker.step_or_park(None)? {
-                return Ok(result);
-            }
-        }
-    });
-    worker.end();
-    std::mem::forget(guard);
-    match result {
-        Ok(result) => Some(result),
-        Err(error) => {
-            cluster.fail(index, error);
-            None
-        }
-    }
-}
-
-/// Stops the other workers when this one panics, so that nobody waits for it.
-struct StopOnPanic<'a>(&'a Cluster);
-
-impl Drop for StopOnPanic<'_> {
-    fn drop(&mut self) {
-        self.0.abandon("a worker panicked".to_owned());
-    }
-}
-
-/// Runs `main` on `workers` threads and returns what they return, in order. One worker runs on the
-/// calling thread.
-///
-/// # Errors
-///
-/// The first failure of any worker.
-///
-/// # Panics
-///
-/// When a worker panicked.
-pub fn execute<P: Payload, R: Send>(
-    workers: usize,
-    mode: Mode,
-    main: impl Fn(&Worker<P>) -> Result<R, Error> + Sync,
-) -> Result<Vec<R>, Failure> {
-    let (cluster, seeds) = Cluster::in_process(workers, mode, HIGH_WATER);
-    run_workers(&cluster, seeds, main)
-}
-
-/// Runs `main` on each of a cluster's workers in this process, takes leave of the other processes, and returns what the workers
-/// here return, in order. One worker runs on the calling thread.
-///
-/// # Errors
-///
-/// The first failure of any worker, or of another process.
-///
-/// # Panics
-///
-/// When a worker panicked.
-pub fn run_workers<P: Payload, R: Send>(
-    cluster: &Cluster,
-    mut seeds: Vec<Seed>,
-    main: impl Fn(&Worker<P>) -> Result<R, Error> + Sync,
-) -> Result<Vec<R>, Failure> {
-    let results: Vec<Option<R>> = if seeds.len() == 1 {
-        vec![run_worker(seeds.remove(0), &main)]
-    } else {
-        let main = &main;
-        std::thread::scope(|scope| {
-            let threads: Vec<_> = seeds
-                .into_iter()
-                .map(|seed| scope.spawn(move || run_worker(seed, main)))
-                .collect();
-            threads
-                .into_iter()
-                .map(|thread| thread.join().expect("a worker panicked"))
-                .collect()
-        })
-    };
-    cluster.leave();
-    while !cluster.wait_for_others(None) {}
-    cluster.close();
-    match cluster.take_failure() {
-        Some(failure) => Err(failure),
-        None => Ok(results
-            .into_iter()
-            .map(|result| result.expect("no worker failed"))
-            .collect()),
     }
 }

@@ -5,6 +5,9 @@
 //! counted as input of the scope) or outwards (it loses them). Progress counts records, not batches, so an
 //! edge is free to split a batch; a broadcast edge delivers each record once per worker, and the scope that
 //! owns the edge counts it so.
+//!
+//! What is sent while the dataflow is being built waits for its installation: the records are counted for every reader that
+//! there will be, and so must reach every one.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -138,27 +141,25 @@ impl<P: Payload> Exchange<P> {
     fn push(&mut self, message: Message<P>) -> UserResult<()> {
         let Message { time, data } = message;
         let routed = self.router.route(data, &mut self.parts);
-        if routed.is_err() {
-            self.parts.iter_mut().for_each(Vec::clear);
-            return routed;
-        }
-        let mut outcome = Ok(());
+        routed.map_err(|cause| {
+            let operator = self.reader.to_string();
+            Error::Route { operator, cause }
+        })?;
         for (part, remote) in self.parts.iter_mut().zip(&self.remote) {
             for data in part.drain(..).filter(|data| !data.is_empty()) {
-                if outcome.is_err() {
-                    continue; // what is left of the batch is let go
-                }
                 let message = Message {
                     time: time.clone(),
                     data,
                 };
                 match remote {
-                    Some(sender) => outcome = sender.push(message),
+                    Some(sender) => sender
+                        .push(message)
+                        .map_err(|cause| unsendable(&self.reader, cause))?,
                     None => self.local.push(message),
                 }
             }
         }
-        outcome.map_err(|cause| unsendable(&self.reader, cause))
+        Ok(())
     }
 }
 
@@ -229,6 +230,22 @@ impl<P: Payload> Tees<P> {
         tee
     }
 
+    /// Says that the dataflow is installed, and sends what waited for that.
+    pub(crate) fn open(&self) -> UserResult<()> {
+        let tees = self.0.borrow().clone();
+        for tee in &tees {
+            if tee.0.phase.get() == Phase::Building {
+                tee.0.phase.set(Phase::Ready);
+            }
+        }
+        for tee in tees {
+            for message in tee.0.early.take() {
+                tee.push(message)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Forgets every edge.
     pub(crate) fn clear(&self) {
         for tee in self.0.take() {
@@ -247,7 +264,28 @@ impl<P: Payload> Drop for ClearOnDrop<P> {
 }
 
 /// The edges of one output. Clones are the same tee.
-pub(crate) struct Tee<P>(Rc<RefCell<Vec<Edge<P>>>>);
+///
+/// Nothing of a tee is borrowed while a batch is routed, which runs user code: it may end the dataflow, and the tee with it.
+pub(crate) struct Tee<P>(Rc<TeeCore<P>>);
+
+struct TeeCore<P> {
+    phase: Cell<Phase>,
+    /// Taken out while a batch is pushed.
+    edges: Cell<Vec<Edge<P>>>,
+    /// What was sent while the dataflow was being built: readers may still be added.
+    early: RefCell<Vec<Message<P>>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    /// The dataflow is being built.
+    Building,
+    Ready,
+    /// A batch is on its way along the edges.
+    Pushing,
+    /// The dataflow has ended: what is sent goes nowhere.
+    Cleared,
+}
 
 impl<P> Clone for Tee<P> {
     fn clone(&self) -> Self {
@@ -257,32 +295,67 @@ impl<P> Clone for Tee<P> {
 
 impl<P> Default for Tee<P> {
     fn default() -> Self {
-        Tee(Rc::default())
+        Tee(Rc::new(TeeCore {
+            phase: Cell::new(Phase::Building),
+            edges: Cell::default(),
+            early: RefCell::default(),
+        }))
     }
 }
 
 impl<P: Payload> Tee<P> {
     pub(crate) fn attach(&self, edge: Edge<P>) {
-        self.0.borrow_mut().push(edge);
+        let mut edges = self.0.edges.take();
+        edges.push(edge);
+        self.0.edges.set(edges);
+    }
+
+    /// Checks that a batch may be sent now.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.0.phase.get() == Phase::Pushing {
+            return Err(Error::Build(
+                "a routing function sent to the output that it routes: let it return the key and nothing else".into(),
+            ));
+        }
+        Ok(())
     }
 
     /// Sends a message along every edge.
     pub(crate) fn push(&self, message: Message<P>) -> UserResult<()> {
-        let Ok(mut edges) = self.0.try_borrow_mut() else {
-            return Err("a routing function sent to the output that it routes".into());
-        };
-        let Some((last, others)) = edges.split_last_mut() else {
-            return Ok(());
-        };
-        for edge in others {
-            edge.push(message.clone())?;
+        let core = &*self.0;
+        match core.phase.get() {
+            Phase::Ready => {}
+            Phase::Building => {
+                core.early.borrow_mut().push(message);
+                return Ok(());
+            }
+            Phase::Cleared => return Ok(()),
+            Phase::Pushing => return Ok(self.check()?),
         }
-        last.push(message)
+        core.phase.set(Phase::Pushing);
+        let mut edges = core.edges.take();
+        let outcome = push_along(&mut edges, message);
+        if core.phase.get() == Phase::Pushing {
+            core.edges.set(edges);
+            core.phase.set(Phase::Ready);
+        } // else the dataflow has ended meanwhile, and the edges with it
+        outcome
     }
 
     /// Forgets the edges, so that what they hold is freed; what is sent afterwards goes nowhere.
     pub(crate) fn clear(&self) {
-        let edges = std::mem::take(&mut *self.0.borrow_mut());
-        drop(edges); // after the borrow: dropping a router may run user code
+        self.0.phase.set(Phase::Cleared);
+        let (early, edges) = (self.0.early.take(), self.0.edges.take());
+        drop((early, edges)); // of which nothing is borrowed: dropping a router may run user code
     }
+}
+
+fn push_along<P: Payload>(edges: &mut [Edge<P>], message: Message<P>) -> UserResult<()> {
+    let Some((last, others)) = edges.split_last_mut() else {
+        return Ok(());
+    };
+    for edge in others {
+        edge.push(message.clone())?;
+    }
+    last.push(message)
 }

@@ -1,5 +1,7 @@
 //! Everything that can go wrong in the engine.
 
+use std::sync::Arc;
+
 use pointstamp_channels::ChannelError;
 use pointstamp_order::Point;
 use pointstamp_progress::GraphError;
@@ -22,6 +24,15 @@ pub enum Error {
         #[source]
         cause: BoxError,
     },
+    /// A routing function failed.
+    #[error("a batch for operator '{operator}' cannot be routed: {cause}")]
+    Route {
+        /// The operator that would read it.
+        operator: String,
+        /// What the routing function returned.
+        #[source]
+        cause: BoxError,
+    },
     /// A batch could not be made into bytes for another process.
     #[error("a batch for operator '{operator}' cannot be sent to another process: {cause}")]
     Encode {
@@ -32,8 +43,10 @@ pub enum Error {
         cause: BoxError,
     },
     /// A batch of another process could not be read.
-    #[error("a batch that came from another process cannot be read: {cause}")]
+    #[error("operator '{operator}' cannot read a batch of another process: {cause}")]
     Decode {
+        /// The operator, or the scope, that reads it.
+        operator: String,
         /// What the payload's decoding returned.
         #[source]
         cause: BoxError,
@@ -81,6 +94,34 @@ pub enum Error {
     /// An input that is closed was used.
     #[error("the input is closed: nothing can be sent after close()")]
     Closed,
+    /// What the host of the worker's loop raised: an interruption, or what it does before a step.
+    #[error("{cause}")]
+    Host {
+        /// What it returned.
+        #[source]
+        cause: BoxError,
+    },
+    /// An error that has ended the computation already; those who run into it and the cluster share it.
+    #[error("{0}")]
+    Fatal(Arc<Error>),
+    /// A worker panicked.
+    #[error(
+        "worker {worker} panicked: {message}. This is a bug of pointstamp: please report it, with a program that shows it"
+    )]
+    Panic {
+        /// Whose thread it was.
+        worker: usize,
+        /// What the panic said.
+        message: String,
+    },
+    /// A worker was used when its main had returned and its dataflows had ended.
+    #[error(
+        "worker {worker} has ended: its main has returned, and nothing runs on it any more; use it before main returns"
+    )]
+    Ended {
+        /// The worker's number.
+        worker: usize,
+    },
     /// Another worker failed, or the run was interrupted.
     #[error("the computation was stopped")]
     Stopped,
@@ -92,6 +133,16 @@ pub enum Error {
     /// A channel could not be opened.
     #[error(transparent)]
     Channel(#[from] ChannelError),
+}
+
+impl Error {
+    /// The error itself, where it is shared with the cluster.
+    pub fn shared(&self) -> &Error {
+        match self {
+            Error::Fatal(error) => error.shared(),
+            error => error,
+        }
+    }
 }
 
 /// Checks that `to` is a time of `from`'s scope and not before it.

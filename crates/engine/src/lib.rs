@@ -7,7 +7,7 @@
 //! of all workers (`pointstamp_progress`).
 //!
 //! ```
-//! use pointstamp_engine::cluster::execute;
+//! use pointstamp_engine::execute::execute;
 //! use pointstamp_engine::operators::{Input, Probe};
 //! use pointstamp_engine::pact::Pact;
 //! use pointstamp_order::Point;
@@ -62,6 +62,9 @@ mod control;
 mod departures;
 mod edge;
 pub mod error;
+pub mod execute;
+mod failing;
+pub mod host;
 mod operate;
 pub mod operator;
 pub mod operators;

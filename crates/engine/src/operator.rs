@@ -16,10 +16,11 @@ use crate::activation::Activation;
 use crate::capability::{Capability, OutputCore};
 use crate::edge::{Edge, Exchange, LocalQueue, Pulse};
 use crate::error::{Error, UserResult};
+use crate::failing::Failing;
 use crate::operate::{Description, Schedule};
 use crate::pact::Pact;
 use crate::payload::Payload;
-use crate::port::{InputCore, InputPort, OutputPort, Ticket};
+use crate::port::{InputCore, InputPort, OutputPort, ReadyInputs, Ticket};
 use crate::progress::SharedProgress;
 use crate::scope::{Inbox, Scope};
 use crate::stream::Stream;
@@ -30,7 +31,7 @@ use crate::worker::Arrival;
 pub type Logic = Box<dyn FnMut() -> UserResult<bool>>;
 
 /// How the shared part of an output is made.
-type MakeOutput = fn(usize, Rc<SharedProgress>, Activation) -> Rc<OutputCore>;
+type MakeOutput = fn(usize, Rc<SharedProgress>, Activation, Rc<Failing>) -> Rc<OutputCore>;
 
 /// Builds an operator. Clones build the same one.
 pub struct OperatorBuilder<P: Payload> {
@@ -55,6 +56,7 @@ pub(crate) struct Draft<P> {
     dims: usize,
     pulse: Rc<Pulse>,
     progress: Rc<SharedProgress>,
+    failing: Rc<Failing>,
     inputs: Vec<Rc<InputCore<P>>>,
     outputs: Vec<Rc<OutputCore>>,
     /// Summaries that differ from the identity; an empty list is no path.
@@ -76,6 +78,7 @@ impl<P: Payload> OperatorBuilder<P> {
             dims: scope.dims(),
             pulse: Pulse::new(activation),
             progress: SharedProgress::new(),
+            failing: Rc::clone(scope.worker().failing()),
             inputs: Vec::new(),
             outputs: Vec::new(),
             summaries: BTreeMap::new(),
@@ -167,7 +170,7 @@ impl<P: Payload> OperatorBuilder<P> {
                     local: Rc::clone(&queue),
                     remote,
                     parts,
-                    reader,
+                    reader: Rc::clone(&reader),
                 })
             }
             Pact::Broadcast => {
@@ -180,7 +183,7 @@ impl<P: Payload> OperatorBuilder<P> {
                 Edge::Broadcast {
                     local: Rc::clone(&queue),
                     remote,
-                    reader,
+                    reader: Rc::clone(&reader),
                 }
             }
         };
@@ -191,6 +194,8 @@ impl<P: Payload> OperatorBuilder<P> {
             frontier: RefCell::default(),
             progress: Rc::clone(&draft.progress),
             ticket: Ticket::new(draft.dims, Rc::clone(&draft.pulse)),
+            failing: Rc::clone(&draft.failing),
+            reader,
         });
         if let Some(Inbox { id, receiver }) = inbox {
             *core.remote.borrow_mut() = Some(receiver);
@@ -214,6 +219,8 @@ impl<P: Payload> OperatorBuilder<P> {
             frontier: RefCell::default(),
             progress: Rc::clone(&draft.progress),
             ticket: Ticket::new(draft.dims, Rc::clone(&draft.pulse)),
+            failing: Rc::clone(&draft.failing),
+            reader: draft.name.as_str().into(),
         });
         let node = self.index;
         self.scope
@@ -270,13 +277,8 @@ impl<P: Payload> OperatorBuilder<P> {
 
     fn output(&self, make: MakeOutput) -> (OutputPort<P>, Stream<P>) {
         let mut draft = self.draft.borrow_mut();
-        let port = draft.outputs.len();
-        let core = make(
-            port,
-            Rc::clone(&draft.progress),
-            draft.pulse.activation.clone(),
-        );
-        draft.outputs.push(Rc::clone(&core));
+        let core = draft.add_output(make);
+        let port = core.port;
         let tee = self.scope.tees().make();
         let source = Source {
             node: self.index,
@@ -342,19 +344,8 @@ impl<P: Payload> OperatorBuilder<P> {
 
     /// Ends the construction with the operator's logic.
     pub fn build(&self, logic: impl FnMut() -> UserResult<bool> + 'static) {
-        self.draft.borrow_mut().logic = Some(Box::new(logic));
-    }
-}
-
-/// The inputs of an operator that have messages.
-pub struct ReadyInputs(Rc<Pulse>);
-
-impl ReadyInputs {
-    /// The next input, out of the operator's `inputs`, that has messages.
-    pub fn next<'a, P>(&self, inputs: &'a [InputPort<P>]) -> Option<&'a InputPort<P>> {
-        let port = self.0.ready.borrow_mut().as_mut()?.pop_front()?;
-        inputs[port].core.queue.listed.set(false);
-        Some(&inputs[port])
+        let before = self.draft.borrow_mut().logic.replace(Box::new(logic));
+        drop(before); // after the borrow: dropping it may run user code
     }
 }
 
@@ -440,16 +431,21 @@ impl<P: Payload> Draft<P> {
 
     /// Hands out what the operator would have run: it will not be installed.
     pub(crate) fn give_up(&mut self) -> Option<Logic> {
+        self.progress.close();
         self.logic.take()
     }
 
     /// Adds an output on which nothing is ever sent: its frontier tells of the inputs'.
     pub(crate) fn new_silent_output(&mut self) -> usize {
-        let port = self.outputs.len();
+        self.add_output(OutputCore::new).port
+    }
+
+    fn add_output(&mut self, make: MakeOutput) -> Rc<OutputCore> {
         let activation = self.pulse.activation.clone();
-        self.outputs
-            .push(OutputCore::new(port, Rc::clone(&self.progress), activation));
-        port
+        let (progress, failing) = (Rc::clone(&self.progress), Rc::clone(&self.failing));
+        let core = make(self.outputs.len(), progress, activation, failing);
+        self.outputs.push(Rc::clone(&core));
+        core
     }
 
     /// Whether times do not simply pass from every input to every output.

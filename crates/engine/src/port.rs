@@ -4,6 +4,12 @@
 //! scope collects after the run. A message's capability ([`MessageCapability`]) may be used until the next
 //! message is taken or the run ends, because up to then the count of the consumed message has not left
 //! the operator.
+//!
+//! A send happens whole, or it ends the computation. It is counted first, and then routed, encoded and pushed along every
+//! edge; where one of these fails, the cluster fails at once with the user's own error, also where user code catches it. The
+//! other order would not do: a routing function may step the worker or give up the capability, and what it routes must be
+//! counted by then; and what was routed for one edge cannot be taken back when the next one's function fails. So is a message
+//! that cannot be read the end of the computation: it is gone from its queue, and was never counted as consumed.
 
 use std::cell::{Ref, RefCell};
 use std::rc::Rc;
@@ -15,6 +21,7 @@ use pointstamp_order::{PartialOrder, PathSummary};
 use crate::capability::{Capability, OutputCore};
 use crate::edge::{LocalQueue, Pulse, Tee};
 use crate::error::{BoxError, Error, check_dims};
+use crate::failing::Failing;
 use crate::payload::{Message, Payload};
 use crate::progress::SharedProgress;
 
@@ -41,14 +48,21 @@ pub(crate) struct InputCore<P> {
     pub(crate) frontier: RefCell<MutableAntichain<Point>>,
     pub(crate) progress: Rc<SharedProgress>,
     pub(crate) ticket: Rc<Ticket>,
+    pub(crate) failing: Rc<Failing>,
+    /// The operator's name when the input was made.
+    pub(crate) reader: Rc<str>,
 }
 
 impl<P: Payload> InputCore<P> {
     fn take_remote(&self) -> Result<Option<Message<P>>, Error> {
-        match &*self.remote.borrow() {
-            Some(remote) => remote.pop().map_err(|cause| Error::Decode { cause }),
+        let taken = match &*self.remote.borrow() {
+            Some(remote) => remote.pop(),
             None => Ok(None),
-        }
+        };
+        taken.map_err(|cause| {
+            let operator = self.reader.to_string();
+            self.failing.fail(Error::Decode { operator, cause })
+        })
     }
 }
 
@@ -117,6 +131,11 @@ impl<P: Payload> InputPort<P> {
         Ok(Some((capability, message.data)))
     }
 
+    /// Ends the computation: a message that was taken is lost.
+    pub fn fail(&self, cause: BoxError) -> Error {
+        self.core.failing.fail_by(cause)
+    }
+
     /// The times that may still arrive, as the operator knew them when this run began.
     pub fn frontier(&self) -> Ref<'_, MutableAntichain<Point>> {
         self.core.frontier.borrow()
@@ -130,6 +149,18 @@ impl<P: Payload> InputPort<P> {
     /// Whether messages wait.
     pub fn has_messages(&self) -> bool {
         !self.core.queue.is_empty() || self.core.has_remote()
+    }
+}
+
+/// The inputs of an operator that have messages.
+pub struct ReadyInputs(pub(crate) Rc<Pulse>);
+
+impl ReadyInputs {
+    /// The next input, out of the operator's `inputs`, that has messages.
+    pub fn next<'a, P>(&self, inputs: &'a [InputPort<P>]) -> Option<&'a InputPort<P>> {
+        let port = self.0.ready.borrow_mut().as_mut()?.pop_front()?;
+        inputs[port].core.queue.listed.set(false);
+        Some(&inputs[port])
     }
 }
 
@@ -281,12 +312,14 @@ impl<P: Payload> OutputPort<P> {
     ///
     /// # Errors
     ///
-    /// [`Error::Capability`] when the authority is not for this output or has expired (nothing is sent), and
-    /// whatever a routing function downstream raises.
+    /// [`Error::Capability`] when the authority is not for this output or has expired, [`Error::Build`] when called by the
+    /// function that routes this output (nothing is sent), and whatever a routing function downstream raises, which ends the
+    /// computation.
     pub fn send(&self, authority: &impl Authority, data: P) -> Result<(), SendError> {
         authority.check(&self.core)?;
-        self.send_held(authority.time(), data)
-            .map_err(SendError::Route)
+        self.tee.check()?;
+        self.count(authority.time(), data.len());
+        self.push(authority.time(), data).map_err(SendError::Route)
     }
 
     /// Checks an authority without sending.
@@ -298,22 +331,44 @@ impl<P: Payload> OutputPort<P> {
         authority.check(&self.core)
     }
 
-    /// Sends at a time for which the caller holds a capability of this output.
-    pub(crate) fn send_held(&self, time: &Point, data: P) -> Result<(), BoxError> {
-        let records = data.len();
-        if records == 0 {
+    /// Checks that the output is not being routed now.
+    pub(crate) fn check_idle(&self) -> Result<(), Error> {
+        self.tee.check()
+    }
+
+    /// Whether the operator is gone, and its dataflow with it.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.core.progress.is_closed()
+    }
+
+    /// Counts records that are sent next, at a time for which the caller holds a capability of this output.
+    pub(crate) fn count(&self, time: &Point, records: usize) {
+        if records > 0 && !self.is_gone() {
+            self.core
+                .progress
+                .produced
+                .borrow_mut()
+                .update((self.core.port, time.clone()), records as i64);
+            self.core.activation.report();
+        }
+    }
+
+    /// Sends what was counted. A failure is the computation's.
+    pub(crate) fn push(&self, time: &Point, data: P) -> Result<(), BoxError> {
+        if data.is_empty() {
             return Ok(());
         }
-        self.core
-            .progress
-            .produced
-            .borrow_mut()
-            .update((self.core.port, time.clone()), records as i64);
-        self.core.activation.report();
-        self.tee.push(Message {
-            time: time.clone(),
-            data,
-        })
+        if self.is_gone() {
+            return Ok(()); // nobody is left to read it, and its functions are being dropped
+        }
+        let time = time.clone();
+        let pushed = self.tee.push(Message { time, data });
+        pushed.map_err(|cause| self.core.failing.fail_by(cause).into())
+    }
+
+    /// Ends the computation: what was to be sent here is lost.
+    pub fn fail(&self, cause: BoxError) -> Error {
+        self.core.failing.fail_by(cause)
     }
 
     /// The output's number.

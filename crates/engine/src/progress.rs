@@ -6,7 +6,7 @@
 //! (progress-tracking, "a batch of changes"). Changes are keyed by port, so that an operator with
 //! many ports pays for those that changed.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use pointstamp_order::{ChangeBatch, Point};
@@ -25,11 +25,31 @@ pub struct SharedProgress {
     pub internal: RefCell<PortChanges>,
     /// By output: records sent.
     pub produced: RefCell<PortChanges>,
+    /// Whether the operator is gone: what still refers to it reports nothing any more, so that nothing piles up here.
+    closed: Cell<bool>,
 }
 
 impl SharedProgress {
     /// An empty board.
     pub fn new() -> Rc<Self> {
         Rc::default()
+    }
+
+    /// Says that the operator is gone.
+    pub(crate) fn close(&self) {
+        self.closed.set(true);
+        for board in [
+            &self.frontiers,
+            &self.consumed,
+            &self.internal,
+            &self.produced,
+        ] {
+            board.take();
+        }
+    }
+
+    /// Whether the operator is gone.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.get()
     }
 }

@@ -91,6 +91,13 @@ impl Child {
     }
 }
 
+impl Drop for Child {
+    /// Capabilities and outputs of the operator may outlive it; nobody collects what they report.
+    fn drop(&mut self) {
+        self.progress.close();
+    }
+}
+
 /// A scope that runs.
 pub(crate) struct Subgraph {
     name: String,
@@ -279,11 +286,13 @@ impl Subgraph {
         if !inbox.arrived.replace(false) {
             return Ok(());
         }
+        let operator = &self.name;
         let received = || {
-            inbox
-                .receiver
-                .pop()
-                .map_err(|cause| Error::Decode { cause })
+            let message = inbox.receiver.pop();
+            message.map_err(|cause| Error::Decode {
+                operator: operator.clone(),
+                cause,
+            })
         };
         while let Some(Changes(batch)) = received()? {
             if links.is_remote()

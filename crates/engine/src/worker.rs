@@ -1,18 +1,17 @@
 //! A worker: one thread that builds dataflows and runs them.
 //!
 //! A worker owns its dataflows and shares nothing with other workers but channels, the agreement on what is
-//! built, and the flag that stops everybody. A step takes in what arrived, then visits the active dataflows
-//! once each. A worker with nothing to do parks; data, progress, an activator on any thread, a timer or a stop
-//! wakes it.
+//! built, and the flag that stops everybody. How it runs them is in `run`.
+
+mod run;
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use pointstamp_channels::{ASK, ChannelId, Event, Fabric, Mailbox};
+use pointstamp_channels::{ChannelId, Fabric, Mailbox};
 use pointstamp_progress::Mode;
 use rustc_hash::FxHashMap;
 
@@ -21,8 +20,9 @@ use crate::agreement::Blueprint;
 use crate::brake::Brake;
 use crate::cluster::Cluster;
 use crate::edge::ClearOnDrop;
-use crate::error::Error;
-use crate::operate::Schedule;
+use crate::error::{BoxError, Error};
+use crate::failing::Failing;
+use crate::host::Host;
 use crate::payload::Payload;
 use crate::scope::Scope;
 use crate::subgraph::Subgraph;
@@ -46,6 +46,8 @@ pub struct Worker<P: Payload>(Rc<WorkerCore<P>>);
 struct WorkerCore<P: Payload> {
     index: usize,
     cluster: Arc<Cluster>,
+    host: Rc<dyn Host>,
+    failing: Rc<Failing>,
     mailbox: RefCell<Mailbox>,
     root: Activation,
     wakeups: Rc<Wakeups>,
@@ -82,12 +84,20 @@ impl<P: Payload> Clone for Worker<P> {
 }
 
 impl<P: Payload> Worker<P> {
-    pub(crate) fn new(index: usize, cluster: Arc<Cluster>, mailbox: Mailbox) -> Self {
+    pub(crate) fn new(
+        index: usize,
+        cluster: Arc<Cluster>,
+        mailbox: Mailbox,
+        host: Rc<dyn Host>,
+    ) -> Self {
         let wakeups = Wakeups::new(mailbox.doorbell());
+        let failing = Failing::new(cluster.clone(), index, Rc::clone(&host));
         let brake = Brake::new(Arc::clone(&cluster));
         Worker(Rc::new(WorkerCore {
             index,
             cluster,
+            host,
+            failing,
             mailbox: RefCell::new(mailbox),
             root: Activation::root(),
             wakeups,
@@ -126,6 +136,15 @@ impl<P: Payload> Worker<P> {
         &self.0.cluster
     }
 
+    /// Whether both are the same worker.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
+    }
+
+    pub(crate) fn failing(&self) -> &Rc<Failing> {
+        &self.0.failing
+    }
+
     pub(crate) fn wakeups(&self) -> &Rc<Wakeups> {
         &self.0.wakeups
     }
@@ -136,6 +155,11 @@ impl<P: Payload> Worker<P> {
 
     pub(crate) fn root_activation(&self) -> &Activation {
         &self.0.root
+    }
+
+    /// Ends the computation because of an error of the host's: something was lost.
+    pub fn fail(&self, cause: BoxError) -> Error {
+        self.0.failing.fail(Error::Host { cause })
     }
 
     /// Registers who is told that a channel has messages.
@@ -173,11 +197,13 @@ impl<P: Payload> Worker<P> {
         )
     }
 
-    /// Installs a dataflow: from the next step on it runs. Returns its number.
+    /// Installs a dataflow: from the next step on it runs. What was sent into it while it was built is routed now. Returns
+    /// its number.
     ///
     /// # Errors
     ///
-    /// When the graph cannot run, or another worker built a different one.
+    /// When the graph cannot run; when another worker built a different one, or what was sent cannot be routed, which ends the
+    /// computation.
     pub fn install(&self, scope: &Scope<P>) -> Result<usize, Error> {
         let index = scope.address()[0];
         scope.check_building()?;
@@ -187,7 +213,10 @@ impl<P: Payload> Worker<P> {
             let mut blueprint = Blueprint::new(scope.name());
             scope.blueprint(&mut blueprint);
             let posted = self.0.cluster.post(self.0.index, index, blueprint);
-            posted.inspect_err(|_| self.discard(scope))?;
+            if let Err(error) = posted {
+                self.discard(scope);
+                return Err(self.0.failing.fail(error));
+            }
         }
         let subgraph = scope.install().inspect_err(|_| {
             self.0.cluster.dropped(self.0.index, index); // the others have heard that it is there
@@ -201,6 +230,8 @@ impl<P: Payload> Worker<P> {
             edges: Box::new(ClearOnDrop(Rc::clone(scope.tees()))),
         };
         self.0.dataflows.borrow_mut().insert(index, dataflow);
+        let sent = scope.tees().open();
+        sent.map_err(|cause| self.0.failing.fail_by(cause))?;
         Ok(index)
     }
 
@@ -269,108 +300,16 @@ impl<P: Payload> Worker<P> {
     }
 
     /// Says why nothing more may run, if that is so.
-    fn check(&self) -> Result<(), Error> {
-        if self.0.ended.get() {
-            Err(Error::Stopped)
-        } else {
-            self.0.cluster.check()
-        }
-    }
-
-    /// Runs what is active once. `false` when no dataflow is left.
     ///
     /// # Errors
     ///
-    /// The error of an operator; [`Error::Stopped`] or [`Error::Disagreement`] when another worker ended the
-    /// computation; [`Error::Reentrant`] when called from inside an operator.
-    pub fn step(&self) -> Result<bool, Error> {
-        if self.0.stepping.replace(true) {
-            return Err(Error::Reentrant);
-        }
-        self.0.unmoved.set(0);
-        self.fabric().step_begins(self.0.index);
-        let outcome = self.step_inner();
-        self.fabric().step_ended(self.0.index);
-        self.0.stepping.set(false);
-        outcome
-    }
-
-    fn step_inner(&self) -> Result<bool, Error> {
-        self.check()?;
-        self.receive_events();
-        self.0.wakeups.fire();
-        self.0.brake.check();
-        let mut outcome = Ok(());
-        while outcome.is_ok()
-            && let Some(index) = self.0.root.next_active()
-        {
-            outcome = self.visit(index);
-        }
-        self.0.root.end_pass();
-        outcome?;
-        Ok(self.has_dataflows())
-    }
-
-    fn receive_events(&self) {
-        let mut mailbox = self.0.mailbox.borrow_mut();
-        while let Some(event) = mailbox.next() {
-            match event {
-                Event::Channel(id) => {
-                    let reader = self.0.channels.borrow().get(&id).and_then(Weak::upgrade);
-                    if let Some(reader) = reader {
-                        reader.arrived();
-                    }
-                }
-                Event::Activate(id) => self.0.wakeups.activate(id),
-            }
-        }
-    }
-
-    fn visit(&self, index: usize) -> Result<(), Error> {
-        let taken = self
-            .0
-            .dataflows
-            .borrow_mut()
-            .get_mut(&index)
-            .and_then(|dataflow| {
-                dataflow
-                    .subgraph
-                    .take()
-                    .map(|subgraph| (subgraph, dataflow.activation.clone()))
-            });
-        let Some((mut subgraph, activation)) = taken else {
-            // Still being built: it is enqueued when it is installed.
-            if let Some(activation) = self.0.root.find(&[index]) {
-                activation.forget_requests();
-            }
-            return Ok(());
-        };
-        activation.begin();
-        let result = self.check().and_then(|()| subgraph.schedule());
-        activation.end();
-        let mut dataflows = self.0.dataflows.borrow_mut();
-        let dropped = dataflows
-            .get(&index)
-            .is_none_or(|dataflow| dataflow.dropped);
-        match result {
-            Ok(true) if !dropped => {
-                if let Some(dataflow) = dataflows.get_mut(&index) {
-                    dataflow.subgraph = Some(subgraph);
-                }
-                Ok(())
-            }
-            other => {
-                let removed = dataflows.remove(&index);
-                drop(dataflows); // before what the dataflow holds: dropping it may run user code
-                drop(subgraph);
-                drop(removed);
-                self.0.root.forget(index);
-                self.forget_dataflow(index);
-                if !dropped && matches!(other, Ok(false)) {
-                    self.0.cluster.completed(self.0.index, index);
-                }
-                other.map(drop)
-            }
+    /// [`Error::Ended`], [`Error::Stopped`] or [`Error::Disagreement`].
+    pub fn check(&self) -> Result<(), Error> {
+        if self.0.ended.get() {
+            let worker = self.0.index;
+            Err(Error::Ended { worker })
+        } else {
+            self.0.cluster.check()
         }
     }
 
@@ -387,156 +326,13 @@ impl<P: Payload> Worker<P> {
         self.fabric().end_dataflow(self.0.index, dataflow as u32);
     }
 
-    /// Whether a step is running: this was called from inside an operator, and another step is refused.
-    pub fn is_stepping(&self) -> bool {
-        self.0.stepping.get()
-    }
-
-    /// Whether a step would find something to do now.
-    pub fn has_work(&self) -> bool {
-        self.0.root.has_active()
-            || !self.0.mailbox.borrow().is_empty()
-            || self.0.brake.is_released()
-    }
-
-    /// Sleeps until there may be something to do, or until `deadline`.
-    pub fn park(&self, deadline: Option<Instant>) {
-        if self.has_work() || self.check().is_err() {
-            return;
-        }
-        let timer = self.0.wakeups.fire();
-        if self.has_work() {
-            return; // a timer was due
-        }
-        let fabric = self.fabric();
-        let others = fabric.parks(self.0.index);
-        let deadlines = [deadline, timer, others, self.0.brake.deadline()];
-        let deadline = deadlines.into_iter().flatten().min();
-        self.0.mailbox.borrow().park(deadline);
-        fabric.woke(self.0.index);
-    }
-
-    /// Notes what `main` sends: only a step moves it on.
-    pub fn sends(&self, data: &P) {
-        let unmoved = self.0.unmoved.get();
-        self.0.unmoved.set(unmoved.saturating_add(data.footprint()));
-    }
-
-    /// Whether too much is on its way for more to be sent by `main`.
-    pub fn is_pressed(&self) -> bool {
-        if self.is_stepping() {
-            return false;
-        }
-        self.fabric().weigh();
-        self.fabric().is_pressed() || self.holds_too_much()
-    }
-
-    /// Whether so much of what `main` sent has not moved yet that a step is due.
-    fn holds_too_much(&self) -> bool {
-        self.0.unmoved.get() > self.fabric().high_water()
-    }
-
-    /// Steps while too much is on its way, so that less is, but not longer than until `deadline`; whether there is room then. Where
-    /// nothing moves any more there is room, after a second: nobody waits for ever. Inside an operator, which must not wait,
-    /// there always is.
-    ///
-    /// # Errors
-    ///
-    /// As [`step`](Self::step).
-    pub fn make_room(&self, deadline: Option<Instant>) -> Result<bool, Error> {
-        let fabric = self.fabric();
-        let releases = fabric.releases();
-        if self.is_stepping() {
-            return Ok(true);
-        }
-        if self.holds_too_much() {
-            self.step()?;
-        }
-        fabric.weigh();
-        while fabric.is_pressed() && fabric.releases() == releases {
-            let now = Instant::now();
-            if deadline.is_some_and(|deadline| deadline <= now) {
-                return Ok(false);
-            }
-            self.0.brake.ask();
-            if !self.has_work() {
-                let soon = now + ASK;
-                self.park(Some(deadline.map_or(soon, |deadline| deadline.min(soon))));
-            }
-            self.step()?;
-        }
-        Ok(true)
-    }
-
-    /// Steps, after sleeping for at most `timeout` where there is nothing to do.
-    ///
-    /// # Errors
-    ///
-    /// As [`step`](Self::step).
-    pub fn step_or_park(&self, timeout: Option<Duration>) -> Result<bool, Error> {
-        if self.is_stepping() {
-            return Err(Error::Reentrant);
-        }
-        if !self.has_work() {
-            if !self.has_dataflows() {
-                return self.step();
-            }
-            self.park(timeout.and_then(|timeout| Instant::now().checked_add(timeout)));
-        }
-        self.step()
-    }
-
-    /// Steps while the condition holds and a dataflow is left, sleeping where there is nothing to do.
-    ///
-    /// # Errors
-    ///
-    /// As [`step`](Self::step).
-    pub fn step_while(&self, mut condition: impl FnMut() -> bool) -> Result<(), Error> {
-        while condition() {
-            if !self.step_or_park(None)? {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Closes what `main` left open and says that this worker builds no more.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Disagreement`] when another worker built more dataflows.
-    pub fn finish_building(&self) -> Result<(), Error> {
+    /// Closes what `main` left open.
+    fn close_inputs(&self) {
         for input in self.0.open_inputs.take() {
             if let Some(input) = input.upgrade() {
                 input.close();
             }
         }
-        self.0.cluster.finish(self.0.index)
-    }
-
-    /// Checks that the dataflows that are left can still end.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Disagreement`] when another worker dropped one of them.
-    pub fn check_abandoned(&self) -> Result<(), Error> {
-        if !self.0.cluster.has_dropped() {
-            return Ok(());
-        }
-        for index in self.installed_dataflows() {
-            self.0.cluster.check_abandoned(self.0.index, index)?;
-        }
-        Ok(())
-    }
-
-    /// Steps until every dataflow is complete.
-    ///
-    /// # Errors
-    ///
-    /// As [`step`](Self::step).
-    pub fn run(&self) -> Result<(), Error> {
-        while self.step_or_park(None)? {}
-        Ok(())
     }
 
     /// Ends the worker: what its dataflows hold is freed, and nothing runs on it any more. This breaks the
@@ -545,11 +341,7 @@ impl<P: Payload> Worker<P> {
         if self.0.ended.replace(true) {
             return;
         }
-        for input in self.0.open_inputs.take() {
-            if let Some(input) = input.upgrade() {
-                input.close();
-            }
-        }
+        self.close_inputs();
         let dataflows = self.0.dataflows.take();
         self.0.channels.take();
         self.0.brake.clear();

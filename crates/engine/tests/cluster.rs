@@ -56,7 +56,7 @@ fn a_difference_between_processes_is_seen_by_every_worker() {
             let error = run().unwrap_err();
             let text = error.to_string();
             assert!(text.contains("'odd'") && text.contains("'even'"), "{text}");
-            assert!(matches!(error, Error::Disagreement(_)));
+            assert!(matches!(error.shared(), Error::Disagreement(_)));
             *seen.lock().unwrap() += 1;
             Err::<(), _>(error)
         });
@@ -243,7 +243,8 @@ fn what_cannot_cross_is_refused_at_the_exchange_by_the_readers_name() {
         let failed = run(Stubborn::Unread, pact);
         let text = failed[1].error.to_string();
         assert!(
-            text.contains("operator 'the reader' failed") && text.contains("it is not what it was"),
+            text.contains("operator 'the reader' cannot read")
+                && text.contains("it is not what it was"),
             "{text}"
         );
         names(&failed[0], 1, "it is not what it was");

@@ -3,35 +3,47 @@
 //! The engine is single-threaded per worker: its objects are reference-counted without atomics and must be
 //! touched by their worker's thread alone. Python objects may be dropped on any thread (the cyclic collector
 //! runs wherever it is triggered), and a program may carry them to another one. [`ThreadBound`] is the one
-//! bridge: it gives access on the home thread only, and an object that dies elsewhere is left at its home, whose
-//! worker drops it. Once the worker has ended, nothing runs there any more, and whoever holds the GIL has
-//! the object to himself.
+//! bridge: it gives access on the home thread, while the worker runs, and nowhere else; whether the caller is attached to the
+//! interpreter does not matter. An object that dies elsewhere is left at its home, whose worker drops it.
+//!
+//! Once the worker has ended nobody gets access any more. What is left is only dropped, by one thread at a time: the one
+//! that finds nobody else at it drops for all, and who leaves something meanwhile hands it over under the lock.
 
 use std::any::Any;
 use std::mem::ManuallyDrop;
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pointstamp_engine::cluster::Cluster;
+use pointstamp_engine::error::Error;
 use pyo3::prelude::*;
 
-use crate::errors::PointstampError;
+use crate::errors::{GraphError, PointstampError};
 
 /// Where a worker's objects live.
 pub(crate) struct Home {
     thread: usize,
     worker: usize,
     cluster: Arc<Cluster>,
+    /// Set by the home thread; it reads its own word.
     ended: AtomicBool,
-    orphans: Mutex<Vec<Orphan>>,
+    left: Mutex<Left>,
+}
+
+/// What died elsewhere.
+#[derive(Default)]
+struct Left {
+    orphans: Vec<Orphan>,
+    ended: bool,
+    /// Whether a thread is dropping orphans after the end.
+    burying: bool,
 }
 
 struct Orphan(#[allow(dead_code, reason = "held to be dropped")] Box<dyn Any>);
 
 // SAFETY: an orphan is put here by a thread that does not touch it any more, and taken out and dropped by its home
-// thread, or, once the worker has ended, by a thread that holds the GIL.
+// thread while the worker runs. Once it has ended, no thread but the one that has set `burying`, under the lock, touches
+// anything of the worker's, and it is unset under the lock, too.
 unsafe impl Send for Orphan {}
 
 /// A number that differs between the threads that are alive.
@@ -43,13 +55,13 @@ fn this_thread() -> usize {
 impl Home {
     /// Makes this thread the home of a worker's objects.
     pub(crate) fn here(cluster: &Arc<Cluster>, worker: usize) -> Arc<Home> {
-        let (ended, orphans) = (AtomicBool::new(false), Mutex::default());
+        let (ended, left) = (AtomicBool::new(false), Mutex::default());
         Arc::new(Home {
             thread: this_thread(),
             worker,
             cluster: Arc::clone(cluster),
             ended,
-            orphans,
+            left,
         })
     }
 
@@ -58,22 +70,60 @@ impl Home {
         self.worker
     }
 
-    fn is_open(&self) -> bool {
-        self.thread == this_thread() || self.ended.load(Ordering::Acquire)
+    /// Whether the worker has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
     }
 
-    /// Drops what died elsewhere. Call it on the home thread, attached.
+    fn is_here(&self) -> bool {
+        self.thread == this_thread() && !self.has_ended()
+    }
+
+    fn left(&self) -> MutexGuard<'_, Left> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Drops what died elsewhere, where this is the home thread.
     pub(crate) fn bury(&self, _py: Python<'_>) {
-        let orphans =
-            std::mem::take(&mut *self.orphans.lock().unwrap_or_else(PoisonError::into_inner));
-        drop(orphans); // after the lock: dropping may run user code
+        if self.is_here() {
+            let orphans = std::mem::take(&mut self.left().orphans);
+            drop(orphans); // after the lock: dropping may run user code
+        }
     }
 
-    /// Says that the worker has ended. Call it on the home thread, attached: every other access holds the GIL, so
-    /// that it sees either a running worker or one that no longer touches anything.
-    pub(crate) fn end(&self, py: Python<'_>) {
+    /// Says that the worker has ended. Call it on the home thread, attached, when it holds nothing of the worker's any more.
+    pub(crate) fn end(&self, _py: Python<'_>) {
         self.ended.store(true, Ordering::Release);
-        self.bury(py);
+        self.left().ended = true;
+        self.bury_after_the_end();
+    }
+
+    /// Takes in what died on another thread, or after the end.
+    fn take_in(&self, orphan: Orphan) {
+        let mut left = self.left();
+        left.orphans.push(orphan);
+        let ended = left.ended;
+        drop(left);
+        if ended {
+            self.bury_after_the_end();
+        } else {
+            // It may be a capability that everybody waits for, and the worker asleep.
+            self.cluster.wake_worker(self.worker);
+        }
+    }
+
+    fn bury_after_the_end(&self) {
+        let mut left = self.left();
+        if std::mem::replace(&mut left.burying, true) {
+            return; // somebody is at it, and will find this, too
+        }
+        while !left.orphans.is_empty() {
+            let orphans = std::mem::take(&mut left.orphans);
+            drop(left);
+            drop(orphans); // without the lock: dropping may run user code, and leave more
+            left = self.left();
+        }
+        left.burying = false;
     }
 }
 
@@ -83,9 +133,8 @@ pub(crate) struct ThreadBound<T: 'static> {
     home: Arc<Home>,
 }
 
-// SAFETY: `get` hands out the value on its home thread, or after the worker has ended, when nothing else touches what it
-// refers to and the caller holds the GIL (it lives in a Python object, and is reached through one). `drop`
-// keeps to the same rule and hands the value to the home thread otherwise.
+// SAFETY: `get` hands out the value on its home thread while the worker runs, and nowhere else. `drop` keeps to the same rule
+// and hands the value to its home otherwise.
 unsafe impl<T> Send for ThreadBound<T> {}
 // SAFETY: as above; a shared reference gives no other access than `get`.
 unsafe impl<T> Sync for ThreadBound<T> {}
@@ -103,17 +152,33 @@ impl<T> ThreadBound<T> {
     ///
     /// # Errors
     ///
-    /// `PointstampError` on another thread than the worker's, while the worker runs.
+    /// `PointstampError` on another thread than the worker's, and when the worker has ended.
     pub(crate) fn get(&self) -> PyResult<&T> {
-        if self.home.is_open() {
-            Ok(&self.value)
-        } else {
-            Err(PointstampError::new_err(format!(
-                "this object belongs to worker {}, which runs on another thread: only an Activator, a ProbeHandle and a \
-                 Capture may be used from any thread",
-                self.home.worker
-            )))
+        if self.home.is_here() {
+            return Ok(&self.value);
         }
+        let worker = self.home.worker;
+        Err(PointstampError::new_err(if self.home.has_ended() {
+            Error::Ended { worker }.to_string()
+        } else {
+            format!(
+                "this object belongs to worker {worker}, which runs on another thread: only an Activator, a ProbeHandle and a \
+                 Capture may be used from any thread"
+            )
+        }))
+    }
+
+    /// The value, to build with.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get); when the worker has ended, a `GraphError`.
+    pub(crate) fn get_to_build(&self) -> PyResult<&T> {
+        if self.home.has_ended() {
+            let worker = self.home.worker;
+            return Err(GraphError::new_err(Error::Ended { worker }.to_string()));
+        }
+        self.get()
     }
 
     /// The home of the value, for others that are made from it.
@@ -126,18 +191,10 @@ impl<T> Drop for ThreadBound<T> {
     fn drop(&mut self) {
         // SAFETY: `drop` runs once, and nothing uses the value after it was taken here.
         let value = unsafe { ManuallyDrop::take(&mut self.value) };
-        if self.home.is_open() {
+        if self.home.is_here() {
             drop(value);
         } else {
-            let mut orphans = self
-                .home
-                .orphans
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            orphans.push(Orphan(Box::new(value)));
-            drop(orphans);
-            // It may be a capability that everybody waits for, and the worker asleep.
-            self.home.cluster.wake_worker(self.home.worker);
+            self.home.take_in(Orphan(Box::new(value)));
         }
     }
 }

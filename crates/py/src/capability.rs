@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::{Rc, Weak};
 
 use pointstamp_engine::capability::Capability as EngineCapability;
 use pointstamp_engine::port::MessageCapability;
@@ -10,6 +11,7 @@ use pyo3::prelude::*;
 
 use crate::bound::ThreadBound;
 use crate::errors::{CapabilityError, IntoException};
+use crate::gathering::Gathering;
 use crate::time::{Time, point_from_py, point_to_py};
 
 /// The right to send at `time` or later on one output.
@@ -19,7 +21,13 @@ use crate::time::{Time, point_from_py, point_to_py};
 /// time), so it can key a dict; `downgrade` changes both, so do not downgrade one that is a key.
 #[pyclass(frozen, module = "pointstamp")]
 pub(crate) struct Capability {
-    held: ThreadBound<RefCell<Option<EngineCapability>>>,
+    held: ThreadBound<Holding>,
+}
+
+struct Holding {
+    capability: RefCell<Option<EngineCapability>>,
+    /// Sessions that were opened with it: what they were given is sent before its time changes.
+    sessions: RefCell<Vec<Weak<dyn Gathering>>>,
 }
 
 impl Capability {
@@ -28,19 +36,41 @@ impl Capability {
         capability: EngineCapability,
     ) -> Self {
         Capability {
-            held: ThreadBound::new(home, RefCell::new(Some(capability))),
+            held: ThreadBound::new(
+                home,
+                Holding {
+                    capability: RefCell::new(Some(capability)),
+                    sessions: RefCell::default(),
+                },
+            ),
         }
     }
 
-    /// Does something with the capability, if it is still held.
+    /// Does something with the capability, if it is still held: nothing that could run Python code, which may drop it.
     pub(crate) fn with<R>(
         &self,
         with: impl FnOnce(&EngineCapability) -> PyResult<R>,
     ) -> PyResult<R> {
-        match &*self.held.get()?.borrow() {
+        match &*self.held.get()?.capability.borrow() {
             Some(capability) => with(capability),
             None => Err(dropped()),
         }
+    }
+
+    /// Notes a session that was opened with it.
+    pub(crate) fn opened(&self, session: &Rc<dyn Gathering>) -> PyResult<()> {
+        let mut sessions = self.held.get()?.sessions.borrow_mut();
+        if sessions.len() == sessions.capacity() {
+            sessions.retain(|session| session.strong_count() > 0);
+        }
+        sessions.push(Rc::downgrade(session));
+        Ok(())
+    }
+
+    /// A time that Python code gives, for this capability.
+    fn point(&self, time: &Bound<'_, PyAny>) -> PyResult<Point> {
+        let dims = self.with(|capability| Ok(capability.time().dims()))?;
+        point_from_py(time, dims)
     }
 
     fn derived(&self, capability: EngineCapability) -> Self {
@@ -82,6 +112,7 @@ impl Capability {
     ///     CapabilityError: If it was dropped, or is for another output.
     #[pyo3(signature = (time, output = None))]
     fn delayed(&self, time: &Bound<'_, PyAny>, output: Option<usize>) -> PyResult<Self> {
+        let time = self.point(time)?;
         self.with(|capability| {
             if let Some(output) = output
                 && output != capability.port()
@@ -91,7 +122,6 @@ impl Capability {
                     capability.port()
                 )));
             }
-            let time = point_from_py(time, capability.time().dims())?;
             Ok(self.derived(
                 capability
                     .delayed(&time)
@@ -100,19 +130,26 @@ impl Capability {
         })
     }
 
-    /// Moves to a later time, giving up what lies before it.
+    /// Moves to a later time, giving up what lies before it. What its sessions were given so far is sent first.
     ///
     /// Raises:
     ///     TimeError: If `time` is not at or after `self.time`; nothing changes then.
     ///     CapabilityError: If it was dropped.
     fn downgrade(&self, time: &Bound<'_, PyAny>) -> PyResult<()> {
-        match &mut *self.held.get()?.borrow_mut() {
-            Some(capability) => {
-                let time = point_from_py(time, capability.time().dims())?;
-                capability
-                    .downgrade(&time)
-                    .map_err(IntoException::into_exception)
+        let py = time.py();
+        let time = self.point(time)?;
+        let held = self.held.get()?;
+        self.held.home().bury(py); // among them sessions that send
+        for session in held.sessions.take() {
+            if let Some(session) = session.upgrade() {
+                session.flush_listed(py)?;
+                held.sessions.borrow_mut().push(Rc::downgrade(&session));
             }
+        }
+        match &mut *held.capability.borrow_mut() {
+            Some(capability) => capability
+                .downgrade(&time)
+                .map_err(IntoException::into_exception),
             None => Err(dropped()),
         }
     }
@@ -123,9 +160,14 @@ impl Capability {
     }
 
     /// Gives the capability up. Dropping one twice does nothing.
-    fn drop(&self) -> PyResult<()> {
-        let held = self.held.get()?.borrow_mut().take();
-        std::mem::drop(held);
+    fn drop(&self, py: Python<'_>) -> PyResult<()> {
+        if self.held.home().has_ended() {
+            return Ok(());
+        }
+        let held = self.held.get()?;
+        self.held.home().bury(py); // among them sessions that send
+        let capability = held.capability.borrow_mut().take();
+        std::mem::drop(capability);
         Ok(())
     }
 
@@ -135,11 +177,12 @@ impl Capability {
 
     fn __exit__(
         &self,
+        py: Python<'_>,
         _kind: &Bound<'_, PyAny>,
         _error: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        self.drop()
+        self.drop(py)
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -149,7 +192,8 @@ impl Capability {
         if std::ptr::eq(self, other.get()) {
             return Ok(true);
         }
-        let (mine, others) = (self.held.get()?.borrow(), other.get().held.get()?.borrow());
+        let (mine, others) = (self.held.get()?, other.get().held.get()?);
+        let (mine, others) = (mine.capability.borrow(), others.capability.borrow());
         Ok(match (&*mine, &*others) {
             (Some(mine), Some(others)) => mine == others,
             _ => false,
@@ -162,13 +206,22 @@ impl Capability {
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let Ok(held) = self.held.get() else {
-            return Ok("<Capability of another thread>".to_owned());
+            let home = self.held.home();
+            let whose = if home.has_ended() {
+                "a worker that has ended"
+            } else {
+                "another thread"
+            };
+            return Ok(format!("<Capability of {whose}>"));
         };
-        Ok(match &*held.borrow() {
-            Some(capability) => format!(
-                "<Capability time={} output={}>",
-                point_to_py(py, capability.time())?.repr()?,
-                capability.port()
+        let described = held.capability.borrow().as_ref().map(|capability| {
+            let time = capability.time().clone();
+            (time, capability.port())
+        });
+        Ok(match described {
+            Some((time, output)) => format!(
+                "<Capability time={} output={output}>",
+                point_to_py(py, &time)?.repr()?
             ),
             None => "<Capability dropped>".to_owned(),
         })

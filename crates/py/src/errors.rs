@@ -2,12 +2,11 @@
 //!
 //! The classes are declared in `python/pointstamp/_errors.py` (several have two bases, and readers
 //! of Python look there); the names below import them when first raised. Every `match` here names
-//! every variant: a new one does not compile until someone has decided what Python sees. A user's
-//! own exception never comes through here; it stays the object that was raised.
+//! every variant: a new one does not compile until someone has decided what Python sees. The engine's errors, which may
+//! hold a user's own exception, are in `raised`.
 
 use pointstamp_channels::ChannelError;
 use pointstamp_columnar::Error as ColumnError;
-use pointstamp_engine::error::Error;
 use pointstamp_net::FormError;
 use pointstamp_progress as progress;
 use pyo3::exceptions::PyTypeError;
@@ -81,27 +80,6 @@ impl IntoException for FormError {
             | Self::Abandoned { .. }
             | Self::Cancelled => ClusterError::new_err(message),
             Self::Invalid(_) => ConfigError::new_err(message),
-        }
-    }
-}
-
-/// An exception that a user's function raised is not this function's business: `raised` takes it
-/// out of [`Error::Operator`], unchanged, before it comes here.
-impl IntoException for Error {
-    fn into_exception(self) -> PyErr {
-        let message = self.to_string();
-        match self {
-            Self::Graph(error) => error.into_exception(),
-            Self::Channel(error) => error.into_exception(),
-            Self::Build(_) | Self::Disagreement(_) => GraphError::new_err(message),
-            Self::TimeGoesBack { .. } | Self::TimeDims { .. } => TimeError::new_err(message),
-            // A closed input has dropped its capability.
-            Self::Capability(_) | Self::Closed => CapabilityError::new_err(message),
-            Self::Peer { .. } => ClusterError::new_err(message),
-            Self::Encode { .. } | Self::Decode { .. } => CodecError::new_err(message),
-            Self::Operator { .. } | Self::Stopped | Self::Reentrant => {
-                PointstampError::new_err(message)
-            }
         }
     }
 }

@@ -12,6 +12,19 @@ pub(crate) fn detached<T: Send>(py: Python<'_>, run: impl FnOnce() -> T + Send) 
     py.detach(run)
 }
 
+/// Runs the engine of this thread's worker without the interpreter.
+pub(crate) fn detached_here(py: Python<'_>, run: &mut dyn FnMut()) {
+    struct Here<'a>(&'a mut dyn FnMut());
+    // SAFETY: `detach` calls the function on this thread. That it must be `Send` keeps it from touching Python objects, and the
+    // engine touches those that it holds only when attached again: they are in a `Held`, or in a `ThreadBound`'s Python object.
+    unsafe impl Send for Here<'_> {}
+    let here = Here(run);
+    py.detach(move || {
+        let here = here;
+        (here.0)();
+    });
+}
+
 /// Runs Python from inside the engine.
 pub(crate) fn attached<R>(run: impl FnOnce(Python<'_>) -> R) -> R {
     Python::attach(run)

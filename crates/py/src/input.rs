@@ -18,8 +18,10 @@ use crate::batch::{Batch, MAX_BATCH, in_batches};
 use crate::bound::ThreadBound;
 use crate::driver::Driver;
 use crate::errors::{IntoException, PointstampError};
+use crate::gathering::Gathering;
 use crate::gil::attached;
-use crate::raised::exception_of;
+use crate::raised::{Raised, exception_of};
+use crate::session::{Session, open_session};
 use crate::time::{point_from_py, point_infer, point_to_py};
 
 /// An input with the records that it has not sent yet.
@@ -34,15 +36,15 @@ pub(crate) struct Buffered {
 }
 
 impl Buffered {
-    /// Sends what the buffer holds.
+    /// Sends what the buffer holds. Nothing is borrowed meanwhile: sending runs user code.
     pub(crate) fn flush(&self, py: Python<'_>) -> PyResult<()> {
         if !self.columns.borrow().is_empty() {
-            let mut waiting = std::mem::take(&mut *self.columns.borrow_mut());
+            let mut waiting = self.columns.take();
             waiting
                 .flush(|columns| self.send_now(columns))
                 .map_err(|error| exception_of(py, error))?;
         }
-        let full = self.buffer.borrow_mut().take();
+        let full = self.buffer.take();
         let Some(full) = full else { return Ok(()) };
         in_batches(full.into_bound(py), |batch| {
             self.input.send_now(batch).map_err(SendError::into_cause)
@@ -52,12 +54,29 @@ impl Buffered {
 
     /// Sends a record batch, or keeps it for the next flush where it is small.
     fn send_columns(self: &Rc<Self>, columns: RecordBatch) -> Result<(), BoxError> {
-        let mut waiting = self.columns.borrow_mut();
+        let mut waiting = self.columns.take();
         waiting.push(columns, |columns| self.send_now(columns))?;
-        if !waiting.is_empty() {
-            self.list()?;
+        if waiting.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        if !self.columns.borrow().is_empty() {
+            return waiting.flush(|columns| self.send_now(columns)); // some were given meanwhile
+        }
+        self.columns.replace(waiting);
+        Ok(self.list()?)
+    }
+
+    /// The records that wait, to add to.
+    fn gathered<'py>(&self, py: Python<'py>) -> Bound<'py, PyList> {
+        if let Some(buffer) = &*self.buffer.borrow() {
+            return buffer.bind(py).clone();
+        }
+        let empty = PyList::empty(py); // before the borrow: what is allocated may collect garbage
+        let mut buffer = self.buffer.borrow_mut();
+        buffer
+            .get_or_insert_with(|| empty.unbind())
+            .bind(py)
+            .clone()
     }
 
     fn send_now(&self, columns: RecordBatch) -> Result<(), BoxError> {
@@ -65,8 +84,16 @@ impl Buffered {
         sent.map_err(SendError::into_cause)
     }
 
-    /// Flushes on behalf of the worker, which has taken the input off its list.
-    pub(crate) fn flush_listed(&self, py: Python<'_>) -> PyResult<()> {
+    fn list(self: &Rc<Self>) -> PyResult<()> {
+        if self.listed.replace(true) {
+            return Ok(());
+        }
+        self.driver.list(Rc::clone(self) as _)
+    }
+}
+
+impl Gathering for Buffered {
+    fn flush_listed(&self, py: Python<'_>) -> PyResult<()> {
         self.listed.set(false);
         if self.input.is_closed() {
             Ok(())
@@ -75,18 +102,9 @@ impl Buffered {
         }
     }
 
-    /// Gives up what the buffer holds.
-    pub(crate) fn discard(&self) {
-        self.columns.borrow_mut().clear();
-        let unsent = self.buffer.borrow_mut().take();
-        drop(unsent); // after the borrow: dropping records may run user code
-    }
-
-    fn list(self: &Rc<Self>) -> PyResult<()> {
-        if self.listed.replace(true) {
-            return Ok(());
-        }
-        self.driver.list(self)
+    fn discard(&self) {
+        let unsent = (self.columns.take(), self.buffer.take());
+        drop(unsent); // after the borrows: dropping records may run user code
     }
 }
 
@@ -139,6 +157,7 @@ impl InputHandle {
     /// Connects the handle to a scope.
     pub(crate) fn attach(
         &self,
+        py: Python<'_>,
         scope: &EngineScope<Batch>,
         driver: &Arc<Driver>,
     ) -> PyResult<EngineStream<Batch>> {
@@ -159,6 +178,7 @@ impl InputHandle {
             )
         });
         let state = state.get()?;
+        state.flush(py)?; // what was sent before is not for this dataflow
         let stream = state
             .input
             .attach(scope)
@@ -206,6 +226,7 @@ impl InputHandle {
     #[getter]
     fn closed(&self) -> PyResult<bool> {
         match self.state.get() {
+            Some(state) if state.home().has_ended() => Ok(true),
             Some(state) => Ok(state.get()?.input.is_closed()),
             None => Ok(self.closed_early.load(std::sync::atomic::Ordering::Relaxed)),
         }
@@ -218,15 +239,9 @@ impl InputHandle {
     fn send(&self, record: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = record.py();
         let state = self.open_state()?;
-        let full = {
-            let mut buffer = state.buffer.borrow_mut();
-            let buffer = buffer
-                .get_or_insert_with(|| PyList::empty(py).unbind())
-                .bind(py);
-            buffer.append(record)?;
-            buffer.len() >= MAX_BATCH
-        };
-        if full {
+        let buffer = state.gathered(py);
+        buffer.append(record)?;
+        if buffer.len() >= MAX_BATCH {
             state.flush(py)?;
             return state.driver.make_room(py);
         }
@@ -240,24 +255,16 @@ impl InputHandle {
     fn send_batch(&self, records: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = records.py();
         let tools = crate::tools::Tools::get(py)?;
+        self.check_open()?;
         let iterator = records.try_iter()?.into_any();
         loop {
             let chunk = tools.take(&iterator, MAX_BATCH)?;
-            let state = self.open_state()?;
             if chunk.is_empty() {
                 return Ok(());
             }
-            {
-                let mut buffer = state.buffer.borrow_mut();
-                match &*buffer {
-                    Some(buffer) => {
-                        buffer
-                            .bind(py)
-                            .set_slice(usize::MAX >> 1, usize::MAX >> 1, &chunk)?;
-                    }
-                    None => *buffer = Some(chunk.unbind()),
-                }
-            }
+            let state = self.open_state()?;
+            let buffer = state.gathered(py);
+            buffer.set_slice(usize::MAX >> 1, usize::MAX >> 1, &chunk)?;
             state.flush(py)?;
             state.driver.make_room(py)?;
             py.check_signals()?; // the iterable may have no end, and be no Python code
@@ -298,6 +305,7 @@ impl InputHandle {
     /// Closes the input: nothing will be sent any more. Closing it twice does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         match self.state.get() {
+            Some(state) if state.home().has_ended() => {}
             Some(state) => {
                 let state = state.get()?;
                 if !state.input.is_closed() {
@@ -331,7 +339,7 @@ impl InputHandle {
         class: &Bound<'py, pyo3::types::PyType>,
         item: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        crate::port::generic_alias(class, item)
+        crate::generic::generic_alias(class, item)
     }
 }
 
@@ -342,8 +350,10 @@ impl Drop for Buffered {
             return;
         }
         attached(|py| {
-            if let Err(error) = self.flush(py) {
-                error.write_unraisable(py, None);
+            if let Err(error) = self.flush(py)
+                && let Ok(worker) = self.driver.engine()
+            {
+                let _told = worker.fail(Raised::here(error));
             }
         });
         self.input.close();
@@ -363,14 +373,10 @@ impl UnorderedInput {
     ///
     /// Raises:
     ///     CapabilityError: If the capability was dropped, or is another output's.
-    fn session(
-        &self,
-        py: Python<'_>,
-        capability: &Bound<'_, PyAny>,
-    ) -> PyResult<crate::port::Session> {
+    fn session(&self, py: Python<'_>, capability: &Bound<'_, PyAny>) -> PyResult<Session> {
         let port = self.input.get()?.output().clone();
-        let session = crate::port::open_session(py, self.input.home(), port, capability, None)?;
-        Ok(session.driven_by(&self.driver))
+        let (home, driver) = (self.input.home(), Some(&self.driver));
+        open_session(py, home, port, capability, None, driver)
     }
 
     #[classmethod]
@@ -378,6 +384,6 @@ impl UnorderedInput {
         class: &Bound<'py, pyo3::types::PyType>,
         item: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        crate::port::generic_alias(class, item)
+        crate::generic::generic_alias(class, item)
     }
 }

@@ -20,6 +20,8 @@ mod columns;
 mod connections;
 mod driver;
 mod errors;
+mod gathering;
+mod generic;
 mod gil;
 mod hash;
 mod input;
@@ -33,6 +35,7 @@ mod progress;
 mod raised;
 mod scope;
 mod sealed;
+mod session;
 mod stream;
 mod time;
 mod tools;
@@ -45,6 +48,9 @@ mod _core {
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "Python's name for it")]
     const __version__: &str = env!("CARGO_PKG_VERSION");
+
+    #[pymodule_export]
+    const HIGH_WATER: usize = pointstamp_engine::cluster::HIGH_WATER;
 
     #[pymodule_export]
     use crate::hash::{stable_hash, tagged_hash};
@@ -66,10 +72,11 @@ mod _core {
         connections::Connections,
         input::{InputHandle, UnorderedInput},
         operator::Builder,
-        port::{FrontieredInput, InputPort, OutputPort, Session},
+        port::{FrontieredInput, InputPort, OutputPort},
         probe::ProbeHandle,
         scope::{LoopHandle, Scope},
         sealed::SealedLink,
+        session::Session,
         stream::Stream,
         worker::{Cluster, Worker},
     };

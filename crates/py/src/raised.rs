@@ -3,11 +3,16 @@
 use std::fmt;
 
 use pointstamp_engine::error::{BoxError, Error};
+use pointstamp_engine::port::SendError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyList;
 
-use crate::errors::IntoException;
+use crate::errors::{
+    CapabilityError, ClusterError, GraphError, IntoException, PointstampError, TimeError,
+    WorkerStopped,
+};
+use crate::gil::attached;
 
 /// An exception that a user's function raised in an operator.
 #[derive(Debug)]
@@ -44,42 +49,84 @@ impl Raised {
     }
 }
 
-/// The exception for an error of the engine, and the operator that it happened in.
-pub(crate) fn exception(error: Error) -> (PyErr, Option<String>) {
-    match error {
-        Error::Operator { operator, cause } => {
-            let (error, inner) = cause_of(cause);
-            (error, Some(inner.unwrap_or(operator)))
-        }
-        Error::Encode { operator, cause } => (cause_of(cause).0, Some(operator)),
-        Error::Decode { cause } => cause_of(cause),
-        other => (other.into_exception(), None),
+/// The engine's errors. An exception that a user's function raised is raised as it is: the same object.
+impl IntoException for Error {
+    fn into_exception(self) -> PyErr {
+        attached(|py| exception(py, &self).0)
     }
 }
 
-fn cause_of(cause: BoxError) -> (PyErr, Option<String>) {
-    match cause.downcast::<Raised>() {
-        Ok(raised) => (raised.error, raised.operator),
-        Err(cause) => match cause.downcast::<Error>() {
-            Ok(error) => exception(*error),
-            Err(cause) => match cause.downcast::<PyErr>() {
-                Ok(error) => (*error, None),
-                Err(other) => (
-                    crate::errors::PointstampError::new_err(other.to_string()),
-                    None,
-                ),
-            },
-        },
+/// The exception for an error of the engine, and the operator that it happened in.
+pub(crate) fn exception(py: Python<'_>, error: &Error) -> (PyErr, Option<String>) {
+    let message = || error.to_string();
+    let raised = match error {
+        Error::Fatal(error) => return exception(py, error),
+        Error::Operator { operator, cause } | Error::Route { operator, cause } => {
+            let (error, inner) = cause_of(py, cause);
+            let named = (!operator.is_empty()).then(|| operator.clone());
+            return (error, inner.or(named));
+        }
+        Error::Encode { operator, cause } | Error::Decode { operator, cause } => {
+            let (error, _) = cause_of(py, cause);
+            return (error, Some(operator.clone()));
+        }
+        Error::Host { cause } => return cause_of(py, cause),
+        Error::Graph(error) => error.clone().into_exception(),
+        Error::Channel(error) => error.clone().into_exception(),
+        Error::Build(_) | Error::Disagreement(_) => GraphError::new_err(message()),
+        Error::TimeGoesBack { .. } | Error::TimeDims { .. } => TimeError::new_err(message()),
+        // A closed input has dropped its capability.
+        Error::Capability(_) | Error::Closed => CapabilityError::new_err(message()),
+        Error::Peer { .. } => ClusterError::new_err(message()),
+        Error::Stopped => WorkerStopped::new_err(
+            "the computation was stopped: another worker failed, or it was interrupted",
+        ),
+        Error::Reentrant | Error::Panic { .. } | Error::Ended { .. } => {
+            PointstampError::new_err(message())
+        }
+    };
+    (raised, None)
+}
+
+fn cause_of(py: Python<'_>, cause: &BoxError) -> (PyErr, Option<String>) {
+    if let Some(raised) = cause.downcast_ref::<Raised>() {
+        (raised.error.clone_ref(py), raised.operator.clone())
+    } else if let Some(error) = cause.downcast_ref::<Error>() {
+        exception(py, error)
+    } else if let Some(error) = cause.downcast_ref::<SendError>() {
+        match error {
+            SendError::Denied(error) => exception(py, error),
+            SendError::Route(cause) => cause_of(py, cause),
+        }
+    } else if let Some(error) = cause.downcast_ref::<PyErr>() {
+        (error.clone_ref(py), None)
+    } else {
+        (PointstampError::new_err(cause.to_string()), None)
     }
 }
 
 /// The exception for whatever a send raised.
+#[allow(clippy::needless_pass_by_value, reason = "what `map_err` hands over")]
 pub(crate) fn exception_of(py: Python<'_>, cause: BoxError) -> PyErr {
-    let (error, operator) = cause_of(cause);
+    let (error, operator) = cause_of(py, &cause);
     if let Some(operator) = operator {
         mark(py, &error, &operator);
     }
     error
+}
+
+/// The error that ends the computation, as an exception with a note where it was raised, and what other processes are told of
+/// it, if there are any.
+pub(crate) fn told(py: Python<'_>, worker: usize, error: &Error, others: bool) -> (Error, String) {
+    let (error, operator) = exception(py, error);
+    add_note(py, &error, worker, operator.as_deref());
+    let reason = if others {
+        in_words(py, &error)
+    } else {
+        String::new()
+    };
+    let cause = Box::new(Raised { operator, error });
+    (Error::Host { cause }, reason)
 }
 
 const MARK: &str = "__pointstamp_operator__";
@@ -90,7 +137,7 @@ fn mark(py: Python<'_>, error: &PyErr, operator: &str) {
 }
 
 /// Adds the note that says where an exception was raised, once.
-pub(crate) fn add_note(py: Python<'_>, error: &PyErr, worker: usize, operator: Option<&str>) {
+fn add_note(py: Python<'_>, error: &PyErr, worker: usize, operator: Option<&str>) {
     static NOTES: PyOnceLock<Py<pyo3::types::PyString>> = PyOnceLock::new();
     let value = error.value(py);
     let marked = value
@@ -129,7 +176,7 @@ pub(crate) fn add_note(py: Python<'_>, error: &PyErr, worker: usize, operator: O
 }
 
 /// An exception for those who cannot have the object: a sentence, and under it the traceback.
-pub(crate) fn in_words(py: Python<'_>, error: &PyErr) -> String {
+fn in_words(py: Python<'_>, error: &PyErr) -> String {
     let described = || -> PyResult<String> {
         let describe = py.import("pointstamp._errors")?.getattr("in_words")?;
         describe

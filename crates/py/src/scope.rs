@@ -77,8 +77,8 @@ impl Scope {
     }
 
     /// Connects an input handle.
-    fn input_from(&self, handle: &InputHandle) -> PyResult<Stream> {
-        let stream = handle.attach(self.scope.get()?, &self.driver)?;
+    fn input_from(&self, py: Python<'_>, handle: &InputHandle) -> PyResult<Stream> {
+        let stream = handle.attach(py, self.scope.get()?, &self.driver)?;
         Ok(self.plain(stream))
     }
 

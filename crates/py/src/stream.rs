@@ -35,7 +35,7 @@ impl Stream {
 
     /// The engine's stream; a part of a chain gets an output for it.
     pub(crate) fn engine(&self) -> PyResult<EngineStream<Batch>> {
-        match self.inner.get()? {
+        match self.inner.get_to_build()? {
             Inner::Plain(stream) => Ok(stream.clone()),
             Inner::Tap(tap) => tap.stream(),
         }
@@ -58,7 +58,7 @@ impl Stream {
         parts: usize,
     ) -> PyResult<Vec<Stream>> {
         let kind = Kind::named(kind)?;
-        let taps = match self.inner.get()? {
+        let taps = match self.inner.get_to_build()? {
             Inner::Plain(stream) => Chain::begin(stream, kind, name, function, parts)?,
             Inner::Tap(tap) => tap.then(kind, name, function, parts)?,
         };

@@ -1,10 +1,14 @@
 //! Workers, as `pointstamp.Worker` holds them, and the cluster that they form.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use pointstamp_engine::cluster::{Cluster as EngineCluster, Seed};
 use pointstamp_engine::error::Error;
+use pointstamp_engine::execute::run_worker;
+use pointstamp_engine::host::Host;
+use pointstamp_engine::worker::Worker as EngineWorker;
 use pointstamp_progress::Mode;
 use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
@@ -13,42 +17,17 @@ use pyo3::prelude::*;
 use crate::batch::Batch;
 use crate::bound::{Home, ThreadBound};
 use crate::connections::Connections;
-use crate::driver::Driver;
-use crate::errors::{IntoException, WorkerStopped};
+use crate::driver::{Driver, PythonHost};
+use crate::errors::WorkerStopped;
 use crate::gil::detached;
-use crate::raised::{Raised, add_note, exception, in_words};
+use crate::raised::{Raised, exception, told};
 use crate::scope::Scope;
 
 /// One worker.
 #[pyclass(frozen, module = "pointstamp._core")]
 pub(crate) struct Worker(Arc<Driver>);
 
-/// Keeps the first failure of the computation, with its note, and stops every worker.
-pub(crate) fn record(
-    py: Python<'_>,
-    cluster: &EngineCluster,
-    worker: usize,
-    error: &PyErr,
-    operator: Option<&str>,
-) {
-    add_note(py, error, worker, operator);
-    let reason = if cluster.processes() > 1 {
-        in_words(py, error)
-    } else {
-        String::new()
-    };
-    let raised = Raised {
-        operator: None,
-        error: error.clone_ref(py),
-    };
-    let error = Error::Operator {
-        operator: String::new(),
-        cause: Box::new(raised),
-    };
-    cluster.fail_because(worker, error, reason);
-}
-
-fn deadline(timeout: Option<f64>) -> PyResult<Option<Instant>> {
+fn duration(timeout: Option<f64>) -> PyResult<Option<Duration>> {
     let Some(seconds) = timeout else {
         return Ok(None);
     };
@@ -57,7 +36,7 @@ fn deadline(timeout: Option<f64>) -> PyResult<Option<Instant>> {
             "{seconds} is not a timeout in seconds: it must be 0 or more"
         ))
     })?;
-    Ok(Instant::now().checked_add(timeout))
+    Ok(Some(timeout))
 }
 
 #[pymethods]
@@ -85,14 +64,8 @@ impl Worker {
 
     /// Installs a dataflow.
     fn install(&self, py: Python<'_>, scope: &Scope) -> PyResult<usize> {
-        let worker = self.0.engine()?;
-        match worker.install(scope.scope.get()?) {
-            Ok(index) => Ok(index),
-            // Not on one worker alone: the others hear of it.
-            Err(error @ Error::Disagreement(_)) => self.0.conclude(py, Err(error)),
-            Err(Error::Stopped) => self.0.conclude(py, Err(Error::Stopped)),
-            Err(error) => Err(error.into_exception()),
-        }
+        let scope = scope.scope.get()?;
+        self.0.run(py, |engine| engine.install(scope))
     }
 
     /// Gives up a dataflow that was begun.
@@ -103,30 +76,31 @@ impl Worker {
 
     /// Runs what is active once; false once no dataflow is left.
     fn step(&self, py: Python<'_>) -> PyResult<bool> {
-        self.0.step_once(py, false, None)
+        self.0.run(py, EngineWorker::step)
     }
 
     /// Steps, after sleeping for at most `timeout` seconds where there is nothing to do.
     #[pyo3(signature = (timeout = None))]
     fn step_or_park(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
-        self.0.step_once(py, true, deadline(timeout)?)
+        let timeout = duration(timeout)?;
+        self.0.run(py, |engine| engine.step_or_park(timeout))
     }
 
     /// Steps while the condition holds and a dataflow is left.
     fn step_while(&self, condition: &Bound<'_, PyAny>) -> PyResult<()> {
-        let py = condition.py();
-        while condition.call0()?.is_truthy()? {
-            if !self.0.step_once(py, true, None)? {
-                return Ok(());
-            }
-        }
-        Ok(())
+        let holds = || {
+            let holds = condition.call0().and_then(|holds| holds.is_truthy());
+            holds.map_err(|error| Error::Host {
+                cause: Raised::here(error),
+            })
+        };
+        self.0
+            .run(condition.py(), |engine| engine.try_step_while(holds))
     }
 
     /// Steps until every dataflow is complete.
     fn run(&self, py: Python<'_>) -> PyResult<()> {
-        while self.0.step_once(py, true, None)? {}
-        Ok(())
+        self.0.run(py, EngineWorker::run)
     }
 
     /// What this process has sent to others so far: frames and bytes of records, and of progress.
@@ -152,7 +126,7 @@ pub(crate) struct Cluster {
     engine: Arc<EngineCluster>,
     seeds: Mutex<Vec<Option<Seed>>>,
     /// For each worker that is running Python code of the user's, the interpreter's number of its thread.
-    threads: Mutex<Vec<Option<Running>>>,
+    threads: Arc<Threads>,
 }
 
 #[pymethods]
@@ -184,7 +158,7 @@ impl Cluster {
         Ok(Cluster {
             engine: cluster,
             seeds,
-            threads: Mutex::new((0..workers).map(|_| None).collect()),
+            threads: Arc::new(Threads(Mutex::new((0..workers).map(|_| None).collect()))),
         })
     }
 
@@ -212,39 +186,53 @@ impl Cluster {
         };
         let number = seed.index();
         let home = Home::here(&self.engine, number);
-        let engine = seed.start::<Batch>();
-        let driver = Driver::new(&home, engine.clone(), signals);
-        let worker = Bound::new(py, Worker(Arc::clone(&driver)))?;
-        self.running(index, Some(Running::new(thread)));
-        let result = finish(py, &worker, wrap, main);
-        if let Some(running) = self.running(index, None)
-            && running.interrupted
-        {
-            absorb_interruption(py, running.thread);
-        }
-        if let Err(error) = &result
-            && !(error.is_instance_of::<WorkerStopped>(py) && self.engine.is_stopped())
-        {
-            record(py, &self.engine, number, error, None);
-        }
-        engine.end();
-        driver.discard()?;
+        let threads = Arc::clone(&self.threads);
+        let at_the_end = move |py: Python<'_>| {
+            if let Some(running) = threads.note(index, None)
+                && running.interrupted
+            {
+                absorb_interruption(py, running.thread);
+            }
+        };
+        let host = PythonHost::new(&home, &self.engine, signals, at_the_end);
+        let run_main = |engine: &EngineWorker<Batch>| {
+            let driver = Driver::new(&home, engine.clone(), &host);
+            self.threads.note(index, Some(Running::new(thread)));
+            let worker = Bound::new(py, Worker(driver));
+            let returned = worker
+                .and_then(|worker| wrap.call1((worker,)))
+                .and_then(|worker| main.call1((worker,)));
+            returned.map(Bound::unbind).map_err(|error| {
+                if error.is_instance_of::<WorkerStopped>(py) && self.engine.is_stopped() {
+                    Error::Stopped
+                } else {
+                    let cause = Raised::here(error);
+                    Error::Host { cause }
+                }
+            })
+        };
+        let hosting = Rc::clone(&host) as Rc<dyn Host>;
+        let result = run_worker(seed, &hosting, run_main);
+        host.discard();
+        drop((hosting, host)); // nothing is held here any more: only Python objects refer to the worker
         home.end(py);
-        Ok(result.ok())
+        Ok(result)
+    }
+
+    /// Ends the computation because the thread of a worker of this process, by its number here, failed outside of it.
+    fn fail(&self, py: Python<'_>, index: usize, error: &Bound<'_, PyAny>) {
+        let worker = self.engine.process() * self.threads.len() + index;
+        let cause = Raised::here(PyErr::from_value(error.clone()));
+        let others = self.engine.processes() > 1;
+        let (error, reason) = told(py, worker, &Error::Host { cause }, others);
+        detached(py, || self.engine.fail_because(worker, error, reason));
     }
 
     /// Stops every worker: those that sleep wake, and those that run Python code are interrupted.
     fn interrupt(&self, py: Python<'_>) {
         self.engine.stop();
         let exception = py.get_type::<WorkerStopped>();
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut struck = Vec::new();
-        for running in threads.iter_mut().flatten() {
-            running.interrupted = true;
-            struck.push(running.thread);
-        }
-        drop(threads); // nothing holds a lock while Python may run
-        for thread in struck {
+        for thread in self.threads.interrupted() {
             // SAFETY: attached, with a live exception type. The thread runs the user's code: `run` takes its
             // number out before it ends, attached, so that no other thread of that number is struck.
             unsafe { ffi::PyThreadState_SetAsyncExc(thread.cast_signed(), exception.as_ptr()) };
@@ -263,7 +251,7 @@ impl Cluster {
 
     /// Waits until the other processes have left, for at most so many seconds; whether that is over.
     fn wait_for_others(&self, py: Python<'_>, seconds: f64) -> PyResult<bool> {
-        let deadline = deadline(Some(seconds))?;
+        let deadline = duration(Some(seconds))?.and_then(|wait| Instant::now().checked_add(wait));
         Ok(detached(py, || self.engine.wait_for_others(deadline)))
     }
 
@@ -284,19 +272,41 @@ impl Cluster {
     }
 
     /// Raises the failure that ended the computation, if one did.
-    fn raise_failure(&self) -> PyResult<()> {
+    fn raise_failure(&self, py: Python<'_>) -> PyResult<()> {
         match self.engine.take_failure() {
-            Some(failure) => Err(exception(failure.error).0),
+            Some(failure) => Err(exception(py, &failure.error).0),
             None => Ok(()),
         }
     }
 }
 
-impl Cluster {
+/// For each worker of a process that is running Python code of the user's, its thread.
+struct Threads(Mutex<Vec<Option<Running>>>);
+
+impl Threads {
+    fn all(&self) -> MutexGuard<'_, Vec<Option<Running>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn len(&self) -> usize {
+        self.all().len()
+    }
+
     /// Says which thread runs a worker's code from now on; what was said before.
-    fn running(&self, index: usize, now: Option<Running>) -> Option<Running> {
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut threads[index], now)
+    fn note(&self, index: usize, now: Option<Running>) -> Option<Running> {
+        std::mem::replace(&mut self.all()[index], now)
+    }
+
+    /// The threads that run, which are interrupted from now on.
+    fn interrupted(&self) -> Vec<std::ffi::c_ulong> {
+        let mut all = self.all();
+        let running = all.iter_mut().flatten();
+        running
+            .map(|running| {
+                running.interrupted = true;
+                running.thread
+            })
+            .collect()
     }
 }
 
@@ -337,24 +347,5 @@ fn absorb_interruption(py: Python<'_>, thread: std::ffi::c_ulong) {
     let sent = unsafe { ffi::PyThreadState_SetAsyncExc(thread.cast_signed(), exception.as_ptr()) };
     if sent == 1 {
         let _raised = py.run(c"while True: pass", None, None);
-    }
-}
-
-/// Runs `main`, then the dataflows to their end.
-fn finish(
-    py: Python<'_>,
-    worker: &Bound<'_, Worker>,
-    wrap: &Bound<'_, PyAny>,
-    main: &Bound<'_, PyAny>,
-) -> PyResult<Py<PyAny>> {
-    let returned = main.call1((wrap.call1((worker,))?,))?.unbind();
-    let driver = &worker.get().0;
-    driver.prepare(py)?;
-    driver.conclude(py, driver.engine()?.finish_building())?;
-    loop {
-        driver.conclude(py, driver.engine()?.check_abandoned())?;
-        if !driver.step_once(py, true, None)? {
-            return Ok(returned);
-        }
     }
 }

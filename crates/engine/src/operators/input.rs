@@ -6,7 +6,7 @@ use std::rc::Rc;
 use pointstamp_order::Point;
 
 use crate::capability::Capability;
-use crate::error::{BoxError, Error, check_advance, check_dims};
+use crate::error::{Error, check_advance, check_dims};
 use crate::payload::Payload;
 use crate::port::{OutputPort, SendError};
 use crate::scope::Scope;
@@ -24,6 +24,15 @@ struct State<P: Payload> {
     closed: bool,
     /// From the first outlet on.
     worker: Option<Worker<P>>,
+}
+
+impl<P: Payload> State<P> {
+    /// Lets go of the dataflows that have ended.
+    fn forget_gone(&mut self) {
+        if self.outlets.iter().any(|(output, _)| output.is_gone()) {
+            self.outlets.retain(|(output, _)| !output.is_gone());
+        }
+    }
 }
 
 impl<P: Payload> Clone for Input<P> {
@@ -60,6 +69,13 @@ impl<P: Payload> Input<P> {
         }
         if let Some(time) = &self.0.borrow().time {
             check_dims(time, scope.dims())?;
+        }
+        let worker = self.worker();
+        if let Some(worker) = worker.filter(|worker| !worker.is(scope.worker())) {
+            return Err(Error::Build(format!(
+                "the input is connected to worker {}: an input feeds dataflows of one worker",
+                worker.index()
+            )));
         }
         let builder = scope.operator("input")?;
         let (output, stream, mut capability) = builder.new_held_output()?;
@@ -112,45 +128,39 @@ impl<P: Payload> Input<P> {
     ///
     /// [`Error::Closed`], or what a routing function raises.
     pub fn send_now(&self, data: P) -> Result<(), SendError> {
-        let (time, count) = {
-            let state = self.0.borrow();
-            match (&state.time, state.closed) {
+        let (time, last, others) = {
+            let mut state = self.0.borrow_mut();
+            state.forget_gone();
+            let time = match (&state.time, state.closed) {
                 (_, true) => return Err(Error::Closed.into()),
-                (Some(time), _) => {
-                    if let Some(worker) = &state.worker {
-                        worker.sends(&data);
-                    }
-                    (time.clone(), state.outlets.len())
-                }
+                (Some(time), _) => time.clone(),
                 (None, _) => {
                     return Err(Error::Build(
                         "the input is connected to no dataflow: connect it before sending".into(),
                     )
                     .into());
                 }
-            }
-        };
-        // No borrow is held while a routing function runs: it may look at the input.
-        let mut data = Some(data);
-        for outlet in 0..count {
-            let batch = if outlet + 1 == count {
-                data.take()
-            } else {
-                data.clone()
             };
-            let output = self
-                .0
-                .borrow()
-                .outlets
-                .get(outlet)
-                .map(|(output, _)| output.clone());
-            if let (Some(output), Some(batch)) = (output, batch) {
-                output
-                    .send_held(&time, batch)
-                    .map_err(|cause: BoxError| SendError::Route(cause))?;
+            if let Some(worker) = &state.worker {
+                worker.sends(&data)?;
             }
+            let Some(((last, _), others)) = state.outlets.split_last() else {
+                return Ok(()); // its dataflows have ended
+            };
+            for (output, _) in &state.outlets {
+                output.check_idle()?;
+            }
+            // All at once, before a routing function runs: it may move the input on, or close it.
+            for (output, _) in &state.outlets {
+                output.count(&time, data.len());
+            }
+            let others: Vec<_> = others.iter().map(|(output, _)| output.clone()).collect();
+            (time, last.clone(), others)
+        };
+        for output in others {
+            output.push(&time, data.clone()).map_err(SendError::Route)?;
         }
-        Ok(())
+        last.push(&time, data).map_err(SendError::Route)
     }
 
     /// Moves to a later time: nothing will be sent before it any more.
@@ -168,6 +178,7 @@ impl<P: Payload> Input<P> {
             return Ok(());
         };
         check_advance(now, time)?;
+        state.forget_gone();
         for (_, capability) in &mut state.outlets {
             capability.downgrade(time)?;
         }

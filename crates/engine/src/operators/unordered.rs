@@ -41,7 +41,7 @@ impl<P: Payload> UnorderedInput<P> {
     ///
     /// As [`OutputPort::send`], or as [`Worker::step`].
     pub fn send(&self, capability: &Capability, data: P) -> Result<(), SendError> {
-        self.worker.sends(&data);
+        self.worker.sends(&data)?;
         self.output.send(capability, data)?;
         self.worker.make_room(None)?;
         Ok(())

@@ -7,8 +7,9 @@
 
 use std::sync::Arc;
 
-use pointstamp_engine::cluster::{Cluster, Failure, HIGH_WATER, run_workers};
+use pointstamp_engine::cluster::{Cluster, Failure, HIGH_WATER};
 use pointstamp_engine::error::Error;
+use pointstamp_engine::execute::run_workers;
 use pointstamp_engine::payload::Payload;
 use pointstamp_engine::worker::Worker;
 use pointstamp_progress::Mode;

@@ -3,6 +3,10 @@
 //! Sources pause by this figure, so that it has to be of the right order and cheap: it is taken for every batch that is
 //! made. A few records stand for all, and an element of a container for the others.
 
+use std::ffi::c_ulong;
+
+use pyo3::exceptions::PyException;
+use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
@@ -73,14 +77,15 @@ fn object(value: &Bound<'_, PyAny>, depth: u32) -> usize {
     other(value, depth)
 }
 
-/// Arrays, and objects of any class. An error of theirs is nobody's business here.
+/// Arrays, and objects of any class.
 fn other(value: &Bound<'_, PyAny>, depth: u32) -> usize {
     let py = value.py();
-    let attribute = |name| value.getattr_opt(name).ok().flatten();
-    if let Some(bytes) = attribute(intern!(py, "nbytes")).and_then(|n| n.extract::<usize>().ok()) {
+    let nbytes = attribute(value, intern!(py, "nbytes"));
+    if let Some(bytes) = nbytes.and_then(|n| n.extract::<usize>().ok()) {
         return OBJECT + bytes;
     }
-    let own = attribute(intern!(py, "__dict__")).filter(|_| depth > 0);
+    let own = (depth > 0).then(|| attribute(value, intern!(py, "__dict__")));
+    let own = own.flatten();
     let own = own.and_then(|own| own.cast_into::<PyDict>().ok());
     let fields: usize = own.map_or(OBJECT, |own| {
         let fields = own.values();
@@ -88,4 +93,38 @@ fn other(value: &Bound<'_, PyAny>, depth: u32) -> usize {
         sizes.sum::<usize>() + fields.len() * 32
     });
     OBJECT + fields
+}
+
+/// An attribute that the object or its class has, as `object` finds it: a class's own `__getattr__`, which makes attributes up, is
+/// not asked. A property may still raise. An `Exception` says that there is no such figure; anything else is not meant for this
+/// place (an interruption), and is sent to the thread again, to strike where the user's code runs next.
+fn attribute<'py>(
+    value: &Bound<'py, PyAny>,
+    name: &Bound<'py, PyString>,
+) -> Option<Bound<'py, PyAny>> {
+    let py = value.py();
+    // SAFETY: attached, with two live objects; it returns a new reference, or null with an exception set.
+    let found = unsafe {
+        let found = ffi::PyObject_GenericGetAttr(value.as_ptr(), name.as_ptr());
+        Bound::from_owned_ptr_or_err(py, found)
+    };
+    found
+        .inspect_err(|error| {
+            if !error.is_instance_of::<PyException>(py) {
+                send_again(py, error);
+            }
+        })
+        .ok()
+}
+
+fn send_again(py: Python<'_>, error: &PyErr) {
+    let thread = py
+        .import("threading")
+        .and_then(|threading| threading.call_method0("get_ident")?.extract::<c_ulong>());
+    if let Ok(thread) = thread {
+        // SAFETY: attached, with a live exception type, and `thread` is this one.
+        unsafe {
+            ffi::PyThreadState_SetAsyncExc(thread.cast_signed(), error.get_type(py).as_ptr())
+        };
+    }
 }

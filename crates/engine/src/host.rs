@@ -1,0 +1,54 @@
+//! What the program around the engine does in the worker's loop.
+
+use std::time::Duration;
+
+use crate::error::{BoxError, Error};
+
+/// What a worker's loop asks of the program that it runs in: an interpreter, say, that sends what its inputs have gathered
+/// before each step, is let go of while the engine works or sleeps, and may be interrupted. Every method has a default, for
+/// programs that need nothing of this.
+///
+/// All of it is called on the worker's thread, and nothing of the engine is borrowed meanwhile: a hook may use the worker.
+pub trait Host {
+    /// Called before each step, and before each sleep.
+    ///
+    /// # Errors
+    ///
+    /// Whatever is to end the loop; it is returned as [`Error::Host`].
+    fn before_step(&self) -> Result<(), BoxError> {
+        Ok(())
+    }
+
+    /// Calls `run`, in which the engine sleeps or steps, once.
+    fn apart(&self, run: &mut dyn FnMut()) {
+        run();
+    }
+
+    /// For how long a worker sleeps at most before [`interrupted`](Self::interrupted) is asked; `None` is as long as it likes.
+    fn patience(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Asked after each sleep that nothing else has ended.
+    ///
+    /// # Errors
+    ///
+    /// The interruption, if there was one; it is returned as [`Error::Host`].
+    fn interrupted(&self) -> Result<(), BoxError> {
+        Ok(())
+    }
+
+    /// The error that ends the computation as the host wants it kept, and what the other processes are told of it.
+    fn told(&self, _worker: usize, error: Error) -> (Error, String) {
+        let reason = error.to_string();
+        (error, reason)
+    }
+
+    /// Called once, when main and the dataflows have come to their end, however that was.
+    fn ends(&self) {}
+}
+
+/// A host that does nothing.
+pub struct Plain;
+
+impl Host for Plain {}

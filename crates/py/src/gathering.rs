@@ -1,0 +1,12 @@
+//! What gathers records and sends them later: inputs and sessions.
+
+use pyo3::prelude::*;
+
+/// Holds records until it is full, told to send, or its worker is about to step.
+pub(crate) trait Gathering {
+    /// Sends what it holds. A worker that calls this has taken it off its list.
+    fn flush_listed(&self, py: Python<'_>) -> PyResult<()>;
+
+    /// Gives up what it holds: the worker has ended.
+    fn discard(&self);
+}

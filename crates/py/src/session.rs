@@ -1,0 +1,339 @@
+//! Sessions: records gathered to be sent on an output at one time.
+//!
+//! A session sends when it is full, flushed, closed, or gone. Those of an input that `main` drives are also sent before a step, and
+//! those of a held capability before its time changes. Nothing is borrowed while it sends, because that runs user code. What
+//! is given to a session is sent, or an error ends the computation, unless its `with` block raised.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use pointstamp_columnar::pieces::Merger;
+use pointstamp_engine::error::BoxError;
+use pointstamp_engine::port::{OutputPort as EngineOutput, SendError};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyType};
+
+use crate::batch::{Batch, MAX_BATCH, in_batches};
+use crate::bound::{Home, ThreadBound};
+use crate::capability::{Capability, CapabilityRef};
+use crate::columns::schema::import_conforming;
+use crate::driver::Driver;
+use crate::errors::IntoException;
+use crate::gathering::Gathering;
+use crate::generic::generic_alias;
+use crate::gil::{attached, detached};
+use crate::raised::{Raised, exception_of};
+
+/// A session to send on an output, by whatever gives the right to; `driver` is the worker's, where `main` sends.
+pub(crate) fn open_session(
+    py: Python<'_>,
+    home: &Arc<Home>,
+    port: EngineOutput<Batch>,
+    capability: &Bound<'_, PyAny>,
+    schema: Option<SchemaRef>,
+    driver: Option<&Arc<Driver>>,
+) -> PyResult<Session> {
+    let authority = if let Ok(held) = capability.cast::<Capability>() {
+        Authority::Held(held.clone().unbind())
+    } else if let Ok(message) = capability.cast::<CapabilityRef>() {
+        Authority::Message(message.clone().unbind())
+    } else {
+        return Err(PyTypeError::new_err(format!(
+            "a session needs a Capability or a message's CapabilityRef, not {}",
+            capability.get_type().fully_qualified_name()?
+        )));
+    };
+    authority.check(py, &port)?;
+    let core = Rc::new(SessionCore {
+        port,
+        authority,
+        buffer: RefCell::new(PyList::empty(py).unbind()),
+        columns: RefCell::new(Merger::new()),
+        driver: driver.map(Arc::clone),
+        listed: Cell::new(false),
+    });
+    if let Authority::Held(held) = &core.authority {
+        let opened = Rc::clone(&core) as Rc<dyn Gathering>;
+        held.bind(py).get().opened(&opened)?;
+    }
+    Ok(Session {
+        schema,
+        state: ThreadBound::new(home, Opened(core)),
+    })
+}
+
+/// What gives a session the right to send.
+enum Authority {
+    Held(Py<Capability>),
+    Message(Py<CapabilityRef>),
+}
+
+impl Authority {
+    fn check(&self, py: Python<'_>, port: &EngineOutput<Batch>) -> PyResult<()> {
+        match self {
+            Authority::Held(held) => held
+                .bind(py)
+                .get()
+                .with(|held| port.check(held).map_err(IntoException::into_exception)),
+            Authority::Message(message) => {
+                let message = message.bind(py).get().message.get()?;
+                port.check(message).map_err(IntoException::into_exception)
+            }
+        }
+    }
+
+    /// Sends without looking at Python objects.
+    fn send(&self, port: &EngineOutput<Batch>, batch: Batch) -> Result<(), BoxError> {
+        let sent = match self {
+            Authority::Held(held) => {
+                // The capability is not borrowed while a key function downstream runs: it may use it.
+                let held = held.get().with(|held| Ok(Clone::clone(held)))?;
+                port.send(&held, batch)
+            }
+            Authority::Message(message) => port.send(message.get().message.get()?, batch),
+        };
+        sent.map_err(SendError::into_cause)
+    }
+}
+
+/// What a session holds.
+pub(crate) struct SessionCore {
+    port: EngineOutput<Batch>,
+    authority: Authority,
+    buffer: RefCell<Py<PyList>>,
+    /// Record batches that are too small to be sent alone.
+    columns: RefCell<Merger>,
+    /// Where `main` sends, which waits while too much is on its way.
+    driver: Option<Arc<Driver>>,
+    /// Whether the driver sends it before the next step.
+    listed: Cell<bool>,
+}
+
+/// Sends a record batch.
+type SendColumns<'a> = dyn FnMut(RecordBatch) -> Result<(), BoxError> + 'a;
+
+impl SessionCore {
+    /// Sends what it holds.
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        if !self.columns.borrow().is_empty() {
+            let sent = self.feed(|merger, send| merger.flush(send));
+            sent.map_err(|error| exception_of(py, error))?;
+        }
+        self.flush_records(py)
+    }
+
+    fn flush_records(&self, py: Python<'_>) -> PyResult<()> {
+        if self.buffer.borrow().bind(py).is_empty() {
+            return Ok(());
+        }
+        let full = self.take(py);
+        in_batches(full.into_bound(py), |batch| self.send(batch))
+            .map_err(|error| exception_of(py, error))
+    }
+
+    /// Takes the records out.
+    fn take(&self, py: Python<'_>) -> Py<PyList> {
+        let empty = PyList::empty(py).unbind(); // before the borrow: what is allocated may collect garbage
+        self.buffer.replace(empty)
+    }
+
+    fn send(&self, batch: Batch) -> Result<(), BoxError> {
+        if let Some(driver) = &self.driver {
+            driver.engine()?.sends(&batch)?;
+        }
+        self.authority.send(&self.port, batch)
+    }
+
+    /// Lets a function put batches into the merger, and send what it has ready.
+    fn feed(
+        &self,
+        feed: impl FnOnce(&mut Merger, &mut SendColumns<'_>) -> Result<(), BoxError>,
+    ) -> Result<(), BoxError> {
+        let mut send = |columns| self.send(Batch::Arrow(columns));
+        let mut merger = self.columns.take();
+        feed(&mut merger, &mut send)?;
+        if !self.columns.borrow().is_empty() {
+            return merger.flush(send); // something was given meanwhile
+        }
+        self.columns.replace(merger);
+        Ok(())
+    }
+
+    /// Makes sure that it is sent before the next step, where `main` gives.
+    fn list(self: &Rc<Self>) -> PyResult<()> {
+        match &self.driver {
+            Some(driver) if !self.listed.replace(true) => driver.list(Rc::clone(self) as _),
+            _ => Ok(()),
+        }
+    }
+
+    fn forget(&self, py: Python<'_>) {
+        let (columns, records) = (self.columns.take(), self.take(py));
+        drop((columns, records)); // after the borrows: dropping records may run user code
+    }
+}
+
+impl Gathering for SessionCore {
+    fn flush_listed(&self, py: Python<'_>) -> PyResult<()> {
+        self.listed.set(false);
+        self.flush(py)
+    }
+
+    fn discard(&self) {
+        attached(|py| self.forget(py));
+    }
+}
+
+/// The session's own hold on what it holds; wherever the session goes, this goes on its worker's thread.
+struct Opened(Rc<SessionCore>);
+
+impl Drop for Opened {
+    /// A session that was not used in a `with` block sends what it holds when the last reference goes.
+    fn drop(&mut self) {
+        attached(|py| {
+            if let Err(error) = self.0.flush(py) {
+                let _told = self.0.port.fail(Raised::here(error));
+            }
+        });
+    }
+}
+
+/// Sends records at one time; flushed at the end of its `with` block.
+#[pyclass(frozen, module = "pointstamp")]
+pub(crate) struct Session {
+    state: ThreadBound<Opened>,
+    /// Of an `ArrowStream`: what may be given.
+    schema: Option<SchemaRef>,
+}
+
+impl Session {
+    fn core(&self) -> PyResult<&Rc<SessionCore>> {
+        Ok(&self.state.get()?.0)
+    }
+
+    /// Sends the records that wait, and makes room for more.
+    fn flush_records(&self, py: Python<'_>) -> PyResult<()> {
+        let core = self.core()?;
+        core.flush_records(py)?;
+        match &core.driver {
+            Some(driver) => driver.make_room(py),
+            None => Ok(()),
+        }
+    }
+
+    /// Sends record batches, or keeps them for the next flush where they are small.
+    fn give_columns(&self, data: &Bound<'_, PyAny>, schema: &SchemaRef) -> PyResult<()> {
+        let py = data.py();
+        let core = self.core()?;
+        import_conforming(data, schema, |columns| {
+            self.send_columns(py, |merger, send| merger.push(columns, send))
+        })?;
+        core.list()
+    }
+
+    /// Sends what a merger has ready, without the interpreter: what is downstream hashes and partitions it.
+    fn send_columns(
+        &self,
+        py: Python<'_>,
+        feed: impl FnOnce(&mut Merger, &mut SendColumns<'_>) -> Result<(), BoxError> + Send,
+    ) -> PyResult<()> {
+        // The engine is on its own thread here, only without the interpreter.
+        let sent = detached(py, || self.core()?.feed(feed));
+        sent.map_err(|error| exception_of(py, error))
+    }
+}
+
+#[pymethods]
+impl Session {
+    /// Sends one record; on an `ArrowStream`, the rows of a record batch or table.
+    fn give(&self, record: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = record.py();
+        if let Some(schema) = &self.schema {
+            return self.give_columns(record, schema);
+        }
+        let core = self.core()?;
+        let len = {
+            let buffer = core.buffer.borrow();
+            let buffer = buffer.bind(py);
+            buffer.append(record)?;
+            buffer.len()
+        };
+        if len >= MAX_BATCH {
+            self.flush_records(py)
+        } else {
+            core.list()
+        }
+    }
+
+    /// Sends every record of an iterable; on an `ArrowStream`, of an iterable of record batches or tables.
+    fn give_all(&self, records: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = records.py();
+        if let Some(schema) = &self.schema {
+            for columns in records.try_iter()? {
+                self.give_columns(&columns?, schema)?;
+            }
+            return Ok(());
+        }
+        let core = self.core()?;
+        let add = |records: &Bound<'_, PyList>| {
+            let buffer = core.buffer.borrow().clone_ref(py);
+            let buffer = buffer.bind(py);
+            buffer.set_slice(usize::MAX >> 1, usize::MAX >> 1, records)?;
+            if buffer.len() >= MAX_BATCH {
+                self.flush_records(py)
+            } else {
+                core.list()
+            }
+        };
+        if let Ok(list) = records.cast::<PyList>() {
+            return add(list);
+        }
+        let tools = crate::tools::Tools::get(py)?;
+        let iterator = records.try_iter()?.into_any();
+        loop {
+            let chunk = tools.take(&iterator, MAX_BATCH)?;
+            if chunk.is_empty() {
+                return Ok(());
+            }
+            add(&chunk)?;
+        }
+    }
+
+    /// Sends what has been given so far.
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        if !self.core()?.columns.borrow().is_empty() {
+            self.send_columns(py, |merger, send| merger.flush(send))?;
+        }
+        self.flush_records(py)
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        kind: &Bound<'_, PyAny>,
+        _error: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        if kind.is_none() {
+            return self.flush(py);
+        }
+        self.core()?.forget(py); // the block raised: what it gave is not sent
+        Ok(())
+    }
+
+    #[classmethod]
+    fn __class_getitem__<'py>(
+        class: &Bound<'py, PyType>,
+        item: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        generic_alias(class, item)
+    }
+}
