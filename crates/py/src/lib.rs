@@ -16,6 +16,7 @@ mod bound;
 mod capability;
 mod capture;
 mod chain;
+mod collections;
 mod columns;
 mod connections;
 mod driver;
@@ -90,6 +91,20 @@ mod _core {
         map::{branch_columns_when, inspect_columns, map_batches, to_records},
         movement::{exchange_columns, partition_columns},
         schema::Schema,
+    };
+
+    // Collections.
+    #[pymodule_export]
+    use crate::collections::{
+        arrange::{Arrangement, arrange, arrangement_updates, consolidate},
+        input::{send_updates, update_input},
+        join::join_arranged,
+        reduce::reduce_arranged,
+        shape::{
+            Loop, as_collection, collection_stage, extract_updates, follow, negate, to_updates,
+        },
+        terms::{decode_term, encode_term},
+        trace::{Trace, trace_of},
     };
 
     // Batches as bytes.
