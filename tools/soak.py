@@ -9,6 +9,7 @@ anything behind; each such case can be repeated by its seed, as far as the syste
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import sys
 import tempfile
@@ -94,7 +95,7 @@ def main() -> int:
 
 def leftovers() -> set[str]:
     """Files of ours among the system's temporary files."""
-    return {str(path) for pattern in ("soak-*", "pointstamp*") for path in Path(tempfile.gettempdir()).glob(pattern)}
+    return {str(path) for pattern in (f"soak-{os.getpid()}-*", "pointstamp*") for path in Path(tempfile.gettempdir()).glob(pattern)}
 
 
 if __name__ == "__main__":

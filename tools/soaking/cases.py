@@ -6,6 +6,7 @@ process says otherwise, what comes out is whole; a process that was not harmed r
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import socket
@@ -47,7 +48,7 @@ class Case:
     def __init__(self, seed: int, typical: dict[tuple[Any, ...], float]) -> None:
         self.chance = random.Random(seed)
         self._typical = typical
-        self._directory = tempfile.TemporaryDirectory(prefix="soak-")
+        self._directory = tempfile.TemporaryDirectory(prefix=f"soak-{os.getpid()}-")
         self._all: list[Forked] = []
         self.addresses: list[str] = []
         self.found: list[str] = []
@@ -152,7 +153,8 @@ class Case:
         for number, ended in enumerate(ends):
             if number in harmed or ended.how == "returned":
                 continue
-            names = (*(f"process {other} " for other in harmed), *words)
+            # While a cluster forms, each gives up because of another, and names that one.
+            names = (*(f"process {other} " for other in harmed), "while the cluster formed", *words)
             if ended.how != "raised" or ended.value != "ClusterError" or not any(n in ended.text for n in names):
                 raise Wrong(f"process {number} does not name {harmed}: {ended}\n{ends}\n{self.said()}")
         if returned and len(returned) + len(harmed) == len(ends):
