@@ -34,6 +34,7 @@ __all__ = [
     "Scheduler",
     "Schema",
     "Scope",
+    "SealedLink",
     "Session",
     "Stream",
     "Trace",
@@ -351,6 +352,17 @@ class Cluster:
     def raise_failure(self) -> None: ...
 
 @final
+class SealedLink:
+    @staticmethod
+    def connect(
+        host: str, port: int, secret: bytes, context: dict[str, str], patience: float
+    ) -> SealedLink: ...
+    @staticmethod
+    def accept(descriptor: int, secret: bytes, context: dict[str, str], patience: float) -> SealedLink: ...
+    def send(self, message: bytes) -> None: ...
+    def receive(self, most: int) -> bytes | None: ...
+    def close(self) -> None: ...
+
 class Connections:
     def __new__(
         cls,

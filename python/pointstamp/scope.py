@@ -255,6 +255,10 @@ class Scope:
         """A scope inside this one for a loop: its timestamps have one more coordinate."""
         return _Nested(self, name, 1)
 
+    @overload
+    def feedback(self, summary: Summary = 1, *, schema: None = None) -> tuple[LoopHandle, Stream[Any]]: ...
+    @overload
+    def feedback(self, summary: Summary = 1, *, schema: pa.Schema) -> tuple[LoopHandle, ArrowStream]: ...
     def feedback(self, summary: Summary = 1, *, schema: pa.Schema | None = None) -> tuple[LoopHandle, Any]:
         """A stream that is defined later, by `Stream.connect_loop`; each trip adds the summary to the time.
 
@@ -269,6 +273,10 @@ class Scope:
         handle, stream = self._core.feedback(summary, columns)
         return handle, self._stream_of(stream, columns)
 
+    @overload
+    def loop_variable(self, step: int = 1, *, schema: None = None) -> tuple[LoopHandle, Stream[Any]]: ...
+    @overload
+    def loop_variable(self, step: int = 1, *, schema: pa.Schema) -> tuple[LoopHandle, ArrowStream]: ...
     def loop_variable(self, step: int = 1, *, schema: pa.Schema | None = None) -> tuple[LoopHandle, Any]:
         """As `feedback`, where each trip adds `step` to the last coordinate."""
         return self.feedback(step, schema=schema)

@@ -33,6 +33,8 @@ __all__ = ["Stream"]
 
 T = TypeVar("T")
 U = TypeVar("U")
+K = TypeVar("K")
+V = TypeVar("V")
 R = TypeVar("R")
 
 
@@ -302,9 +304,9 @@ class Stream(CustomOperators[T, "Stream[Any]"]):
         return self.unary_frontier(Pipeline(), "accumulate", build)
 
     def aggregate(
-        self,
-        fold: Callable[[Any, Any, U], U],
-        emit: Callable[[Any, U], R],
+        self: Stream[tuple[K, V]],
+        fold: Callable[[K, V, U], U],
+        emit: Callable[[K, U], R],
         *,
         default: Callable[[], U],
     ) -> Stream[R]:

@@ -35,6 +35,7 @@ mod probe;
 mod progress;
 mod raised;
 mod scope;
+mod sealed;
 mod session;
 mod stream;
 mod time;
@@ -75,6 +76,7 @@ mod _core {
         port::{FrontieredInput, InputPort, OutputPort},
         probe::ProbeHandle,
         scope::{LoopHandle, Scope},
+        sealed::SealedLink,
         session::Session,
         stream::Stream,
         worker::{Cluster, Worker},
