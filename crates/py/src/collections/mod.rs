@@ -7,6 +7,7 @@
 
 pub(crate) mod arrange;
 pub(crate) mod chain;
+mod follow;
 pub(crate) mod input;
 pub(crate) mod join;
 pub(crate) mod records;
