@@ -19,8 +19,8 @@ use crate::rows::Rows;
 use crate::time::Time;
 use crate::updates::Updates;
 
-/// Updates in the buffer before it is sorted: as many as the sort's second-level cache holds.
-const BUFFER: usize = 1 << 16;
+/// Updates in the buffer before it is sorted: larger ones load faster, and keep others waiting longer.
+const BUFFER: usize = 1 << 18;
 
 /// Batches and, for each, the time of the capability that it is sent with.
 pub type Timed<K, V, T> = Vec<(T, Batch<K, V, T>)>;

@@ -238,6 +238,7 @@ proptest! {
             totals.advance(&upper);
             while !totals.is_idle() {
                 let emit = |key, time: &u64, before, after| {
+                    assert_ne!(before, after);
                     for (count, diff) in [(before, -1), (after, 1)] {
                         if count != 0 {
                             counts.push(((key, word_of_i64(count), *time), diff));
