@@ -1,13 +1,24 @@
 # The one place that says how this repository is built and checked; people and CI use the same targets.
 #
-#   make demo    build, install, and run a pipeline on Spark: what is in Python's library, and what needs what
-#   make test    everything that must pass
-#   make lint    formatting, clippy, types, the stub against the extension, the layers of crates
-#   make docs    the book and the reference, as a site in site/
-#   make bench   ours against the peers, as ratios; bench-spark: inside Spark, beside DataFrames;
-#                bench-collections: beside differential dataflow
-#   make build   the wheel, in target/wheels
+#   make demo           build, install, and run a pipeline on Spark: what is in Python's library, and what needs what
+#   make test           everything that must pass
+#   make lint           formatting, clippy, types, the stub against the extension, what lies on what
+#   make docs           the book and the reference, as a site in site/
+#   make bench          ours against the peers, as ratios; bench-spark: inside Spark, beside DataFrames;
+#                       bench-collections: beside differential dataflow
+#   make build          the wheel for this machine, in target/wheels
 #   make clean
+#
+# And what takes longer, or needs more than a compiler and Python:
+#
+#   make check-deep     long property tests, models, Miri, ThreadSanitizer, fuzzing; says what it skips
+#   make soak           a cluster that runs for MINUTES=10 while things go wrong
+#   make coverage       which lines the tests run; says what it skips
+#   make audit          known defects and licences of what is used; says what it skips
+#   make wheel-dist     the wheel as it is published, in target/dist
+#   make release-check  wheel and source as they are published, and whether they may be
+#
+# PYTHON=python3.12 takes another Python than `python3`; PROFILE=dist what is published in place of a quick build.
 #
 # Stamps under .venv say what has been installed, so an unchanged tree is not built again.
 
@@ -21,7 +32,7 @@ CARGO ?= cargo
 # One test has its own limit (pyproject.toml); this one is for what hangs outside of a test.
 LIMIT = $(BIN)/python tools/timelimit.py 1800
 
-# The book's programs, as whoever asked for this package wrote them down; run where they are at hand.
+# Programs that this package was asked for with; run where they are at hand.
 ACCEPTANCE := ../shared/acceptance
 
 # What is run a second time with two processes where a test asks for several workers, and some of it with three.
@@ -35,9 +46,16 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 venv_stamp := $(VENV)/.made-with-$(PYTHON_VERSION)
 dev_stamp := $(VENV)/.dependencies
+build_stamp := $(VENV)/.dependencies-build
+demo_stamp := $(VENV)/.dependencies-demo
 docs_stamp := $(VENV)/.dependencies-docs
-wheel_stamp := $(VENV)/.wheel
+# `local` is what a person waits for, `dist` what is published (Cargo.toml says how they differ).
+PROFILE ?= local
+wheel_stamp := $(VENV)/.wheel-$(PROFILE)
 wheels := target/wheels
+dist := target/dist
+MINUTES ?= 10
+SOAK := $(firstword $(wildcard tools/soak.py tests/soak.py))
 # Holds the JAVA_HOME that Spark runs with: the system's Java, or one from PyPI where that is missing or old.
 java_stamp := $(VENV)/.java
 JAVA = JAVA_HOME="$$(cat $(java_stamp))"
@@ -45,10 +63,14 @@ JAVA = JAVA_HOME="$$(cat $(java_stamp))"
 sources := $(shell find crates python \( -name __pycache__ -o -name tests -o -name benches \) -prune -o \
 	\( -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' -o -name py.typed -o -type d \) -print)
 
-.PHONY: demo test test-rust test-python lint lint-rust lint-python docs bench bench-collections bench-spark build clean venv prerequisites lint-prerequisites
+.PHONY: demo test test-rust test-python lint lint-rust lint-python docs bench bench-spark bench-collections build clean venv prerequisites lint-prerequisites \
+	check-deep soak coverage audit wheel-dist release-check
 .DELETE_ON_ERROR:
 
-demo: $(wheel_stamp) $(java_stamp)
+# What the pipeline needs is fetched while the compiler works.
+demo: $(build_stamp)
+	$(MAKE) --no-print-directory -j2 $(wheel_stamp) $(demo_stamp)
+	@$(MAKE) --no-print-directory $(java_stamp)
 	$(JAVA) $(BIN)/python examples/spark_pipeline.py --out target/demo $(ARGS)
 
 test: test-rust test-python
@@ -57,7 +79,7 @@ test: test-rust test-python
 test-rust: $(dev_stamp)
 	$(LIMIT) $(CARGO) test --workspace --exclude pointstamp-py --exclude pointstamp-bench --locked
 
-test-python: $(wheel_stamp) $(java_stamp)
+test-python: $(dev_stamp) $(wheel_stamp) $(java_stamp)
 	$(JAVA) $(LIMIT) $(BIN)/python -m pytest tests
 	$(LIMIT) $(BIN)/python -m pytest --doctest-modules --pyargs pointstamp
 	$(if $(wildcard $(ACCEPTANCE)),$(LIMIT) $(BIN)/python -m pytest -c pyproject.toml --rootdir=. -p no:cacheprovider $(ACCEPTANCE))
@@ -74,7 +96,7 @@ lint-rust: $(dev_stamp) | lint-prerequisites
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --exclude pointstamp-py --no-deps --document-private-items --locked
 	$(BIN)/python tools/check_layers.py
 
-lint-python: $(wheel_stamp)
+lint-python: $(dev_stamp) $(wheel_stamp)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -86,8 +108,8 @@ docs: $(wheel_stamp) $(docs_stamp)
 	$(LIMIT) $(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --fresh-env \
 		--doctree-dir target/doctrees docs site
 
-# Bytewax is compared where it can be installed; it has no wheel for every platform.
-bench: $(wheel_stamp)
+# PROFILE=dist measures what is published. Bytewax is compared where it can be installed; it has no wheel for every platform.
+bench: $(dev_stamp) $(wheel_stamp)
 	$(CARGO) bench -p pointstamp-bench --locked
 	$(BIN)/python benches/python/bench_arrow.py
 	$(BIN)/python benches/python/bench_processes.py
@@ -95,15 +117,39 @@ bench: $(wheel_stamp)
 	-$(BIN)/python -m pip install --quiet --only-binary :all: bytewax==0.21.1
 	$(BIN)/python benches/python/run.py --wheel $(wheels)/*.whl $(ARGS)
 
-# ARGS=--large takes the large graphs, for half an hour and more.
-# A workspace of its own: nobody else compiles the peers.
+# A workspace of its own, so that its peers are compiled for this alone.
 bench-collections:
 	$(CARGO) run --release --locked --manifest-path benches/collections/Cargo.toml -- $(ARGS)
 
-bench-spark: $(wheel_stamp) $(java_stamp)
+# ARGS=--large takes the large graphs, for half an hour and more.
+bench-spark: $(dev_stamp) $(wheel_stamp) $(java_stamp)
 	$(JAVA) $(BIN)/python benches/python/bench_spark.py $(ARGS)
 
 build: $(wheel_stamp)
+
+# ARGS="--effort 100 properties" for one part, and for how long.
+check-deep: $(dev_stamp) $(wheel_stamp)
+	$(BIN)/python tools/check_deep.py $(ARGS)
+
+soak: $(dev_stamp) $(wheel_stamp)
+	$(if $(SOAK),$(BIN)/python $(SOAK) --minutes $(MINUTES) $(ARGS),@echo "there is no soak program"; exit 1)
+
+coverage: $(dev_stamp) $(wheel_stamp) $(java_stamp)
+	$(BIN)/python -m pip install --quiet --group coverage
+	$(JAVA) $(BIN)/python tools/coverage_figures.py $(ARGS)
+
+audit: $(dev_stamp)
+	$(BIN)/python -m pip install --quiet --group audit
+	$(BIN)/python tools/audit.py
+
+wheel-dist: $(build_stamp)
+	rm -rf $(dist)
+	$(BIN)/maturin build --profile dist --out $(dist)
+
+# TAG=v1.2.3 for a release of that name; without one, what comes after the last.
+release-check: wheel-dist
+	$(BIN)/maturin sdist --out $(dist)
+	$(BIN)/python tools/release_check.py $(if $(TAG),--tag $(TAG)) $(dist)
 
 clean:
 	$(CARGO) clean
@@ -122,11 +168,19 @@ $(venv_stamp): | prerequisites
 	$(BIN)/python -m pip install --quiet 'pip==$(PIP_VERSION)'
 	@touch $@
 
-$(dev_stamp): pyproject.toml $(venv_stamp)
-	$(BIN)/python -m pip install --quiet --group dev
+$(build_stamp): pyproject.toml $(venv_stamp)
+	$(BIN)/python -m pip install --quiet --group build
 	@touch $@
 
-$(java_stamp): tools/java_home.py pyproject.toml | $(dev_stamp)
+$(demo_stamp): pyproject.toml $(venv_stamp)
+	$(BIN)/python -m pip install --quiet --group demo
+	@touch $@
+
+$(dev_stamp): pyproject.toml $(venv_stamp)
+	$(BIN)/python -m pip install --quiet --group dev
+	@touch $@ $(build_stamp) $(demo_stamp)
+
+$(java_stamp): tools/java_home.py pyproject.toml | $(venv_stamp)
 	@$(BIN)/python tools/java_home.py $(VENV)/java >$@ 2>/dev/null || { \
 		$(BIN)/python -m pip install --quiet --group java && $(BIN)/python tools/java_home.py $(VENV)/java >$@; }
 
@@ -134,8 +188,8 @@ $(docs_stamp): pyproject.toml $(venv_stamp)
 	$(BIN)/python -m pip install --quiet --group docs
 	@touch $@
 
-$(wheel_stamp): $(dev_stamp) $(sources) Cargo.toml Cargo.lock pyproject.toml README.md LICENSE LICENSE-MIT LICENSE-APACHE
-	rm -rf $(wheels)
-	$(BIN)/maturin build --out $(wheels)
+$(wheel_stamp): $(build_stamp) $(sources) Cargo.toml Cargo.lock pyproject.toml README.md LICENSE LICENSE-MIT LICENSE-APACHE
+	rm -rf $(wheels) $(VENV)/.wheel-*
+	$(BIN)/maturin build --profile $(PROFILE) --out $(wheels)
 	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps $(wheels)/*.whl
 	@touch $@

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pointstamp as ps
+from support.epochs import PerEpoch
 from support.graphs import Edge, arguments, edges_of
 
 
@@ -20,16 +21,17 @@ def search(capability: ps.Capability, info: ps.OperatorInfo) -> Callable[..., No
     """The constructor of the operator that remembers which nodes have been reached.
 
     Its inputs are edges, and nodes to visit; its output is ``(node, distance, neighbours)``, once for
-    each node.
+    each node. Each epoch is a search of its own.
     """
     capability.drop()
-    neighbours: defaultdict[int, list[int]] = defaultdict(list)
-    reached: set[int] = set()
+    graphs: PerEpoch[defaultdict[int, list[int]]] = PerEpoch(lambda: defaultdict(list))
+    found: PerEpoch[set[int]] = PerEpoch(set)
     visits: defaultdict[ps.Time, set[int]] = defaultdict(set)
     ready = ps.FrontierNotificator()
 
     def logic(edges: Any, nodes: Any, output: Any) -> None:
-        for _, batch in edges:
+        for message, batch in edges:
+            neighbours = graphs.at(message.time)
             for source, target in batch:
                 neighbours[source].append(target)
         for message, batch in nodes:
@@ -37,13 +39,31 @@ def search(capability: ps.Capability, info: ps.OperatorInfo) -> Callable[..., No
                 ready.notify_at(message.retain())
             visits[message.time].update(batch)
         for cap in ready.ready(edges.frontier, nodes.frontier):
+            reached, neighbours = found.at(cap.time), graphs.at(cap.time)
             new = visits.pop(cap.time) - reached
             reached.update(new)
-            time: Any = cap.time  # (0, trip)
+            time: Any = cap.time  # (epoch, trip)
             with cap, output.session(cap) as session:
                 session.give_all((node, time[1], neighbours[node]) for node in new)
+        for kept in (graphs, found):
+            kept.forget(edges.frontier, nodes.frontier)
 
     return logic
+
+
+def search_from(graph: ps.Stream[Edge], roots: ps.Stream[int]) -> ps.Stream[tuple[int, int]]:
+    """The nodes that can be reached from each time's roots by its edges, with their distances."""
+    with graph.scope.iterative() as loop:
+        handle, again = loop.loop_variable()
+        found = graph.enter(loop).binary_frontier(
+            roots.enter(loop).concat(again),
+            ps.Exchange(lambda edge: edge[0]),
+            ps.Exchange(lambda node: node),
+            "Search",
+            search,
+        )
+        found.flat_map(lambda item: item[2]).connect_loop(handle)
+        return found.map(lambda item: (item[0], item[1])).leave()
 
 
 def distances(edges: list[Edge], root: int, workers: int) -> dict[int, int]:
@@ -53,17 +73,7 @@ def distances(edges: list[Edge], root: int, workers: int) -> dict[int, int]:
         with worker.dataflow("BFS") as scope:
             graph = scope.to_stream(edges[worker.index :: worker.peers])
             roots = scope.to_stream([root] if worker.index == 0 else [])
-            with scope.iterative() as loop:
-                handle, again = loop.loop_variable()
-                found = graph.enter(loop).binary_frontier(
-                    roots.enter(loop).concat(again),
-                    ps.Exchange(lambda edge: edge[0]),
-                    ps.Exchange(lambda node: node),
-                    "Search",
-                    search,
-                )
-                found.flat_map(lambda item: item[2]).connect_loop(handle)
-                result = found.map(lambda item: (item[0], item[1])).leave().capture()
+            result = search_from(graph, roots).capture()
         worker.run()
         return result
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pointstamp as ps
+from support.epochs import PerEpoch
 from support.graphs import Edge, arguments, edges_of
 
 
@@ -20,26 +21,49 @@ def improve(capability: ps.Capability, info: ps.OperatorInfo) -> Callable[..., N
     """The constructor of the operator that keeps each node's label.
 
     Its inputs are edges, in both directions, and labels ``(node, label)``; it sends ``(node, label,
-    neighbours to tell)``.
+    neighbours to tell)``. Each epoch is a graph of its own.
     """
     capability.drop()
-    neighbours: defaultdict[int, list[int]] = defaultdict(list)
-    labels: dict[int, int] = {}
+    graphs: PerEpoch[defaultdict[int, list[int]]] = PerEpoch(lambda: defaultdict(list))
+    known: PerEpoch[dict[int, int]] = PerEpoch(dict)
 
     def logic(edges: Any, proposals: Any, output: Any) -> None:
         for message, batch in edges:
+            neighbours, labels = graphs.at(message.time), known.at(message.time)
             with output.session(message) as session:
                 for node, neighbour in batch:
                     neighbours[node].append(neighbour)
                     session.give((node, labels.setdefault(node, node), [neighbour]))
         for message, batch in proposals:
+            neighbours, labels = graphs.at(message.time), known.at(message.time)
             with output.session(message) as session:
                 for node, label in batch:
                     if label < labels.setdefault(node, node):
                         labels[node] = label
                         session.give((node, label, neighbours[node]))
+        for kept in (graphs, known):
+            kept.forget(edges.frontier, proposals.frontier)
 
     return logic
+
+
+def components_of(edges: ps.Stream[Edge]) -> ps.Stream[tuple[int, int]]:
+    """Each node of each time's graph, with the least node of its component."""
+    graph = edges.flat_map(lambda edge: [edge, (edge[1], edge[0])])
+    with edges.scope.iterative() as loop:
+        handle, again = loop.loop_variable()
+        improved = graph.enter(loop).binary_frontier(
+            again,
+            ps.Exchange(lambda edge: edge[0]),
+            ps.Exchange(lambda proposal: proposal[0]),
+            "Improve",
+            improve,
+        )
+        improved.flat_map(lambda item: [(node, item[1]) for node in item[2]]).connect_loop(handle)
+        labels = improved.map(lambda item: (item[0], item[1])).leave()
+    return labels.aggregate(
+        lambda _node, label, best: min(label, best), lambda *item: item, default=lambda: sys.maxsize
+    )
 
 
 def components(edges: list[Edge], workers: int) -> dict[int, int]:
@@ -48,22 +72,7 @@ def components(edges: list[Edge], workers: int) -> dict[int, int]:
     def main(worker: ps.Worker) -> ps.Capture[tuple[int, int]]:
         with worker.dataflow("Components") as scope:
             mine = scope.to_stream(edges[worker.index :: worker.peers])
-            graph = mine.flat_map(lambda edge: [edge, (edge[1], edge[0])])
-            with scope.iterative() as loop:
-                handle, again = loop.loop_variable()
-                improved = graph.enter(loop).binary(
-                    again,
-                    ps.Exchange(lambda edge: edge[0]),
-                    ps.Exchange(lambda proposal: proposal[0]),
-                    "Improve",
-                    improve,
-                )
-                improved.flat_map(lambda item: [(node, item[1]) for node in item[2]]).connect_loop(handle)
-                labels = improved.map(lambda item: (item[0], item[1])).leave()
-            least = labels.aggregate(
-                lambda _node, label, best: min(label, best), lambda *item: item, default=lambda: sys.maxsize
-            )
-            result = least.capture()
+            result = components_of(mine).capture()
         worker.run()
         return result
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pointstamp as ps
+from support.epochs import PerEpoch
 from support.graphs import Edge, arguments, edges_of, nodes_of
 
 DAMPING = 0.85
@@ -23,17 +24,19 @@ def ranking(nodes: set[int], rounds: int) -> Callable[..., Any]:
 
     Its inputs are edges, and shares ``(worker, node, amount)``: the node is None for what all nodes of
     the worker divide among them. It sends the same, and after the last round the ranks, as ``(None,
-    node, rank)``.
+    node, rank)``. Each epoch is a graph of its own, over the same nodes; what says that it has begun is on
+    the third input, of every worker.
     """
     total = len(nodes)
 
-    def build(capability: ps.Capability, info: ps.OperatorInfo) -> Callable[..., None]:
+    def build(capabilities: list[ps.Capability], info: ps.OperatorInfo) -> Callable[..., None]:
         mine = [node for node in nodes if node % info.peers == info.index]
-        targets: defaultdict[int, list[int]] = defaultdict(list)
+        graphs: PerEpoch[defaultdict[int, list[int]]] = PerEpoch(lambda: defaultdict(list))
         shares: defaultdict[ps.Time, defaultdict[int | None, float]]
         shares = defaultdict(lambda: defaultdict(float))
         ready = ps.FrontierNotificator()
-        ready.notify_at(capability)  # every worker has a first round, whatever arrives
+        for capability in capabilities:
+            capability.drop()
 
         def rank(received: dict[int | None, float], round: int) -> dict[int, float]:
             if round == 0:
@@ -41,17 +44,25 @@ def ranking(nodes: set[int], rounds: int) -> Callable[..., Any]:
             everyone = (1 - DAMPING + DAMPING * received.get(None, 0.0)) / total
             return {node: everyone + DAMPING * received.get(node, 0.0) for node in mine}
 
-        def logic(edges: Any, incoming: Any, output: Any) -> None:
-            for _, batch in edges:
+        def logic(inputs: Any, outputs: Any) -> None:
+            edges, incoming, begun = inputs
+            [output] = outputs
+            for message, _ in begun:
+                if message.time not in shares:  # every worker has a first round, whatever else arrives
+                    shares[message.time]
+                    ready.notify_at(message.retain())
+            for message, batch in edges:
+                targets = graphs.at(message.time)
                 for source, target in batch:
                     targets[source].append(target)
             for message, batch in incoming:
                 received = shares[message.time]
                 for _, node, amount in batch:
                     received[node] += amount
-            for cap in ready.ready(edges.frontier, incoming.frontier):
-                time: Any = cap.time  # (0, round)
+            for cap in ready.ready(*(input.frontier for input in inputs)):
+                time: Any = cap.time
                 epoch, round = time
+                targets = graphs.at(time)
                 ranks = rank(shares.pop(time, {}), round)
                 with cap, output.session(cap) as session:
                     if round == rounds:
@@ -65,10 +76,28 @@ def ranking(nodes: set[int], rounds: int) -> Callable[..., Any]:
                         if not targets[node]:
                             idle += value
                     session.give_all((worker, None, idle) for worker in range(info.peers))
+            graphs.forget(*(input.frontier for input in inputs))
 
         return logic
 
     return build
+
+
+def ranks_of(graph: ps.Stream[Edge], nodes: set[int], rounds: int) -> ps.Stream[tuple[None, int, float]]:
+    """The rank of every node by each time's edges, as ``(None, node, rank)``."""
+    begun = graph.map_batch(lambda edges: edges[:1]).broadcast()
+    with graph.scope.iterative() as loop:
+        handle, again = loop.loop_variable()
+        builder = loop.operator("Rank")
+        builder.new_input(graph.enter(loop), ps.Exchange(lambda edge: edge[0]))
+        builder.new_input(again, ps.Exchange(lambda share: share[0]))
+        builder.new_input(begun.enter(loop), ps.Pipeline())
+        _, sent = builder.new_output()
+        builder.build(ranking(nodes, rounds))
+        shares, ranks = sent.branch(lambda _time, share: share[0] is None)
+        shares.connect_loop(handle)
+        result: ps.Stream[tuple[None, int, float]] = ranks.leave()
+    return result
 
 
 def pagerank(edges: list[Edge], rounds: int, workers: int) -> dict[int, float]:
@@ -78,18 +107,7 @@ def pagerank(edges: list[Edge], rounds: int, workers: int) -> dict[int, float]:
     def main(worker: ps.Worker) -> ps.Capture[tuple[None, int, float]]:
         with worker.dataflow("PageRank") as scope:
             graph = scope.to_stream(edges[worker.index :: worker.peers])
-            with scope.iterative() as loop:
-                handle, again = loop.loop_variable()
-                sent = graph.enter(loop).binary_frontier(
-                    again,
-                    ps.Exchange(lambda edge: edge[0]),
-                    ps.Exchange(lambda share: share[0]),
-                    "Rank",
-                    ranking(nodes, rounds),
-                )
-                shares, ranks = sent.branch(lambda _time, share: share[0] is None)
-                shares.connect_loop(handle)
-                result = ranks.leave().capture()
+            result = ranks_of(graph, nodes, rounds).capture()
         worker.run()
         return result
 

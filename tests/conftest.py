@@ -6,8 +6,10 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
+from effort import examples
+
 # A time limit per test is pytest-timeout's business; one per example only makes slow machines fail.
-hypothesis.settings.register_profile("pointstamp", deadline=None)
+hypothesis.settings.register_profile("pointstamp", deadline=None, max_examples=examples(100))
 hypothesis.settings.load_profile("pointstamp")
 
 

@@ -2,10 +2,12 @@
 
     components(edges)    edges: an ArrowStream of (source, target); gives (node, component)
 
+The edges of each time are a graph of their own.
+
 A node's label is the smallest id that it has heard of, first its own. In each round of the loop the nodes
 whose label got smaller tell their neighbours, on whatever worker those are. A worker tells a node only
 what is smaller than all that it told it before, and only the smallest of a round. When nobody has anything
-to tell, the loop's frontier is empty: the labels are final, and come out.
+to tell, the loop's frontier has passed the time: the labels are final, and come out.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 import pointstamp as ps
-from support.nodes import Array, Edges, Nodes, Waiting, column, once
+from support.nodes import Array, Edges, Graphs, Nodes, Waiting, column, once
 
 EDGES = pa.schema([("source", pa.int64()), ("target", pa.int64())])
 COMPONENTS = pa.schema([("node", pa.int64()), ("component", pa.int64())])
@@ -30,7 +32,7 @@ def both_ways(edges: pa.RecordBatch) -> list[pa.RecordBatch]:
 
 
 def components(edges: ps.ArrowStream) -> ps.ArrowStream:
-    """The components of a graph that is complete when the stream of its edges ends."""
+    """The components of each time's graph: that of the edges which the time has."""
     neighbours = edges.map_batches(both_ways, EDGES, name="both ways")
     with edges.scope.iterative("components") as inner:
         handle, told = inner.loop_variable(schema=COMPONENTS)
@@ -48,34 +50,29 @@ def components(edges: ps.ArrowStream) -> ps.ArrowStream:
 
 def smallest_label(capabilities: list[ps.Capability], info: ps.OperatorInfo) -> Callable[..., None]:
     """The operator's constructor."""
-    first, last = capabilities
-    graph: list[pa.RecordBatch] = []
+    for capability in capabilities:
+        capability.drop()
+    graphs = Graphs(lambda edges: Labels(column(edges, "source"), column(edges, "target")), outputs=2)
     waiting: Waiting[pa.RecordBatch] = Waiting()
-    labels: Labels | None = None
-    done = False
 
     def logic(inputs: list[Any], outputs: list[Any]) -> None:
-        nonlocal labels, done
         edges, told = inputs
         tell, found = outputs
-        graph.extend(batch for _, batch in edges)
+        for message, batch in edges:
+            graphs.announce(message, batch)
         for message, batch in told:
             waiting.add(message, batch)
-        if edges.frontier or done:
-            return  # the graph is not complete yet
-        if labels is None:
-            labels = Labels(column(graph, "source"), column(graph, "target"))
-            graph.clear()
+        for (first, _), labels in graphs.complete(edges.frontier):
             with first, tell.session(first) as session:
                 session.give(labels.told_by(np.arange(len(labels.nodes))))
         for capability, batches in waiting.over(told.frontier):
+            labels = graphs.of(capability)
             smaller = labels.take(column(batches, "node"), column(batches, "component"))
             with capability, tell.session(capability) as session:
                 session.give(labels.told_by(smaller))
-        if not told.frontier:
+        for last, labels in graphs.over(told.frontier):
             with last, found.session(last) as session:
                 session.give(pa.record_batch([labels.nodes.ids, labels.label], schema=COMPONENTS))
-            done, labels = True, None
 
     return logic
 

@@ -8,6 +8,7 @@ costs follows what changed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -18,6 +19,10 @@ from pointstamp.order import Antichain
 
 Array = np.ndarray[Any, np.dtype[Any]]
 T = TypeVar("T")
+G = TypeVar("G")
+
+LAST = 2**64 - 1
+"""The last round that there could be."""
 
 NONE: Array = np.zeros(0, np.int64)
 
@@ -100,6 +105,49 @@ class Waiting(Generic[T]):
         """The rounds of which no more can arrive, in order; they are no longer kept."""
         over = sorted(time for time in self.rounds if not frontier.less_equal(time))
         return [self.rounds.pop(time) for time in over]
+
+
+class Graphs(Generic[G]):
+    """The graphs of a loop's epochs, a graph for each time outside the loop.
+
+    A graph is made when its edges are complete, and kept until its loop is over. What it sends is sent by
+    capabilities of its epoch: the first round's, by output 0, and the result's, by the last output.
+    """
+
+    def __init__(self, make: Callable[[list[pa.RecordBatch]], G], outputs: int) -> None:
+        self.make, self.outputs = make, outputs
+        self.arriving: dict[Any, tuple[list[ps.Capability], list[pa.RecordBatch]]] = {}
+        self.open: dict[Any, tuple[list[ps.Capability], G]] = {}
+
+    def announce(self, message: ps.CapabilityRef, *batches: pa.RecordBatch) -> None:
+        """Keeps edges of a message's epoch, if there are any on this worker, until there are no more."""
+        time: Any = message.time
+        if time[:-1] not in self.arriving:
+            self.arriving[time[:-1]] = [message.retain(output) for output in range(self.outputs)], []
+        self.arriving[time[:-1]][1].extend(batches)
+
+    def complete(self, *frontiers: Antichain) -> list[tuple[list[ps.Capability], G]]:
+        """The graphs of which no edge can arrive any more, made now; with a capability for each output."""
+        over = sorted(
+            epoch
+            for epoch in self.arriving
+            if not any(frontier.less_equal((*epoch, 0)) for frontier in frontiers)
+        )
+        for epoch in over:
+            capabilities, batches = self.arriving.pop(epoch)
+            self.open[epoch] = capabilities, self.make(batches)
+        return [self.open[epoch] for epoch in over]
+
+    def of(self, capability: ps.Capability) -> G:
+        """The graph of a capability's epoch."""
+        time: Any = capability.time
+        return self.open[time[:-1]][1]
+
+    def over(self, frontier: Antichain) -> list[tuple[ps.Capability, G]]:
+        """The graphs whose rounds are over, with the capability for the result; they are no longer kept."""
+        over = sorted(epoch for epoch in self.open if not frontier.less_equal((*epoch, LAST)))
+        ended = [self.open.pop(epoch) for epoch in over]
+        return [(capabilities[-1], graph) for capabilities, graph in ended]
 
 
 def column(batches: list[pa.RecordBatch], name: str) -> Array:

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 import pointstamp as ps
-from support.nodes import NONE, Array, Nodes, column
+from support.nodes import NONE, Array, Graphs, Nodes, column
 
 SHARES = pa.schema([("node", pa.int64()), ("share", pa.float64())])
 PARTS = pa.schema(
@@ -29,7 +29,7 @@ RANKS = pa.schema([("node", pa.int64()), ("rank", pa.float64())])
 def pagerank(
     edges: ps.ArrowStream, *, damping: float = 0.85, tolerance: float = 1e-6, rounds: int = 100
 ) -> ps.ArrowStream:
-    """The ranks of the nodes of a graph that is complete when the stream of its edges ends.
+    """The ranks of the nodes of each time's graph: that of the edges which the time has.
 
     Args:
         edges: The links; a link that is there twice counts twice.
@@ -40,44 +40,59 @@ def pagerank(
 
     def rank_nodes(capabilities: list[ps.Capability], info: ps.OperatorInfo) -> Callable[..., None]:
         """The operator's constructor: one capability for each output goes from round to round."""
-        sharing, telling, last = capabilities
-        graph: list[pa.RecordBatch] = []
+        for capability in capabilities:
+            capability.drop()
         shares: dict[Any, list[pa.RecordBatch]] = {}
         parts: dict[Any, list[pa.RecordBatch]] = {}
-        ranks = Ranks(damping, info.index)
-        ended = False
+
+        def make(graph: list[pa.RecordBatch]) -> Ranks:
+            return Ranks(damping, info.index, column(graph, "source"), column(graph, "target"))
+
+        graphs = Graphs(make, outputs=3)
+
+        def goes_on(capabilities: list[ps.Capability], ranks: Ranks, outputs: list[Any]) -> bool:
+            """Does what is to be done in the round of the capabilities; whether there is another."""
+            sharing, telling, last = capabilities
+            now: Any = sharing.time
+            number = now[-1]
+            given = ranks.round(number, shares.pop(now, []), parts.pop(now, [])) if number else ranks.links()
+            if number > 2 and (ranks.change <= tolerance * ranks.count or number > rounds + 2):
+                with outputs[2].session(last) as session:
+                    session.give(ranks.final())
+                for capability in capabilities:
+                    capability.drop()
+                return False
+            with outputs[0].session(sharing) as session:
+                session.give(given)
+            with outputs[1].session(telling) as session:
+                session.give(ranks.part())
+            for capability in (sharing, telling):
+                capability.downgrade((*now[:-1], number + 1))
+            return True
 
         def logic(inputs: list[Any], outputs: list[Any]) -> None:
-            nonlocal ended
-            graph.extend(batch for _, batch in inputs[0])
-            for arrived, input in ((shares, inputs[1]), (parts, inputs[2])):
+            edges, incoming, told, begun = inputs
+            for message, batch in edges:
+                graphs.announce(message, batch)
+            for message, _ in begun:
+                graphs.announce(message)
+            for arrived, input in ((shares, incoming), (parts, told)):
                 for message, batch in input:
                     arrived.setdefault(message.time, []).append(batch)
-            if inputs[0].frontier:
-                return  # the graph is not complete yet
-            while not ended and not any(input.frontier.less_equal(sharing.time) for input in inputs[1:]):
-                now: Any = sharing.time
-                if now[-1] == 0:
-                    given = ranks.links(column(graph, "source"), column(graph, "target"))
-                    graph.clear()
-                else:
-                    given = ranks.round(now[-1], shares.pop(now, []), parts.pop(now, []))
-                if now[-1] > 2 and (ranks.change <= tolerance * ranks.count or now[-1] > rounds + 2):
-                    with outputs[2].session(last) as session:
-                        session.give(ranks.final())
-                    for capability in capabilities:
-                        capability.drop()
-                    ended = True
-                    return
-                with outputs[0].session(sharing) as session:
-                    session.give(given)
-                with outputs[1].session(telling) as session:
-                    session.give(ranks.part())
-                for capability in (sharing, telling):
-                    capability.downgrade((*now[:-1], now[-1] + 1))
+            graphs.complete(edges.frontier, begun.frontier)
+            for epoch, (capabilities, ranks) in sorted(graphs.open.items()):
+                going = True
+                while going and not any(
+                    input.frontier.less_equal(capabilities[0].time) for input in (incoming, told)
+                ):
+                    going = goes_on(capabilities, ranks, outputs)
+                if not going:
+                    del graphs.open[epoch]
 
         return logic
 
+    # Every worker takes part in the rounds of an epoch, whether or not it has edges of it.
+    begun = edges.map_batches(lambda batch: batch.slice(0, 1), name="begun")
     with edges.scope.iterative("pagerank") as inner:
         handle, shares = inner.loop_variable(schema=SHARES)
         parts_handle, parts = inner.loop_variable(schema=PARTS)
@@ -85,6 +100,7 @@ def pagerank(
         builder.new_input(edges.enter(inner), ps.Exchange("source"))
         builder.new_input(shares, ps.Exchange("node"))
         builder.new_input(parts, ps.Broadcast())
+        builder.new_input(begun.enter(inner), ps.Broadcast())
         _, share = builder.new_output(SHARES)
         _, part = builder.new_output(PARTS)
         found, ranks = builder.new_output(RANKS)
@@ -104,18 +120,18 @@ class Ranks:
     know how many there are, and from round 3 on shares arrive.
     """
 
-    def __init__(self, damping: float, index: int) -> None:
+    def __init__(self, damping: float, index: int, source: Array, target: Array) -> None:
         self.damping, self.index = damping, index
+        self.source, self.targets = source, Nodes(target)
+        self.to = self.targets.at(target)
         self.count = 0  # the nodes of all workers
         self.change = np.inf  # the ranks' in the round before, everywhere
         self.own_change = self.own_loose = 0.0
         self.rank = self.before = np.zeros(0)
         self.nodes = Nodes(NONE)
 
-    def links(self, source: Array, target: Array) -> pa.RecordBatch:
-        """Takes the links of this worker's nodes, and tells the targets that they are nodes."""
-        self.source, self.targets = source, Nodes(target)
-        self.to = self.targets.at(target)
+    def links(self) -> pa.RecordBatch:
+        """Tells the targets of this worker's links that they are nodes."""
         return pa.record_batch([self.targets.ids, np.zeros(len(self.targets))], schema=SHARES)
 
     def round(self, number: int, shares: list[pa.RecordBatch], parts: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -3,6 +3,8 @@
     reachability(edges, count)    edges: an ArrowStream of (source, target) with ids below `count`;
                                   gives (node, needs, needed_by, knot)
 
+The edges of each time are a graph of their own.
+
 `needs` is how many other nodes a node reaches, `needed_by` how many reach it, and `knot` the smallest id
 of its strongly connected component: of those that it reaches and that reach it.
 
@@ -22,7 +24,7 @@ import pyarrow as pa
 
 import pointstamp as ps
 from support.components import EDGES
-from support.nodes import Array, Edges, Nodes, Waiting, column
+from support.nodes import Array, Edges, Graphs, Nodes, Waiting, column
 
 REACH = pa.schema(
     [("node", pa.int64()), ("needs", pa.int64()), ("needed_by", pa.int64()), ("knot", pa.int64())]
@@ -41,40 +43,36 @@ def with_sides(edges: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def reachability(edges: ps.ArrowStream, count: int) -> ps.ArrowStream:
-    """The reach of every node of a graph that is complete when the stream of its edges ends."""
+    """The reach of every node of each time's graph: that of the edges which the time has."""
     words = -(-count // 64)
     sets = pa.schema([("node", pa.int64()), ("side", pa.int8()), ("set", pa.binary(8 * words))])
 
     def grow(capabilities: list[ps.Capability], info: ps.OperatorInfo) -> Callable[..., None]:
         """The operator's constructor."""
-        first, last = capabilities
-        graph: list[pa.RecordBatch] = []
+        for capability in capabilities:
+            capability.drop()
+        graphs = Graphs(lambda edges: Reach(edges, words), outputs=2)
         waiting: Waiting[pa.RecordBatch] = Waiting()
-        reach: Reach | None = None
-        done = False
 
         def logic(inputs: list[Any], outputs: list[Any]) -> None:
-            nonlocal reach, done
             edges, grown = inputs
-            graph.extend(batch for _, batch in edges)
+            more, found = outputs
+            for message, batch in edges:
+                graphs.announce(message, batch)
             for message, batch in grown:
                 waiting.add(message, batch)
-            if edges.frontier or done:
-                return  # the graph is not complete yet
-            if reach is None:
-                reach = Reach(graph, words)
-                graph.clear()
-                with first, outputs[0].session(first) as session:
+            for (first, _), reach in graphs.complete(edges.frontier):
+                with first, more.session(first) as session:
                     for part in reach.passed_on(*reach.themselves()):
                         session.give(pa.record_batch(part, schema=sets))
             for capability, batches in waiting.over(grown.frontier):
-                with capability, outputs[0].session(capability) as session:
+                reach = graphs.of(capability)
+                with capability, more.session(capability) as session:
                     for part in reach.passed_on(*reach.take(batches)):
                         session.give(pa.record_batch(part, schema=sets))
-            if not grown.frontier:
-                with last, outputs[1].session(last) as session:
+            for last, reach in graphs.over(grown.frontier):
+                with last, found.session(last) as session:
                     session.give(reach.result())
-                done, reach = True, None
 
         return logic
 

@@ -14,7 +14,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import pointstamp as ps
-from columns import ANY_WORKERS, bag, canonical, pieces, run, tables
+from columns import ANY_WORKERS, bag, canonical, grouped, pieces, run, tables
+from effort import examples
 
 # -------------------------------------------------------------------- aggregate
 
@@ -32,13 +33,13 @@ def test_aggregate_is_what_group_by_says(
         return result
 
     found = run(build, [(0, piece) for piece in pieces(table, size)], workers=workers)
-    expected = table.group_by(keys).aggregate(wanted)
+    expected = grouped(table, keys, wanted)
     assert bag(found.get(0, [])) == bag(expected.to_pylist())
     assert [field.name for field in schemas[0]] == expected.schema.names
     assert schemas[0].types == expected.schema.types
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(tables(), st.sampled_from([2, 3]))
 def test_many_rows_are_added_up_where_they_are_and_come_to_the_same(
     case: tuple[pa.Table, list[str], list[tuple[str, str]]], workers: int
@@ -53,7 +54,7 @@ def test_many_rows_are_added_up_where_they_are_and_come_to_the_same(
         [(0, piece) for piece in pieces(whole, size)],
         workers=workers,
     )
-    expected = whole.group_by(keys).aggregate(wanted).to_pylist()
+    expected = grouped(whole, keys, wanted).to_pylist()
 
     def by_key(rows: list[dict[str, Any]]) -> dict[Any, list[Any]]:
         return {
@@ -202,7 +203,7 @@ def joins(draw: Any) -> tuple[list[str], list[tuple[int, pa.Table]], list[tuple[
     return [f"k{index}" for index in range(len(types))], feed("lt"), feed("rt")
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(joins(), st.sampled_from(ANY_WORKERS))
 def test_join_is_duckdbs_and_pairs_are_at_the_later_time(
     case: tuple[list[str], list[tuple[int, pa.Table]], list[tuple[int, pa.Table]]], workers: int
@@ -287,7 +288,7 @@ def test_join_in_a_loop_pairs_at_the_least_upper_bound() -> None:
 # -------------------------------------------------------------------- count
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(tables(), st.sampled_from(ANY_WORKERS))
 def test_each_worker_counts_the_rows_that_it_gets(
     case: tuple[pa.Table, list[str], list[tuple[str, str]]], workers: int

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pointstamp as ps
-from columns import ANY_WORKERS, bag, pieces, run, tables
+from columns import ANY_WORKERS, bag, grouped, pieces, run, tables
 
 
 @given(tables(), st.sampled_from(ANY_WORKERS))
@@ -21,7 +21,7 @@ def test_distinct_keeps_one_row_of_each_key(
     table, keys, _ = case
     found = run(lambda rows: rows.distinct(keys), [(0, piece) for piece in pieces(table, 5)], workers=workers)
     rows = found.get(0, [])
-    expected = table.group_by(keys).aggregate([])
+    expected = grouped(table, keys, [])
     assert bag({key: row[key] for key in keys} for row in rows) == bag(expected.to_pylist())
     every = bag(table.to_pylist())
     assert all(every[row] >= count for row, count in bag(rows).items())

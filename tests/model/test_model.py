@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import pointstamp as ps
+from effort import examples
 from harness import WORKERS, Logic
 
 Operator = tuple[str, tuple[int, ...], int]  # what, which streams it reads, a constant
@@ -170,7 +171,7 @@ def observed(
     return streams[: len(results[0])]
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(100), suppress_health_check=[HealthCheck.too_slow])
 @given(OPERATORS, ROUNDS, st.sampled_from(WORKERS), st.sampled_from(["eager", "demand"]))
 def test_random_dataflows_agree_with_the_model(
     operators: list[Operator], rounds: list[tuple[int, list[int]]], workers: int, mode: str

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from pointstamp import GraphError, Summary, Time, TimeError
 from pointstamp.order import Antichain
 from pointstamp.progress import Graph, Scheduler, Source, Target, Tracker
@@ -149,7 +150,7 @@ def times_of(plan: Plan) -> st.SearchStrategy[Coordinates]:
     return st.tuples(*[st.integers(0, 3)] * plan.dims)
 
 
-@settings(max_examples=1000)
+@settings(max_examples=examples(1000))
 @given(st.data())
 def test_could_result_in(data: st.DataObject) -> None:
     plan = data.draw(plans())
@@ -165,7 +166,7 @@ def test_could_result_in(data: st.DataObject) -> None:
         assert graph.could_result_in(outward(time1), start, outward(then), end) is expected
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.data())
 def test_path_summaries_are_the_least_results_of_the_least_time(data: st.DataObject) -> None:
     plan = data.draw(plans())
@@ -178,7 +179,7 @@ def test_path_summaries_are_the_least_results_of_the_least_time(data: st.DataObj
     assert summaries == [outward(summary) for summary in sorted(expected)]
 
 
-@settings(max_examples=1000)
+@settings(max_examples=examples(1000))
 @given(plans(lively=False))
 def test_a_cycle_that_does_not_advance_time_is_refused_by_name(plan: Plan) -> None:
     standing = plan.lazy_cycles()
@@ -195,7 +196,7 @@ def test_a_cycle_that_does_not_advance_time_is_refused_by_name(plan: Plan) -> No
             make(plan.graph())
 
 
-@settings(max_examples=1000)
+@settings(max_examples=examples(1000))
 @given(st.data())
 def test_tracker(data: st.DataObject) -> None:
     plan = data.draw(plans())
@@ -223,7 +224,7 @@ def test_tracker(data: st.DataObject) -> None:
     assert tracker.propagate() == []
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.data())
 def test_scheduler(data: st.DataObject) -> None:
     plan = data.draw(plans())

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given, settings
 
 import pointstamp as ps
+from effort import examples
 from harness import WORKERS, merged, run, share
 from random_dataflows import Data, Steps, dataflow, inputs, model, programs, written
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(steps=programs, data=inputs)
 @pytest.mark.parametrize("workers", WORKERS)
 def test_a_dataflow_is_the_function_that_it_says(

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pointstamp as ps
+from effort import examples
 from harness import WORKERS, merged, run, share
 from pointstamp.order import less_equal
 
@@ -54,7 +55,7 @@ def by_time(data: Timed, nested: bool) -> dict[ps.Time, list[Any]]:
 
 
 def on_all(test: Callable[..., None]) -> Any:
-    test = settings(max_examples=15)(test)
+    test = settings(max_examples=examples(15))(test)
     test = pytest.mark.parametrize("nested", [False, True])(test)
     return pytest.mark.parametrize("workers", WORKERS)(test)
 
@@ -127,7 +128,7 @@ def test_state_machine_applies_values_in_time_order(workers: int, nested: bool, 
 
 
 @pytest.mark.parametrize("workers", WORKERS)
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(steps=st.dictionaries(st.integers(0, 12), st.sampled_from([1, 2, None])))
 def test_state_machine_forgets_keys(workers: int, steps: dict[int, int | None]) -> None:
     def fold(_key: str, value: int | None, total: int) -> Any:

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 import pointstamp as ps
 import processes_in_threads as several
 import programs
+from effort import examples
 from harness import merged, notes, passing, share
 from pointstamp.cluster import bind
 from pools import Failure, Pool
@@ -29,7 +30,7 @@ from random_dataflows import programs as any_steps
 # ------------------------------------------------------------ outputs
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(steps=any_steps, data=inputs)
 @pytest.mark.parametrize(("processes", "workers"), SHAPES)
 def test_a_dataflow_is_the_function_that_it_says(

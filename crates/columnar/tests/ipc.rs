@@ -13,6 +13,7 @@ use arrow_schema::{DataType, Field, Fields, Schema};
 use bytes::{Bytes, BytesMut};
 use pointstamp_columnar::Error;
 use pointstamp_columnar::ipc::{ALIGNMENT, decode, encode, footprint};
+use pointstamp_testkit::cases;
 use proptest::prelude::*;
 
 /// The bytes at an address as the connections give it.
@@ -149,7 +150,7 @@ fn values() -> impl Strategy<Value = Values> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(cases(512))]
 
     #[test]
     fn every_batch_comes_back(kinds in kinds(), values in values(), cut in any::<(prop::sample::Index, prop::sample::Index)>()) {

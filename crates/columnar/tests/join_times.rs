@@ -10,6 +10,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use pointstamp_columnar::Error;
 use pointstamp_columnar::join::{Join, Plan, Side};
 use pointstamp_order::Point;
+use pointstamp_testkit::cases;
 use proptest::prelude::*;
 
 const SIDES: [Side; 2] = [Side::Left, Side::Right];
@@ -63,7 +64,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(cases(48))]
 
     #[test]
     fn every_pair_is_at_the_least_upper_bound(steps in steps()) {

@@ -1,7 +1,7 @@
 //! The laws of partial orders, timestamps and summaries, for every type there is.
 
 use pointstamp_order::{PartialOrder, PathSummary, Point, Product, Summary, Timestamp};
-use pointstamp_testkit::{Layered, Rise};
+use pointstamp_testkit::{Layered, Rise, cases};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -106,7 +106,7 @@ fn advances<T: Timestamp>(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(cases(2_000))]
 
     #[test]
     fn numbers(t in any::<[u8; 3]>(), s in any::<[u8; 3]>()) {

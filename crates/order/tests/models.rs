@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 
 use pointstamp_order::{Antichain, ChangeBatch, MutableAntichain, PartialOrder};
-use pointstamp_testkit::{CountModel, Domain, Nested, Numbers, Odd, Points};
+use pointstamp_testkit::{CountModel, Domain, Nested, Numbers, Odd, Points, cases};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -174,7 +174,7 @@ macro_rules! suites {
             use super::*;
 
             proptest! {
-                #![proptest_config(ProptestConfig::with_cases(2_000))]
+                #![proptest_config(cases(2_000))]
 
                 #[test]
                 fn mutable_antichain(updates in updates::<$domain>(20)) {
@@ -234,7 +234,7 @@ mod large {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(40))]
+        #![proptest_config(cases(40))]
 
         #[test]
         fn numbers(updates in vec((0..500u64, -1..3i64), 0..1_500), look in 20..200usize) {

@@ -6,7 +6,7 @@
 
 use pointstamp_progress::Mode;
 use pointstamp_testkit::{
-    Cluster, Domain, Fault, GraphSpec, Nested, Odd, Points, Violation, graph_spec,
+    Cluster, Domain, Fault, GraphSpec, Nested, Odd, Points, Violation, cases, graph_spec,
 };
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -33,7 +33,7 @@ fn holds<D: Domain>(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(700))]
+    #![proptest_config(cases(700))]
 
     #[test]
     fn points(spec in graph_spec::<Points<2>>(), peers in 2..6usize, mode in mode(), seed: u64) {

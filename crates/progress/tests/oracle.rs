@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pointstamp_order::{PartialOrder, PathSummary, Summary, Timestamp};
 use pointstamp_progress::{GraphError, Location, Scheduler};
-use pointstamp_testkit::{Domain, GraphSpec, Nested, Numbers, Odd, Points, Reach, graph_spec};
+use pointstamp_testkit::{
+    Domain, GraphSpec, Nested, Numbers, Odd, Points, Reach, cases, graph_spec,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -340,7 +342,7 @@ macro_rules! suites {
             use super::*;
 
             proptest! {
-                #![proptest_config(ProptestConfig::with_cases($cases))]
+                #![proptest_config(cases($cases))]
 
                 #[test]
                 fn tracker(spec in graph_spec::<$domain>(), steps in steps()) {

@@ -11,11 +11,14 @@ use pointstamp_engine::operators::{Input, UnorderedInput as EngineUnordered};
 use pointstamp_engine::port::SendError;
 use pointstamp_engine::scope::Scope as EngineScope;
 use pointstamp_engine::stream::Stream as EngineStream;
+use pointstamp_order::Point;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::batch::{Batch, MAX_BATCH, in_batches};
 use crate::bound::ThreadBound;
+use crate::collections::terms;
+use crate::collections::updates::Builder;
 use crate::driver::Driver;
 use crate::errors::{IntoException, PointstampError};
 use crate::gathering::Gathering;
@@ -30,6 +33,8 @@ pub(crate) struct Buffered {
     buffer: RefCell<Option<Py<PyList>>>,
     /// Record batches that are too small to be sent alone.
     columns: RefCell<Merger>,
+    /// Updates of a collection.
+    updates: RefCell<Builder>,
     driver: Arc<Driver>,
     listed: Cell<bool>,
     dims: Cell<Option<usize>>,
@@ -44,6 +49,8 @@ impl Buffered {
                 .flush(|columns| self.send_now(columns))
                 .map_err(|error| exception_of(py, error))?;
         }
+        self.flush_updates()
+            .map_err(|error| exception_of(py, error))?;
         let full = self.buffer.take();
         let Some(full) = full else { return Ok(()) };
         in_batches(full.into_bound(py), |batch| {
@@ -84,6 +91,37 @@ impl Buffered {
         sent.map_err(SendError::into_cause)
     }
 
+    /// Adds an update of a collection to those that wait; whether there are enough to be sent.
+    fn add_update(self: &Rc<Self>, record: &Bound<'_, PyAny>, diff: i64) -> PyResult<bool> {
+        let mut row = Vec::new(); // before the borrow: a record's class may have code of its own
+        terms::encode(record, &mut row)?;
+        let time = self.input.time().unwrap_or_else(|| Point::new(&[]));
+        let full = {
+            let mut waiting = self.updates.borrow_mut();
+            waiting.push(&row, &time, diff);
+            waiting.is_full()
+        };
+        if full {
+            self.flush_updates()
+                .map_err(|error| exception_of(record.py(), error))?;
+        } else {
+            self.list()?;
+        }
+        Ok(full)
+    }
+
+    fn flush_updates(&self) -> Result<(), BoxError> {
+        let updates = {
+            let mut waiting = self.updates.borrow_mut();
+            let (false, Some(time)) = (waiting.is_empty(), self.input.time()) else {
+                return Ok(());
+            };
+            waiting.finish(&time)
+        };
+        let sent = self.input.send_now(Batch::Updates(updates));
+        sent.map_err(SendError::into_cause)
+    }
+
     fn list(self: &Rc<Self>) -> PyResult<()> {
         if self.listed.replace(true) {
             return Ok(());
@@ -103,7 +141,7 @@ impl Gathering for Buffered {
     }
 
     fn discard(&self) {
-        let unsent = (self.columns.take(), self.buffer.take());
+        let unsent = (self.columns.take(), self.updates.take(), self.buffer.take());
         drop(unsent); // after the borrows: dropping records may run user code
     }
 }
@@ -154,6 +192,15 @@ impl InputHandle {
         Ok(self.open_state()?.send_columns(columns))
     }
 
+    /// Adds an update of a collection at the current time.
+    pub(crate) fn update(&self, record: &Bound<'_, PyAny>, diff: i64) -> PyResult<()> {
+        let state = self.open_state()?;
+        if state.add_update(record, diff)? {
+            state.driver.make_room(record.py())?;
+        }
+        Ok(())
+    }
+
     /// Connects the handle to a scope.
     pub(crate) fn attach(
         &self,
@@ -171,6 +218,7 @@ impl InputHandle {
                     input: Input::new(),
                     buffer: RefCell::new(None),
                     columns: RefCell::default(),
+                    updates: RefCell::default(),
                     driver: Arc::clone(driver),
                     listed: Cell::new(false),
                     dims: Cell::new(None),

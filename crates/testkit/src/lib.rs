@@ -7,13 +7,17 @@
 //! * [`GraphSpec`]: random graphs, as a plain description;
 //! * [`Reach`]: could-result-in by walking a graph one hop at a time;
 //! * [`Cluster`]: workers that act at random and exchange progress over random interleavings;
+//! * [`explore`]: every interleaving of a small cluster;
 //! * [`CountModel`]: counts in a map, with everything recomputed when asked;
+//! * [`cases`]: how many cases a property test tries;
 //! * [`memory`]: connections between parts of one program, as if they were processes.
 
 #![forbid(unsafe_code)]
 
 mod cluster;
 mod domain;
+mod effort;
+pub mod explore;
 mod graphs;
 mod layered;
 pub mod memory;
@@ -23,6 +27,7 @@ mod rng;
 
 pub use cluster::{Cluster, Fault, Violation};
 pub use domain::{Domain, Nested, Numbers, Odd, Points};
+pub use effort::cases;
 pub use graphs::{GraphSpec, NodeSpec, graph_spec};
 pub use layered::{Layered, Rise};
 pub use model::CountModel;

@@ -1,0 +1,36 @@
+"""What an operator in a loop keeps for each time outside the loop, until that time is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+import pointstamp as ps
+from pointstamp.order import Antichain
+
+S = TypeVar("S")
+
+LAST = 2**64 - 1
+"""The last trip that there could be."""
+
+
+class PerEpoch(Generic[S]):
+    """A state for each epoch: times are ``(epoch, trip)``."""
+
+    def __init__(self, make: Callable[[], S]) -> None:
+        self._make = make
+        self._states: dict[Any, S] = {}
+
+    def at(self, time: ps.Time) -> S:
+        """The state of a time's epoch, made where there is none."""
+        epoch: Any = time
+        epoch = epoch[:-1]
+        if epoch not in self._states:
+            self._states[epoch] = self._make()
+        return self._states[epoch]
+
+    def forget(self, *frontiers: Antichain) -> None:
+        """Lets go of the epochs that are over at every input."""
+        for epoch in list(self._states):
+            if not any(frontier.less_equal((*epoch, LAST)) for frontier in frontiers):
+                del self._states[epoch]

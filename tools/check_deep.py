@@ -1,0 +1,173 @@
+"""What takes longer than `make test` may: `python tools/check_deep.py [--effort N] [PART...]`.
+
+Parts: properties, models, shuttle, miri, threads, fuzz; all of them when none is named. A part for which this
+machine lacks a tool is skipped, and the last lines say which and why.
+Exits 1 if a part fails, or if none could be run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# The property tests' crates, and the files of Python tests that are property tests for the most part.
+PROPERTY_CRATES = ["pointstamp-order", "pointstamp-progress", "pointstamp-columnar"]
+PROPERTY_TESTS = ["tests/model", "tests/operators/test_library.py", "tests/arrow/test_arrow_keyed.py"]
+
+# Crates whose tests Miri can run: without sockets, threads that wait for long, and C.
+MIRI_CRATES = ["pointstamp-order", "pointstamp-progress"]
+# Crates with data that threads share.
+THREADED_CRATES = ["pointstamp-channels", "pointstamp-engine"]
+
+FUZZ_SECONDS = 300
+
+
+class Command(NamedTuple):
+    """Something to run, with variables added to the environment."""
+
+    words: list[str]
+    env: dict[str, str]
+
+
+class Missing(Exception):
+    """A part cannot be run here."""
+
+
+def cargo() -> str:
+    """The cargo to call."""
+    return os.environ.get("CARGO", "cargo")
+
+
+def works(*words: str) -> bool:
+    """Whether a command is there and succeeds."""
+    try:
+        return subprocess.run(words, cwd=ROOT, capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+def properties(effort: int) -> Iterator[Command]:
+    """Property tests, `effort` times as long as in `make test`."""
+    env = {"POINTSTAMP_EFFORT": str(effort)}
+    packages = [word for crate in PROPERTY_CRATES for word in ("-p", crate)]
+    yield Command([cargo(), "test", "--release", "--locked", *packages], env)
+    limits = ["--timeout=7200", "-o", "faulthandler_timeout=7500"]
+    yield Command([sys.executable, "-m", "pytest", "-q", *limits, *PROPERTY_TESTS], env)
+
+
+def models(_: int) -> Iterator[Command]:
+    """The progress protocol over every interleaving of larger clusters."""
+    test = ["-p", "pointstamp-progress", "--test", "explore"]
+    yield Command([cargo(), "test", "--release", "--locked", *test, "--", "--ignored"], {})
+
+
+def shuttle(effort: int) -> Iterator[Command]:
+    """Models of the concurrent parts under a scheduler that tries random interleavings."""
+    crates = [
+        path.parent.name
+        for path in sorted(ROOT.glob("crates/*/Cargo.toml"))
+        if re.search(r"^shuttle\b.*=", path.read_text(), re.MULTILINE)
+    ]
+    if not crates:
+        raise Missing("no crate has models for shuttle (a feature `shuttle`)")
+    for crate in crates:
+        words = ["test", "--release", "-p", f"pointstamp-{crate}", "--features", "shuttle", "shuttle"]
+        yield Command([cargo(), *words], {"POINTSTAMP_EFFORT": str(effort)})
+
+
+def miri(_: int) -> Iterator[Command]:
+    """The crates of pure data under Miri, which finds undefined behaviour."""
+    if not works("cargo", "+nightly", "miri", "--version"):
+        raise Missing("the nightly compiler has no Miri: rustup +nightly component add miri rust-src")
+    packages = [word for crate in MIRI_CRATES for word in ("-p", crate)]
+    env = {"MIRIFLAGS": "-Zmiri-disable-isolation", "PROPTEST_CASES": "2"}
+    yield Command(["cargo", "+nightly", "miri", "test", "--lib", *packages], env)
+
+
+def threads(_: int) -> Iterator[Command]:
+    """The queues and the engine under ThreadSanitizer, with a standard library that is instrumented, too."""
+    sysroot = subprocess.run(
+        ["rustc", "+nightly", "--print", "sysroot"], capture_output=True, text=True, check=False
+    ).stdout.strip()
+    if not sysroot or not (Path(sysroot) / "lib/rustlib/src/rust/library/std").is_dir():
+        raise Missing(
+            "the nightly compiler has no sources of the standard library, without which ThreadSanitizer sees "
+            "races that are none: rustup +nightly component add rust-src"
+        )
+    host = re.search(r"^host: (.*)$", _output("rustc", "+nightly", "-vV"), re.MULTILINE)
+    if host is None:
+        raise Missing("rustc does not say for which machine it compiles")
+    packages = [word for crate in THREADED_CRATES for word in ("-p", crate)]
+    env = {"RUSTFLAGS": "-Zsanitizer=thread", "CARGO_TARGET_DIR": str(ROOT / "target/threads")}
+    words = ["cargo", "+nightly", "test", "-Zbuild-std", "--target", host[1], "--lib", "--tests", *packages]
+    yield Command(words, env)
+
+
+def fuzz(effort: int) -> Iterator[Command]:
+    """The parsers that strangers can reach, from the corpora in fuzz/corpus, for some minutes each."""
+    if not works("cargo", "+nightly", "fuzz", "--version"):
+        raise Missing(
+            "there is no cargo-fuzz: cargo install cargo-fuzz (`make test` runs the corpora and "
+            "1000 mutations of each entry)"
+        )
+    for target in sorted((ROOT / "fuzz/fuzz_targets").glob("*.rs")):
+        seconds = f"-max_total_time={FUZZ_SECONDS * effort // 10 or 1}"
+        yield Command(["cargo", "+nightly", "fuzz", "run", target.stem, "--", seconds], {})
+
+
+def _output(*words: str) -> str:
+    return subprocess.run(words, capture_output=True, text=True, check=False).stdout
+
+
+PARTS: dict[str, Callable[[int], Iterator[Command]]] = {
+    part.__name__: part for part in (properties, models, shuttle, miri, threads, fuzz)
+}
+
+
+def check(names: list[str], effort: int, run: Callable[[Command], bool]) -> dict[str, str]:
+    """How each part ended: "passed", "failed", or "skipped: " and why."""
+    ended = {}
+    for name in names:
+        try:
+            commands = list(PARTS[name](effort))
+        except Missing as why:
+            ended[name] = f"skipped: {why}"
+            continue
+        passed = [run(command) for command in commands]  # a failure does not hide the next
+        ended[name] = "passed" if all(passed) else "failed"
+    return ended
+
+
+def run(command: Command) -> bool:
+    """Runs a command with its output on ours; says whether it succeeded."""
+    variables = "".join(f"{name}={value} " for name, value in command.env.items())
+    print(f"\n== {variables}{' '.join(command.words)}", flush=True)
+    env = {**os.environ, **command.env}
+    return subprocess.run(command.words, cwd=ROOT, env=env, check=False).returncode == 0
+
+
+def main() -> int:
+    """Runs what is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--effort", type=int, default=10, help="how many times the cases of `make test` (10)")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
+    given = parser.parse_args()
+    if unknown := set(given.parts) - PARTS.keys():
+        parser.error(f"no such part: {', '.join(sorted(unknown))}")
+    ended = check(given.parts or list(PARTS), given.effort, run)
+    print()
+    for name, how in ended.items():
+        print(f"{name}: {how}")
+    return int("failed" in ended.values() or "passed" not in ended.values())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
