@@ -9,7 +9,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use super::arrange::{Arranged, Arrangement, ByTime};
-use super::follow::{Followers, import};
+use super::follow::Followers;
+use super::import::import;
 use super::rows::{Row, Terms};
 use super::terms;
 use super::time::ScopeTime;
