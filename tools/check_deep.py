@@ -1,7 +1,7 @@
 """What takes longer than `make test` may: `python tools/check_deep.py [--effort N] [PART...]`.
 
-Parts: properties, shuttle, miri, threads, fuzz; all of them when none is named. A part for which this machine
-lacks a tool is skipped, and the last lines say which and why.
+Parts: properties, models, shuttle, miri, threads, fuzz; all of them when none is named. A part for which this
+machine lacks a tool is skipped, and the last lines say which and why.
 Exits 1 if a part fails, or if none could be run.
 """
 
@@ -63,6 +63,12 @@ def properties(effort: int) -> Iterator[Command]:
     yield Command([sys.executable, "-m", "pytest", "-q", *limits, *PROPERTY_TESTS], env)
 
 
+def models(_: int) -> Iterator[Command]:
+    """The progress protocol over every interleaving of larger clusters."""
+    test = ["-p", "pointstamp-progress", "--test", "explore"]
+    yield Command([cargo(), "test", "--release", "--locked", *test, "--", "--ignored"], {})
+
+
 def shuttle(effort: int) -> Iterator[Command]:
     """Models of the concurrent parts under a scheduler that tries random interleavings."""
     crates = [
@@ -122,7 +128,7 @@ def _output(*words: str) -> str:
 
 
 PARTS: dict[str, Callable[[int], Iterator[Command]]] = {
-    part.__name__: part for part in (properties, shuttle, miri, threads, fuzz)
+    part.__name__: part for part in (properties, models, shuttle, miri, threads, fuzz)
 }
 
 

@@ -1,6 +1,6 @@
 //! Whole programs on the engine and on timely: the same operators, the same rounds, workers as threads.
 //!
-//! * barrier: a loop of notifications, as in timely's `barrier` example; an operation is a round.
+//! * barrier: a loop of one operator that holds a capability for the next round, as timely's `barrier` example; an operation is a round.
 //! * exchange: batches of 8-byte records to the worker of their remainder; an operation is a record.
 //! * idle: 100 dataflows of 100 operators, one of them advanced per round; an operation is a round.
 //!
@@ -65,15 +65,23 @@ fn their_barrier(workers: usize, rounds: u64) {
         worker.dataflow::<u64, _, _>(move |scope| {
             let (handle, stream) = scope.feedback::<Vec<u64>>(1);
             stream
-                .unary_notify::<CapacityContainerBuilder<Vec<u64>>, _, _>(
+                .unary_frontier::<CapacityContainerBuilder<Vec<u64>>, _, _, _>(
                     Pipeline,
                     "barrier",
-                    vec![0],
-                    move |_, _, notificator| {
-                        while let Some((capability, _)) = notificator.next() {
-                            let next = *capability.time() + 1;
-                            if next < rounds {
-                                notificator.notify_at(capability.delayed(&next));
+                    |capability, _| {
+                        let mut held = Some(capability);
+                        move |(input, frontier), _| {
+                            input.for_each(|_, _| ());
+                            while let Some(capability) = &mut held {
+                                if frontier.less_equal(capability.time()) {
+                                    break;
+                                }
+                                let next = *capability.time() + 1;
+                                if next < rounds {
+                                    capability.downgrade(&next);
+                                } else {
+                                    held = None;
+                                }
                             }
                         }
                     },
@@ -221,14 +229,14 @@ fn main() {
         let plural = if workers == 1 { "worker" } else { "workers" };
         table.compare_runs(
             &format!("barrier, {workers} {plural}: a round"),
-            Some(1.2),
+            Some(if workers == 1 { 0.6 } else { 0.8 }),
             50_000,
             &mut |count| our_barrier(workers, count as u64),
             &mut |count| their_barrier(workers, count as u64),
         );
         table.compare_runs(
             &format!("exchange of u64, {workers} {plural}: a record"),
-            Some(1.2),
+            Some(0.5),
             2_000 * BATCH,
             &mut |count| our_exchange(workers, count.div_ceil(BATCH) as u64),
             &mut |count| their_exchange(workers, count.div_ceil(BATCH) as u64),

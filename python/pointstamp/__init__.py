@@ -32,6 +32,7 @@ from pointstamp.arrow import ArrowInput, ArrowStream
 from pointstamp.builder import OperatorBuilder
 from pointstamp.capability_set import CapabilitySet
 from pointstamp.capture import Capture
+from pointstamp.collections import Arranged, Collection, CollectionInput, Trace, Variable
 from pointstamp.config import Config
 from pointstamp.encoders import register_encoder
 from pointstamp.execution import example, execute, execute_from_args
@@ -48,6 +49,7 @@ from pointstamp.worker import Sequencer, Worker
 __all__ = [
     "TLS",
     "Activator",
+    "Arranged",
     "ArrowInput",
     "ArrowStream",
     "Broadcast",
@@ -58,6 +60,8 @@ __all__ = [
     "Capture",
     "ClusterError",
     "CodecError",
+    "Collection",
+    "CollectionInput",
     "Config",
     "ConfigError",
     "Exchange",
@@ -82,8 +86,10 @@ __all__ = [
     "Summary",
     "Time",
     "TimeError",
+    "Trace",
     "Traffic",
     "UnorderedInput",
+    "Variable",
     "Vertex",
     "Worker",
     "__version__",

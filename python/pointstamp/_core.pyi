@@ -15,6 +15,7 @@ __all__ = [
     "HIGH_WATER",
     "Activator",
     "Antichain",
+    "Arrangement",
     "Builder",
     "Capability",
     "CapabilityRef",
@@ -25,6 +26,7 @@ __all__ = [
     "Graph",
     "InputHandle",
     "InputPort",
+    "Loop",
     "LoopHandle",
     "MutableAntichain",
     "OutputPort",
@@ -32,36 +34,55 @@ __all__ = [
     "Scheduler",
     "Schema",
     "Scope",
+    "SealedLink",
     "Session",
     "Stream",
+    "Trace",
     "Tracker",
     "UnorderedInput",
     "Worker",
     "__version__",
     "aggregate_columns",
+    "arrange",
+    "arrangement_updates",
+    "as_collection",
     "branch_columns_when",
+    "collection_stage",
+    "consolidate",
     "count",
     "counts",
     "decode_batch",
+    "decode_term",
     "delay",
     "delay_batch",
     "distinct",
     "distinct_columns",
     "distinct_so_far_columns",
     "encode_batch",
+    "encode_term",
     "enter_at",
     "exchange_columns",
+    "extract_updates",
+    "follow",
     "followed_by",
+    "import_trace",
     "inspect_columns",
+    "join_arranged",
     "join_columns",
     "less_equal",
     "map_batches",
+    "negate",
     "partition_columns",
+    "reduce_arranged",
     "results_in",
     "send_columns",
+    "send_updates",
     "stable_hash",
     "tagged_hash",
     "to_records",
+    "to_updates",
+    "trace_of",
+    "update_input",
 ]
 
 _T = TypeVar("_T")
@@ -331,6 +352,17 @@ class Cluster:
     def raise_failure(self) -> None: ...
 
 @final
+class SealedLink:
+    @staticmethod
+    def connect(
+        host: str, port: int, secret: bytes, context: dict[str, str], patience: float
+    ) -> SealedLink: ...
+    @staticmethod
+    def accept(descriptor: int, secret: bytes, context: dict[str, str], patience: float) -> SealedLink: ...
+    def send(self, message: bytes) -> None: ...
+    def receive(self, most: int) -> bytes | None: ...
+    def close(self) -> None: ...
+
 class Connections:
     def __new__(
         cls,
@@ -359,6 +391,53 @@ def delay(stream: Stream, function: Callable[[Any, Time], Time]) -> Stream: ...
 def delay_batch(stream: Stream, function: Callable[[Time], Time]) -> Stream: ...
 def distinct(stream: Stream) -> Stream: ...
 def enter_at(stream: Stream, function: Callable[[Any], Time], appended: int) -> Stream: ...
+
+# Collections: what Collection and its kin call. Streams carry updates, or of an arrangement its batches.
+
+@final
+class Arrangement:
+    def is_by_key(self) -> bool: ...
+
+@final
+class Trace:
+    @property
+    def since(self) -> list[Time]: ...
+    @property
+    def upper(self) -> list[Time]: ...
+    @property
+    def updates(self) -> int: ...
+    def get(self, key: Any, at: Time | None = None) -> list[tuple[Any, int]]: ...
+    def items(self, at: Time | None = None) -> list[tuple[Any, Any, int]]: ...
+    def allow_merging_before(self, time: Time) -> None: ...
+    def close(self) -> None: ...
+
+@final
+class Loop:
+    def set(self, stream: Stream) -> None: ...
+
+def arrange(stream: Stream, by_key: bool, name: str) -> Arrangement: ...
+def arrangement_updates(arrangement: Arrangement) -> Stream: ...
+def as_collection(stream: Stream, diffs: bool) -> Stream: ...
+def collection_stage(stream: Stream, kind: str, function: Callable[..., Any], name: str) -> Stream: ...
+def consolidate(stream: Stream) -> Stream: ...
+def decode_term(row: bytes) -> Any: ...
+def encode_term(value: Any) -> bytes: ...
+def extract_updates(queue: EventQueue) -> list[tuple[Time, list[tuple[Any, int]]]]: ...
+def follow(scope: Scope, step: Summary, missing: str) -> tuple[Loop, Stream]: ...
+def import_trace(scope: Scope, trace: Trace) -> Arrangement: ...
+def join_arranged(
+    left: Arrangement,
+    right: Arrangement,
+    kind: str,
+    function: Callable[[Any, Any, Any], Any] | None,
+    name: str,
+) -> Stream: ...
+def negate(stream: Stream) -> Stream: ...
+def reduce_arranged(arrangement: Arrangement, kind: str, argument: Any, name: str) -> Arrangement: ...
+def send_updates(handle: InputHandle[Any], updates: Iterable[Any], diff: int | None = None) -> None: ...
+def to_updates(stream: Stream) -> Stream: ...
+def trace_of(arrangement: Arrangement) -> Trace: ...
+def update_input(handle: InputHandle[Any], record: Any, diff: int) -> None: ...
 
 # Arrow: what ArrowStream calls. The functions return streams of record batches, with the schema where it is new.
 

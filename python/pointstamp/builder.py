@@ -78,6 +78,10 @@ class OperatorBuilder:
         self._inputs.append(port)
         return len(self._inputs) - 1
 
+    @overload
+    def new_output(self, schema: None = None) -> tuple[int, Stream[Any]]: ...
+    @overload
+    def new_output(self, schema: pa.Schema) -> tuple[int, ArrowStream]: ...
     def new_output(self, schema: pa.Schema | None = None) -> tuple[int, Any]:
         """Adds an output.
 

@@ -10,6 +10,7 @@ from pointstamp._errors import GraphError
 from pointstamp._mistakes import unknown_attribute, without_with
 from pointstamp.arrow import ArrowInput, ArrowStream
 from pointstamp.builder import OperatorBuilder, single_output
+from pointstamp.collections import Arranged, Collection, CollectionInput, Trace, Variable
 from pointstamp.operators.iterator_source import Source
 from pointstamp.stream import Stream
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["Scope"]
 
 T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class Scope:
@@ -68,6 +71,9 @@ class Scope:
         The modules of both kinds, and those below them, make streams of the other kind through their scope.
         """
         return Stream(self, core) if schema is None else ArrowStream(self, core, schema)
+
+    def _collection(self, core: _core.Stream) -> Collection[Any]:
+        return Collection(self, core)
 
     if not TYPE_CHECKING:  # type checkers find out by themselves
 
@@ -192,6 +198,45 @@ class Scope:
         """
         return self._core.activator_for(list(address))
 
+    # ------------------------------------------------------------ collections
+
+    def new_collection(self) -> tuple[CollectionInput[Any], Collection[Any]]:
+        """An input that changes a collection, and the collection."""
+        handle: InputHandle[Any] = InputHandle()
+        return CollectionInput(handle), Collection(self, self._core.input_from(handle))
+
+    def collection(self, records: Iterable[T]) -> Collection[T]:
+        """A collection of the records, from the least time on. Each worker brings its own.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> ps.example(lambda scope: scope.collection([2, 1, 2]).capture()).extract()
+            [(0, [(1, 1), (2, 2)])]
+        """
+        return self.to_stream(records).as_collection()
+
+    def variable(self, initial: Collection[T] | None = None) -> Variable[T]:
+        """A collection that is defined by itself, in a scope of `iterative`. Several define each other.
+
+        Args:
+            initial: What it is in the first turn of the loop; None for nothing.
+
+        Raises:
+            GraphError: If the scope's times have no coordinates, or `initial` is of another scope.
+        """
+        return Variable(self, initial)
+
+    def import_trace(self, trace: Trace[K, V]) -> Arranged[K, V]:
+        """The arrangement that a trace of another dataflow of this worker reads, for joins and reduces here.
+
+        It is not copied: both dataflows use one index, from the trace's `since` on.
+
+        Raises:
+            GraphError: If the trace's times have another number of coordinates than the scope's.
+            PointstampError: If the trace is closed.
+        """
+        return Arranged(self, _core.import_trace(self._core, trace._core), Collection)
+
     # ------------------------------------------------------------ scopes and loops
 
     def scoped(self, name: str = "Scope", *, dims: int = 0) -> _Nested:
@@ -210,6 +255,10 @@ class Scope:
         """A scope inside this one for a loop: its timestamps have one more coordinate."""
         return _Nested(self, name, 1)
 
+    @overload
+    def feedback(self, summary: Summary = 1, *, schema: None = None) -> tuple[LoopHandle, Stream[Any]]: ...
+    @overload
+    def feedback(self, summary: Summary = 1, *, schema: pa.Schema) -> tuple[LoopHandle, ArrowStream]: ...
     def feedback(self, summary: Summary = 1, *, schema: pa.Schema | None = None) -> tuple[LoopHandle, Any]:
         """A stream that is defined later, by `Stream.connect_loop`; each trip adds the summary to the time.
 
@@ -224,6 +273,10 @@ class Scope:
         handle, stream = self._core.feedback(summary, columns)
         return handle, self._stream_of(stream, columns)
 
+    @overload
+    def loop_variable(self, step: int = 1, *, schema: None = None) -> tuple[LoopHandle, Stream[Any]]: ...
+    @overload
+    def loop_variable(self, step: int = 1, *, schema: pa.Schema) -> tuple[LoopHandle, ArrowStream]: ...
     def loop_variable(self, step: int = 1, *, schema: pa.Schema | None = None) -> tuple[LoopHandle, Any]:
         """As `feedback`, where each trip adds `step` to the last coordinate."""
         return self.feedback(step, schema=schema)

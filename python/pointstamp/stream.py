@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from pointstamp import _core
 from pointstamp._errors import GraphError
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pointstamp._types import Time
     from pointstamp.arrow import ArrowStream
     from pointstamp.capture import Capture
+    from pointstamp.collections import Collection
     from pointstamp.pacts import Pact
     from pointstamp.scope import Scope
 
@@ -32,6 +33,8 @@ __all__ = ["Stream"]
 
 T = TypeVar("T")
 U = TypeVar("U")
+K = TypeVar("K")
+V = TypeVar("V")
 R = TypeVar("R")
 
 
@@ -301,9 +304,9 @@ class Stream(CustomOperators[T, "Stream[Any]"]):
         return self.unary_frontier(Pipeline(), "accumulate", build)
 
     def aggregate(
-        self,
-        fold: Callable[[Any, Any, U], U],
-        emit: Callable[[Any, U], R],
+        self: Stream[tuple[K, V]],
+        fold: Callable[[K, V, U], U],
+        emit: Callable[[K, U], R],
         *,
         default: Callable[[], U],
     ) -> Stream[R]:
@@ -395,6 +398,25 @@ class Stream(CustomOperators[T, "Stream[Any]"]):
             [(0, [('a', 3), ('b', 1), ('n', 2)])]
         """
         return Stream(self.scope, _core.counts(self._core))
+
+    # ------------------------------------------------------------ collections
+
+    @overload
+    def as_collection(self, *, diffs: Literal[False] = False) -> Collection[T]: ...
+    @overload
+    def as_collection(self: Stream[tuple[U, int]], *, diffs: Literal[True]) -> Collection[U]: ...
+    def as_collection(self, *, diffs: bool = False) -> Collection[Any]:
+        """The records as a collection: each is there once, from its time on.
+
+        Args:
+            diffs: The records are pairs ``(record, diff)``: each adds so many of a record, or takes them
+            away.
+
+        Raises:
+            TypeError: When the dataflow runs, for a record that a collection cannot keep, or that is no such
+            pair.
+        """
+        return self.scope._collection(_core.as_collection(self._core, diffs))
 
     # ------------------------------------------------------------ observing
 

@@ -39,6 +39,7 @@ MUST_REACH = [
     ("arrange", "order"),
     ("py", "engine"),
     ("py", "net"),
+    ("py", "arrange"),
     ("py", "columnar"),
     ("py", "pyo3"),
 ]

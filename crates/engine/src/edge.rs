@@ -197,11 +197,10 @@ impl<P: Payload> Edge<P> {
                 })?;
             }
             Edge::Leave { dims, outside } => {
-                let time = message.time.truncate(*dims);
-                outside.push(Message {
-                    time,
-                    data: message.data,
-                })?;
+                let Message { time, mut data } = message;
+                let time = time.truncate(*dims);
+                data.left(*dims);
+                outside.push(Message { time, data })?;
             }
         }
         Ok(())

@@ -333,12 +333,12 @@ impl<P: Payload> OperatorBuilder<P> {
     }
 
     /// Refuses the dataflow, with this sentence, unless [`fulfil`](Self::fulfil) is called before it is installed.
-    pub(crate) fn require(&self, missing: String) {
+    pub fn require(&self, missing: String) {
         self.draft.borrow_mut().missing = Some(missing);
     }
 
     /// Meets what was required.
-    pub(crate) fn fulfil(&self) {
+    pub fn fulfil(&self) {
         self.draft.borrow_mut().missing = None;
     }
 

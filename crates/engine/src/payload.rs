@@ -37,6 +37,12 @@ pub trait Payload: Clone + Send + 'static {
 
     /// About how many bytes of memory the batch takes, for the bound on what is on its way. It costs little.
     fn footprint(&self) -> usize;
+
+    /// Tells a batch that it leaves a scope, for one around it whose timestamps have `dims` coordinates. A payload that
+    /// holds times beside the message's forgets the coordinates beyond; on entering a scope they are 0 and need no telling.
+    fn left(&mut self, dims: usize) {
+        let _ = dims;
+    }
 }
 
 impl<T: Clone + Send + Serialize + DeserializeOwned + 'static> Payload for Vec<T> {

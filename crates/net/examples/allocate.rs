@@ -20,6 +20,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use pointstamp_channels::{ChannelId, Fabric, Farewell, Mailbox, Overseer};
 use pointstamp_net::{Member, form};
+use ring::rand::{SecureRandom, SystemRandom};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -208,7 +209,9 @@ fn processes(count: usize) -> Result<()> {
         })
         .collect::<Result<Vec<_>>>()?;
     let mut secret = [0_u8; 16];
-    getrandom::fill(&mut secret)?;
+    SystemRandom::new()
+        .fill(&mut secret)
+        .map_err(|_| "no random numbers")?;
     for child in &mut children {
         let mut input = child.stdin.take().expect("it is piped");
         writeln!(

@@ -34,7 +34,7 @@ impl Dial {
         while !self.stop.load(Ordering::Relaxed) && Instant::now() < self.until {
             let why = match self.attempt() {
                 Ok(established) => {
-                    let _ = events.send(Event::Established(established));
+                    let _ = events.send(Event::Established(Box::new(established)));
                     return;
                 }
                 Err(Failure::Refused(reason)) => {

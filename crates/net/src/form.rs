@@ -32,7 +32,7 @@ pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
 const TICK: Duration = Duration::from_millis(5);
 
 /// As good as for ever: 30 years.
-const FOREVER: Duration = Duration::from_secs(30 * 365 * 86400);
+pub(crate) const FOREVER: Duration = Duration::from_secs(30 * 365 * 86400);
 /// What the connections of a cluster are for, as the handshake has it.
 pub(crate) const PURPOSE: &str = "the connections of a cluster";
 
@@ -58,7 +58,7 @@ pub struct Member {
 /// What the threads that connect and listen report.
 pub(crate) enum Event {
     /// Another process is there.
-    Established(Established),
+    Established(Box<Established>),
     /// Another process is there and cannot be in the same cluster.
     Refused { process: usize, reason: String },
     /// The gate is done with one connection.
@@ -283,7 +283,8 @@ impl Forming {
 
     fn on_event(&mut self, event: Event) -> Result<(), FormError> {
         match event {
-            Event::Established(Established { process, incoming }) => {
+            Event::Established(established) => {
+                let Established { process, incoming } = *established;
                 let ready = incoming.wire().socket().set_nonblocking(true);
                 ready.map_err(|error| self.abandoned(process, error.to_string()))?;
                 self.peers[process] = Some(Peer {

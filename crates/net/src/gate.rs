@@ -245,7 +245,7 @@ impl Gate {
                 let _ = events.send(Event::Heard(number));
                 match result {
                     Ok(established) => {
-                        let _ = events.send(Event::Established(established));
+                        let _ = events.send(Event::Established(Box::new(established)));
                     }
                     Err((
                         process,

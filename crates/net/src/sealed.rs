@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use crate::form::FOREVER;
 use crate::handshake::{self, Admission, Failure, Local};
 use crate::introduction::Introduction;
 use crate::noise::VERSION;
@@ -76,7 +77,7 @@ impl Party {
                 facts: self.context.clone(),
             },
             version,
-            patience: self.patience,
+            patience: self.patience.min(FOREVER),
         }
     }
 }
@@ -103,16 +104,16 @@ pub struct SealedLink {
 }
 
 impl SealedLink {
-    /// Connects to who listens at `host:port`.
+    /// Connects to who listens there.
     ///
     /// # Errors
     ///
     /// [`Refusal`], when nobody is there within the party's patience who has the same secret and context.
-    pub fn connect(address: &str, party: &Party) -> Result<Self, Refusal> {
+    pub fn connect(host: &str, port: u16, party: &Party) -> Result<Self, Refusal> {
         let broken = |error: io::Error| Refusal::from(Failure::from(error));
-        let until = Instant::now() + party.patience;
+        let until = Instant::now() + party.patience.min(FOREVER);
         let mut last = Refusal::Unreachable("its name has no address".to_owned());
-        for address in address.to_socket_addrs().map_err(broken)? {
+        for address in (host, port).to_socket_addrs().map_err(broken)? {
             let left = until.saturating_duration_since(Instant::now());
             match TcpStream::connect_timeout(&address, left.max(Duration::from_millis(1))) {
                 Ok(socket) => return Self::greet(socket, party, VERSION),

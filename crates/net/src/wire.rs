@@ -32,7 +32,7 @@ enum Cover {
     /// Nothing; for the first messages of a handshake alone.
     Bare,
     Records,
-    Tls(Mutex<Connection>),
+    Tls(Box<Mutex<Connection>>),
 }
 
 pub(crate) struct Wire {
@@ -114,7 +114,10 @@ impl Wire {
         while connection.wants_write() {
             connection.write_tls(&mut io)?;
         }
-        Ok(Self::new(socket, Cover::Tls(Mutex::new(connection))))
+        Ok(Self::new(
+            socket,
+            Cover::Tls(Box::new(Mutex::new(connection))),
+        ))
     }
 
     pub(crate) fn socket(&self) -> &TcpStream {
@@ -287,9 +290,9 @@ impl Incoming {
             match Opener::length(sealed).map_err(invalid)? {
                 Some(len) if sealed.len() >= PREFIX + len => {
                     let record = &mut sealed[PREFIX..PREFIX + len];
-                    let opened = opener.open(record).map_err(invalid)?;
+                    let len_plain = opener.open(record).map_err(invalid)?;
                     let from = self.start + PREFIX;
-                    self.plain = from..from + opened;
+                    self.plain = from..from + len_plain;
                     self.start = from + len;
                     continue;
                 }

@@ -71,7 +71,7 @@ pub type ProgressBatch<T> = Vec<((Location, T), i64)>;
 /// }
 /// # Ok::<(), pointstamp_progress::GraphError>(())
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Protocol<T: Timestamp> {
     tracker: Tracker<T>,
     mode: Mode,

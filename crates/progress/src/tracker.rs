@@ -11,6 +11,8 @@
 //! the locations. All that leads to a time at a location has then been met before it: because
 //! every cycle advances, no change chases its own echo, and propagation ends.
 
+use std::sync::Arc;
+
 use pointstamp_order::{ChangeBatch, MutableAntichain, PathSummary, Timestamp};
 
 use crate::hops::IDENTITY;
@@ -44,9 +46,10 @@ use crate::{Connectivity, Location};
 /// assert_eq!(changes, vec![((input, 4), 1)]); // net: time 3 has come and gone
 /// # Ok::<(), pointstamp_progress::GraphError>(())
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Tracker<T: Timestamp> {
-    topology: Topology<T>,
+    /// Clones share it.
+    topology: Arc<Topology<T>>,
     ports: Vec<Port<T>>,
     /// Changes to pointstamp counts that have not been propagated.
     updates: Vec<(u32, T, i64)>,
@@ -81,7 +84,7 @@ impl<T: Timestamp> Tracker<T> {
             output_changes: ChangeBatch::new(),
             live: 0,
             scratch: Vec::new(),
-            topology,
+            topology: Arc::new(topology),
         }
     }
 
@@ -110,6 +113,7 @@ impl<T: Timestamp> Tracker<T> {
             live,
             scratch,
         } = self;
+        let topology = &**topology;
 
         // What counts beyond a location is the frontier of its pointstamps.
         for (number, time, diff) in updates.drain(..) {

@@ -13,7 +13,7 @@ const NEAR: usize = 16;
 type Item<T> = (T, u32, i64);
 
 /// Ordered by time, then by the number of the location.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Worklist<T> {
     /// Descending, with distinct times and locations.
     near: Vec<Item<T>>,

@@ -10,6 +10,8 @@ use pointstamp_engine::payload::Payload;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
+use crate::collections::sealed::SealedBatch;
+use crate::collections::updates::Updates;
 use crate::columns::ffi::export_batch;
 use crate::gil::Held;
 use crate::wire::{self, memory_of};
@@ -28,6 +30,10 @@ pub(crate) enum Batch {
     Records(Arc<Records>),
     /// Arrow columns.
     Arrow(RecordBatch),
+    /// Updates of a collection.
+    Updates(Updates),
+    /// A batch of an arrangement, which stays on its worker.
+    Sealed(SealedBatch),
 }
 
 /// A list of Python objects that nobody changes while it is shared.
@@ -65,6 +71,7 @@ impl Batch {
         match self {
             Batch::Records(_) => Ok(self.into_list(py).into_any()),
             Batch::Arrow(columns) => export_batch(py, &columns),
+            Batch::Updates(_) | Batch::Sealed(_) => not_records(),
         }
     }
 
@@ -75,7 +82,7 @@ impl Batch {
                 Ok(records) => records.list.take().into_bound(py),
                 Err(shared) => copy(shared.list.get().bind(py)),
             },
-            Batch::Arrow(_) => not_records(),
+            Batch::Arrow(_) | Batch::Updates(_) | Batch::Sealed(_) => not_records(),
         }
     }
 
@@ -102,14 +109,12 @@ impl Batch {
     pub(crate) fn as_list<'py>(&self, py: Python<'py>) -> Bound<'py, PyList> {
         match self {
             Batch::Records(records) => records.list(py).clone(),
-            Batch::Arrow(_) => {
-                unreachable!("operators over records are on streams of records only")
-            }
+            Batch::Arrow(_) | Batch::Updates(_) | Batch::Sealed(_) => not_records(),
         }
     }
 }
 
-/// What cannot be: Python's `Stream` and `ArrowStream` give each operator to streams of one kind.
+/// What cannot be: Python's `Stream`, `ArrowStream` and `Collection` give each operator to streams of one kind.
 fn not_records() -> ! {
     unreachable!("operators over records are on streams of records only")
 }
@@ -124,6 +129,8 @@ impl Payload for Batch {
         match self {
             Batch::Records(records) => records.len,
             Batch::Arrow(columns) => columns.num_rows(),
+            Batch::Updates(updates) => updates.len(),
+            Batch::Sealed(sealed) => sealed.len,
         }
     }
 
@@ -139,6 +146,15 @@ impl Payload for Batch {
         match self {
             Batch::Records(records) => records.size,
             Batch::Arrow(columns) => pointstamp_columnar::ipc::footprint(columns),
+            Batch::Updates(updates) => updates.footprint(),
+            // It is the arrangement's, whether the message is there or not.
+            Batch::Sealed(_) => 0,
+        }
+    }
+
+    fn left(&mut self, dims: usize) {
+        if let Batch::Updates(updates) = self {
+            updates.left(dims);
         }
     }
 }

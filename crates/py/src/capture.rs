@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::batch::Batch;
+use crate::collections::records::records_of;
 use crate::time::point_to_py;
 
 /// The events of a stream on one worker. It may be read from any thread.
@@ -27,7 +28,8 @@ impl EventQueue {
         }
     }
 
-    fn get(&self, index: usize) -> Option<Event<Batch>> {
+    /// The event at an index.
+    pub(crate) fn get(&self, index: usize) -> Option<Event<Batch>> {
         self.events
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -57,6 +59,12 @@ impl EventQueue {
                     list.append((point_to_py(py, &time)?, diff))?;
                 }
                 (py.None(), list).into_pyobject(py)?.into_any()
+            }
+            Event::Messages(time, Batch::Updates(updates)) => {
+                let list = records_of(py, &updates, &time)?;
+                (point_to_py(py, &time)?, list)
+                    .into_pyobject(py)?
+                    .into_any()
             }
             Event::Messages(time, batch) => (point_to_py(py, &time)?, batch.into_python(py)?)
                 .into_pyobject(py)?

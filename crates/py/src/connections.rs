@@ -60,7 +60,7 @@ impl Connections {
         listener: Option<i64>,
         log: Py<PyAny>,
     ) -> PyResult<Self> {
-        let listener = listener.map(own).transpose()?;
+        let listener = listener.map(own::<TcpListener>).transpose()?;
         let member = Member {
             process,
             addresses,
@@ -123,33 +123,34 @@ impl Connections {
 /// How much is kept at most, of what is to be said, until somebody says it.
 const MANY: usize = 1000;
 
-fn seconds(seconds: f64) -> PyResult<Duration> {
-    Duration::try_from_secs_f64(seconds)
-        .map_err(|_| PyValueError::new_err(format!("{seconds} is not a number of seconds")))
+/// A number of seconds; one that is finite and too large for the clock is as good as for ever.
+pub(crate) fn seconds(seconds: f64) -> PyResult<Duration> {
+    if !seconds.is_finite() || seconds < 0.0 {
+        return Err(PyValueError::new_err(format!(
+            "{seconds} is not a number of seconds"
+        )));
+    }
+    Ok(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 
-/// Takes over a socket that listens, by its file descriptor.
+/// Takes over a socket, by its file descriptor.
 #[cfg(unix)]
-fn own(descriptor: i64) -> PyResult<TcpListener> {
+pub(crate) fn own<T: From<std::os::fd::OwnedFd>>(descriptor: i64) -> PyResult<T> {
     use std::os::fd::{FromRawFd, OwnedFd, RawFd};
     let descriptor = RawFd::try_from(descriptor)
         .ok()
         .filter(|&descriptor| descriptor >= 0)
         .ok_or_else(|| PyValueError::new_err("not the descriptor of a socket"))?;
     // SAFETY: `socket.detach()` has given the descriptor up, and it is used for nothing else.
-    Ok(TcpListener::from(unsafe {
-        OwnedFd::from_raw_fd(descriptor)
-    }))
+    Ok(T::from(unsafe { OwnedFd::from_raw_fd(descriptor) }))
 }
 
-/// Takes over a socket that listens, by its handle.
+/// Takes over a socket, by its handle.
 #[cfg(windows)]
-fn own(descriptor: i64) -> PyResult<TcpListener> {
+pub(crate) fn own<T: From<std::os::windows::io::OwnedSocket>>(descriptor: i64) -> PyResult<T> {
     use std::os::windows::io::{FromRawSocket, OwnedSocket, RawSocket};
     let socket = RawSocket::try_from(descriptor)
         .map_err(|_| PyValueError::new_err("not the handle of a socket"))?;
     // SAFETY: `socket.detach()` has given the handle up, and it is used for nothing else.
-    Ok(TcpListener::from(unsafe {
-        OwnedSocket::from_raw_socket(socket)
-    }))
+    Ok(T::from(unsafe { OwnedSocket::from_raw_socket(socket) }))
 }

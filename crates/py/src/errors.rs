@@ -9,7 +9,7 @@ use pointstamp_channels::ChannelError;
 use pointstamp_columnar::Error as ColumnError;
 use pointstamp_net::FormError;
 use pointstamp_progress as progress;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::{PyErr, import_exception};
 
 import_exception!(pointstamp._errors, PointstampError);
@@ -38,6 +38,12 @@ impl IntoException for progress::GraphError {
             | Self::Cycle { .. }
             | Self::TooLarge { .. } => GraphError::new_err(message),
         }
+    }
+}
+
+impl IntoException for pointstamp_arrange::Overflow {
+    fn into_exception(self) -> PyErr {
+        PyOverflowError::new_err(self.to_string())
     }
 }
 

@@ -11,11 +11,14 @@ use pointstamp_engine::operators::{Input, UnorderedInput as EngineUnordered};
 use pointstamp_engine::port::SendError;
 use pointstamp_engine::scope::Scope as EngineScope;
 use pointstamp_engine::stream::Stream as EngineStream;
+use pointstamp_order::Point;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::batch::{Batch, MAX_BATCH, in_batches};
 use crate::bound::ThreadBound;
+use crate::collections::terms;
+use crate::collections::updates::Builder;
 use crate::driver::Driver;
 use crate::errors::{IntoException, PointstampError};
 use crate::gathering::Gathering;
@@ -30,6 +33,8 @@ pub(crate) struct Buffered {
     buffer: RefCell<Option<Py<PyList>>>,
     /// Record batches that are too small to be sent alone.
     columns: RefCell<Merger>,
+    /// Updates of a collection.
+    updates: RefCell<Builder>,
     driver: Arc<Driver>,
     listed: Cell<bool>,
     dims: Cell<Option<usize>>,
@@ -47,6 +52,7 @@ impl Buffered {
         let (mut columns, records) = (self.columns.take(), self.buffer.take());
         columns
             .flush(|columns| self.send_now(columns))
+            .and_then(|()| self.send_updates())
             .and_then(|()| match records {
                 Some(records) => in_batches(records.into_bound(py), |batch| {
                     self.input.send_now(batch).map_err(SendError::into_cause)
@@ -109,6 +115,37 @@ impl Buffered {
         sent.map_err(SendError::into_cause)
     }
 
+    /// Adds an update of a collection to those that wait; whether there are enough to be sent.
+    fn add_update(self: &Rc<Self>, record: &Bound<'_, PyAny>, diff: i64) -> PyResult<bool> {
+        let mut row = Vec::new(); // before the borrow: a record's class may have code of its own
+        terms::encode(record, &mut row)?;
+        let time = self.input.time().unwrap_or_else(|| Point::new(&[]));
+        let full = {
+            let mut waiting = self.updates.borrow_mut();
+            waiting.push(&row, &time, diff);
+            waiting.is_full()
+        };
+        if full && !self.is_busy() {
+            self.send_updates()
+                .map_err(|error| exception_of(record.py(), self.lost(error)))?;
+        } else {
+            self.list()?;
+        }
+        Ok(full)
+    }
+
+    fn send_updates(&self) -> Result<(), BoxError> {
+        let updates = {
+            let mut waiting = self.updates.borrow_mut();
+            let (false, Some(time)) = (waiting.is_empty(), self.input.time()) else {
+                return Ok(());
+            };
+            waiting.finish(&time)
+        };
+        let sent = self.input.send_now(Batch::Updates(updates));
+        sent.map_err(SendError::into_cause)
+    }
+
     fn list(self: &Rc<Self>) -> PyResult<()> {
         if self.listed.replace(true) {
             return Ok(());
@@ -132,11 +169,13 @@ impl Gathering for Buffered {
     }
 
     fn has_unsent(&self, _py: Python<'_>) -> bool {
-        self.buffer.borrow().is_some() || !self.columns.borrow().is_empty()
+        self.buffer.borrow().is_some()
+            || !self.columns.borrow().is_empty()
+            || !self.updates.borrow().is_empty()
     }
 
     fn discard(&self) {
-        let unsent = (self.columns.take(), self.buffer.take());
+        let unsent = (self.columns.take(), self.updates.take(), self.buffer.take());
         drop(unsent); // after the borrows: dropping records may run user code
     }
 }
@@ -187,6 +226,15 @@ impl InputHandle {
         Ok(self.open_state()?.send_columns(columns))
     }
 
+    /// Adds an update of a collection at the current time.
+    pub(crate) fn update(&self, record: &Bound<'_, PyAny>, diff: i64) -> PyResult<()> {
+        let state = self.open_state()?;
+        if state.add_update(record, diff)? {
+            state.driver.make_room(record.py())?;
+        }
+        Ok(())
+    }
+
     /// Connects the handle to a scope.
     pub(crate) fn attach(
         &self,
@@ -204,6 +252,7 @@ impl InputHandle {
                     input: Input::new(),
                     buffer: RefCell::new(None),
                     columns: RefCell::default(),
+                    updates: RefCell::default(),
                     driver: Arc::clone(driver),
                     listed: Cell::new(false),
                     dims: Cell::new(None),

@@ -16,6 +16,7 @@ mod bound;
 mod capability;
 mod capture;
 mod chain;
+mod collections;
 mod columns;
 mod connections;
 mod driver;
@@ -34,6 +35,7 @@ mod probe;
 mod progress;
 mod raised;
 mod scope;
+mod sealed;
 mod session;
 mod stream;
 mod time;
@@ -74,6 +76,7 @@ mod _core {
         port::{FrontieredInput, InputPort, OutputPort},
         probe::ProbeHandle,
         scope::{LoopHandle, Scope},
+        sealed::SealedLink,
         session::Session,
         stream::Stream,
         worker::{Cluster, Worker},
@@ -88,6 +91,20 @@ mod _core {
         map::{branch_columns_when, inspect_columns, map_batches, to_records},
         movement::{exchange_columns, partition_columns},
         schema::Schema,
+    };
+
+    // Collections.
+    #[pymodule_export]
+    use crate::collections::{
+        arrange::{Arrangement, arrange, arrangement_updates, consolidate},
+        input::{send_updates, update_input},
+        join::join_arranged,
+        reduce::reduce_arranged,
+        shape::{
+            Loop, as_collection, collection_stage, extract_updates, follow, negate, to_updates,
+        },
+        terms::{decode_term, encode_term},
+        trace::{Trace, import_trace, trace_of},
     };
 
     // Batches as bytes.

@@ -100,6 +100,8 @@ fn cause_of(py: Python<'_>, cause: &BoxError) -> (PyErr, Option<String>) {
         }
     } else if let Some(error) = cause.downcast_ref::<PyErr>() {
         (error.clone_ref(py), None)
+    } else if let Some(overflow) = cause.downcast_ref::<pointstamp_arrange::Overflow>() {
+        (overflow.into_exception(), None)
     } else {
         (PointstampError::new_err(cause.to_string()), None)
     }

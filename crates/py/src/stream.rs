@@ -10,6 +10,7 @@ use crate::batch::Batch;
 use crate::bound::{Home, ThreadBound};
 use crate::capture::EventQueue;
 use crate::chain::{Chain, Kind, Tap};
+use crate::collections;
 use crate::errors::IntoException;
 use crate::pact::pact;
 use crate::probe::ProbeHandle;
@@ -24,6 +25,8 @@ pub(crate) struct Stream {
 enum Inner {
     Plain(EngineStream<Batch>),
     Tap(Tap),
+    /// Of a collection.
+    Changes(collections::chain::Tap),
 }
 
 impl Stream {
@@ -38,7 +41,23 @@ impl Stream {
         match self.inner.get_to_build()? {
             Inner::Plain(stream) => Ok(stream.clone()),
             Inner::Tap(tap) => tap.stream(),
+            Inner::Changes(tap) => tap.stream(),
         }
+    }
+
+    /// A part of a collection's chain.
+    pub(crate) fn changes(home: &Arc<Home>, tap: collections::chain::Tap) -> Self {
+        Stream {
+            inner: ThreadBound::new(home, Inner::Changes(tap)),
+        }
+    }
+
+    /// The part of a collection's chain that this is, if it is one.
+    pub(crate) fn changes_tap(&self) -> PyResult<Option<collections::chain::Tap>> {
+        Ok(match self.inner.get()? {
+            Inner::Changes(tap) => Some(tap.clone()),
+            Inner::Plain(_) | Inner::Tap(_) => None,
+        })
     }
 
     /// Where objects made from this stream live.
@@ -61,6 +80,7 @@ impl Stream {
         let taps = match self.inner.get_to_build()? {
             Inner::Plain(stream) => Chain::begin(stream, kind, name, function, parts)?,
             Inner::Tap(tap) => tap.then(kind, name, function, parts)?,
+            Inner::Changes(tap) => Chain::begin(&tap.stream()?, kind, name, function, parts)?,
         };
         let home = self.home();
         Ok(taps

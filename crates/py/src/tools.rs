@@ -162,6 +162,27 @@ impl Tools {
         )
     }
 
+    /// `list(map(function, first, second))`, of lists of one length.
+    pub(crate) fn map_two<'py>(
+        &self,
+        function: &Bound<'py, PyAny>,
+        first: &Bound<'py, PyList>,
+        second: &Bound<'py, PyList>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let map = self.map.bind(first.py());
+        self.complete(&map.call1((function, first, second))?, first)
+    }
+
+    /// `list(map(function, first, second, third))`, of lists of one length.
+    pub(crate) fn map_three<'py>(
+        &self,
+        function: &Bound<'py, PyAny>,
+        [first, second, third]: [&Bound<'py, PyList>; 3],
+    ) -> PyResult<Bound<'py, PyList>> {
+        let map = self.map.bind(first.py());
+        self.complete(&map.call1((function, first, second, third))?, first)
+    }
+
     fn pairs<'py>(
         &self,
         function: &Bound<'py, PyAny>,

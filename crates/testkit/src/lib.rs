@@ -7,6 +7,7 @@
 //! * [`GraphSpec`]: random graphs, as a plain description;
 //! * [`Reach`]: could-result-in by walking a graph one hop at a time;
 //! * [`Cluster`]: workers that act at random and exchange progress over random interleavings;
+//! * [`explore`]: every interleaving of a small cluster;
 //! * [`CountModel`]: counts in a map, with everything recomputed when asked;
 //! * [`cases`]: how many cases a property test tries;
 //! * [`memory`]: connections between parts of one program, as if they were processes.
@@ -16,6 +17,7 @@
 mod cluster;
 mod domain;
 mod effort;
+pub mod explore;
 mod graphs;
 mod layered;
 pub mod memory;

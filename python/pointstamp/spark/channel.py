@@ -1,21 +1,19 @@
 """Messages between the driver, the resident processes, and tasks that bring rows to them or fetch some.
 
-A connection carries pickled messages, each with its length before it. Both ends first prove that they know
-the secret, by answering the other's random challenge; until then only bytes of a fixed number are read, and
-for a few seconds at most, so a stranger can have nothing unpickled and hold up nobody.
+A connection carries pickled messages over the same sealed link as those of a cluster: both ends prove
+that they know the secret, that they mean the same server and that they run the same version, and everything
+after that is encrypted and authenticated. Nothing of a stranger's is unpickled, and it is heard for a few
+seconds at most.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import pickle
-import secrets
 import socket
-import struct
 import threading
 from typing import TYPE_CHECKING, Any
 
+from pointstamp import _core
 from pointstamp._errors import ClusterError
 from pointstamp._listening import listening
 
@@ -27,40 +25,51 @@ __all__ = ["Channel", "Server", "connect"]
 _PATIENCE = 10.0
 """Seconds for a connection to be made and both ends to prove themselves."""
 
-_NONCE = 32
-_LENGTH = struct.Struct("<Q")
+_LONGEST = 1 << 32
+"""Bytes of a message, at most; memory is taken as they come, and not as they are announced."""
+
+_GREETED = 128
+"""Connections that are greeted at once; more wait in the operating system's queue."""
+
+
+def _context(name: str) -> dict[str, str]:
+    """What both ends of a connection to a server of this name have in common."""
+    return {"the server": name, "pointstamp": _core.__version__}
+
+
+def _name(address: tuple[str, int]) -> str:
+    return f"{address[0]}:{address[1]}"
 
 
 class Channel:
     """A connection, both ends of which have proved themselves. One thread may send while another receives."""
 
-    def __init__(self, connection: socket.socket) -> None:
-        self._connection = connection
-        self._sending = threading.Lock()
+    def __init__(self, link: _core.SealedLink) -> None:
+        self._link = link
 
     def send(self, message: Any) -> None:
-        """Sends anything that can be pickled."""
-        data = pickle.dumps(message, protocol=5)
-        with self._sending:
-            self._connection.sendall(_LENGTH.pack(len(data)))
-            self._connection.sendall(data)
+        """Sends anything that can be pickled.
+
+        Raises:
+            OSError: If the connection has ended.
+        """
+        self._link.send(pickle.dumps(message, protocol=5))
 
     def receive(self) -> Any:
         """The next message.
 
         Raises:
             EOFError: If the other end has closed.
+            OSError: If the connection broke, or what came was changed on the way.
         """
-        (length,) = _LENGTH.unpack(_read(self._connection, _LENGTH.size))
-        return pickle.loads(_read(self._connection, length))
+        data = self._link.receive(_LONGEST)
+        if data is None:
+            raise EOFError("the connection was closed")
+        return pickle.loads(data)
 
     def close(self) -> None:
         """Closes it; who receives at either end gets an EOFError."""
-        try:
-            self._connection.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass  # the other end has closed
-        self._connection.close()
+        self._link.close()
 
     def __enter__(self) -> Channel:
         return self
@@ -69,23 +78,25 @@ class Channel:
         self.close()
 
 
-def connect(address: tuple[str, int], secret: bytes) -> Channel:
+def connect(address: tuple[str, int], secret: bytes, name: str | None = None) -> Channel:
     """A channel to a server.
 
+    Args:
+        address: Where it listens.
+        secret: What both ends prove.
+        name: The server's name; its address if it has no other.
+
     Raises:
-        ClusterError: If nobody is there who knows the secret.
+        ClusterError: If nobody is there who knows the secret and has this name.
     """
-    where = f"{address[0]}:{address[1]}"
+    where = _name(address)
     try:
-        connection = socket.create_connection(address, timeout=_PATIENCE)
+        link = _core.SealedLink.connect(*address, secret, _context(name or where), _PATIENCE)
+    except PermissionError as error:
+        raise ClusterError(f"what listens at {where} is not of this resident cluster: {error}") from error
     except OSError as error:
         raise ClusterError(f"nothing of the resident cluster can be reached at {where}: {error}") from error
-    try:
-        _prove(connection, secret, b"client", b"server")
-    except (OSError, EOFError) as error:
-        connection.close()
-        raise ClusterError(f"what listens at {where} is not of this resident cluster: {error}") from error
-    return _opened(connection)
+    return Channel(link)
 
 
 class Server:
@@ -95,14 +106,19 @@ class Server:
         host: The interface, by a name that others have for it.
         secret: What both ends prove.
         serve: Called with each channel; it is closed when that returns.
+        name: What those who connect call it: its address, as they have it, unless this says otherwise.
     """
 
-    def __init__(self, host: str, secret: bytes, serve: Callable[[Channel], None]) -> None:
+    def __init__(
+        self, host: str, secret: bytes, serve: Callable[[Channel], None], name: str | None = None
+    ) -> None:
         self._secret = secret
         self._serve = serve
         self._listener, _ = listening(host, or_all=True)
         self._listener.settimeout(1)
         self.port: int = self._listener.getsockname()[1]
+        self._context = _context(name or _name((host, self.port)))
+        self._room = threading.BoundedSemaphore(_GREETED)
         self._channels: set[Channel] = set()
         self._greeted: set[threading.Thread] = set()
         self._closed = False
@@ -112,9 +128,14 @@ class Server:
 
     def _accept(self) -> None:
         while True:
+            if not self._room.acquire(timeout=1):
+                if self._closed:
+                    return
+                continue
             try:
                 connection, _ = self._listener.accept()
             except TimeoutError:
+                self._room.release()
                 continue  # not everywhere does closing it wake who accepts
             except OSError:
                 return  # closed
@@ -126,13 +147,13 @@ class Server:
                 thread.start()
 
     def _greet(self, connection: socket.socket) -> None:
-        connection.settimeout(_PATIENCE)
         try:
-            _prove(connection, self._secret, b"server", b"client")
-        except (OSError, EOFError):
-            connection.close()
+            link = _core.SealedLink.accept(connection.detach(), self._secret, self._context, _PATIENCE)
+        except OSError:
             return  # a stranger
-        channel = _opened(connection)
+        finally:
+            self._room.release()
+        channel = Channel(link)
         with self._lock:
             if self._closed:
                 channel.close()
@@ -162,30 +183,3 @@ class Server:
         for thread in [self._accepting, *self._greeted]:
             if thread is not threading.current_thread():
                 thread.join(_PATIENCE)  # a stranger is waited for no longer than it may take
-
-
-def _prove(connection: socket.socket, secret: bytes, mine: bytes, theirs: bytes) -> None:
-    challenge = secrets.token_bytes(_NONCE)
-    connection.sendall(challenge)
-    challenged = _read(connection, _NONCE)
-    connection.sendall(hmac.digest(secret, mine + challenged + challenge, hashlib.sha256))
-    answer = _read(connection, hashlib.sha256().digest_size)
-    if not hmac.compare_digest(answer, hmac.digest(secret, theirs + challenge + challenged, hashlib.sha256)):
-        raise EOFError("it does not know the secret")
-
-
-def _opened(connection: socket.socket) -> Channel:
-    connection.settimeout(None)
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return Channel(connection)
-
-
-def _read(connection: socket.socket, size: int) -> bytearray:
-    data = bytearray(size)
-    view = memoryview(data)
-    while view:
-        count = connection.recv_into(view)
-        if count == 0:
-            raise EOFError("the connection was closed")
-        view = view[count:]
-    return data

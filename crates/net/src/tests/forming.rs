@@ -216,3 +216,37 @@ fn what_no_cluster_can_have_is_invalid() {
         assert!(why.to_string().contains(expected), "{why}");
     }
 }
+
+#[test]
+fn a_timeout_may_be_as_long_as_a_number_can_say() {
+    let transports = super::support::cluster_with(2, &|member| {
+        member.connect_timeout = Duration::MAX;
+        member.stall_timeout = Duration::MAX;
+    });
+    let recorders = super::support::recorders(&transports);
+    transports[0].close();
+    recorders[1].next();
+    let secs = Duration::from_secs(1_000_000_000_000_000_000);
+    super::support::cluster_with(2, &|member| member.connect_timeout = secs);
+}
+
+#[test]
+fn who_is_interrupted_tells_those_that_are_there() {
+    let (mut listeners, addresses) = listeners(3);
+    drop(listeners.pop());
+    let second = spawn(member(1, &addresses), listeners.pop());
+    let begun = std::time::Instant::now();
+    let cancelled = || begun.elapsed() > Duration::from_secs(2);
+    let result = form(
+        member(0, &addresses),
+        listeners.pop(),
+        Arc::new(|_| {}),
+        &cancelled,
+    );
+    assert!(matches!(result, Err(FormError::Cancelled)));
+    let why = error(second);
+    assert!(
+        matches!(&why, FormError::Abandoned { process: 0, reason, .. } if reason.contains("cancelled")),
+        "{why}"
+    );
+}

@@ -3,7 +3,9 @@
 mod broken;
 mod forming;
 mod parsing;
+mod relay;
 mod running;
+mod sealed;
 mod strangers;
 mod support;
 mod tls;

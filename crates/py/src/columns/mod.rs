@@ -21,6 +21,8 @@ use crate::batch::Batch;
 fn columns_of(batch: Batch) -> RecordBatch {
     match batch {
         Batch::Arrow(batch) => batch,
-        Batch::Records(_) => unreachable!("an ArrowStream carries record batches only"),
+        Batch::Records(_) | Batch::Updates(_) | Batch::Sealed(_) => {
+            unreachable!("an ArrowStream carries record batches only")
+        }
     }
 }

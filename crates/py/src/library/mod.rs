@@ -10,6 +10,8 @@ pub(crate) mod delay;
 pub(crate) mod distinct;
 pub(crate) mod per_time;
 
+use std::sync::Arc;
+
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::operator::OperatorBuilder;
 use pointstamp_engine::pact::Pact;
@@ -18,6 +20,7 @@ use pointstamp_engine::stream::Stream as EngineStream;
 use pyo3::prelude::*;
 
 use crate::batch::Batch;
+use crate::bound::Home;
 use crate::errors::IntoException;
 use crate::stream::Stream;
 
@@ -53,7 +56,12 @@ impl Unary {
     }
 
     /// Ends the construction with logic that runs while messages wait; its stream, at home with `stream`.
-    pub(crate) fn on_messages(self, stream: &Stream, mut logic: impl Logic) -> Stream {
+    pub(crate) fn on_messages(self, stream: &Stream, logic: impl Logic) -> Stream {
+        self.on_messages_at(stream.home(), logic)
+    }
+
+    /// The same; the stream's home is given.
+    pub(crate) fn on_messages_at(self, home: &Arc<Home>, mut logic: impl Logic) -> Stream {
         let (input, output) = (self.input, self.output);
         self.builder.build(move || {
             if input.has_messages() {
@@ -61,7 +69,7 @@ impl Unary {
             }
             Ok(false)
         });
-        Stream::plain(stream.home(), self.result)
+        Stream::plain(home, self.result)
     }
 
     /// As [`on_messages`](Self::on_messages), also when the input's frontier has changed.

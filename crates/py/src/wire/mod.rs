@@ -1,6 +1,6 @@
-//! Batches as bytes, for workers of other processes: records pickled, columns as Arrow IPC.
+//! Batches as bytes, for workers of other processes: records pickled, columns as Arrow IPC, updates as they are.
 //!
-//! The first byte says which of the two follows; what follows begins at a multiple of 16.
+//! The first byte says which of them follows; what follows begins at a multiple of 16.
 
 mod memory;
 mod records;
@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
 use crate::batch::Batch;
+use crate::collections::updates::Updates;
 use crate::columns::ffi::import_batches;
 use crate::errors::{CodecError, IntoException};
 use crate::raised::Raised;
@@ -21,6 +22,7 @@ pub(crate) use memory::memory_of;
 
 const RECORDS: u8 = 0;
 const COLUMNS: u8 = 1;
+const UPDATES: u8 = 2;
 
 /// Where the contents begin, and large buffers in them.
 const ALIGNMENT: usize = ipc::ALIGNMENT;
@@ -45,6 +47,12 @@ fn write(batch: &Batch, out: &mut Encoder) -> PyResult<()> {
                 out.put_bytes(piece);
             }
         }
+        Batch::Updates(updates) => {
+            out.put_slice(&[UPDATES]);
+            out.align(ALIGNMENT);
+            updates.encode(out);
+        }
+        Batch::Sealed(_) => unreachable!("an arrangement's batches stay on their worker"),
     }
     Ok(())
 }
@@ -65,6 +73,9 @@ fn read(mut bytes: Bytes) -> PyResult<Batch> {
         COLUMNS => ipc::decode(bytes)
             .map(Batch::Arrow)
             .map_err(IntoException::into_exception),
+        UPDATES => Updates::decode(bytes)
+            .map(Batch::Updates)
+            .ok_or_else(not_a_batch),
         _ => Err(not_a_batch()),
     }
 }

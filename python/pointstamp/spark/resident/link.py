@@ -42,7 +42,7 @@ class Link:
         self._requests = 0
         self._failure: BaseException | None = None
         self._shut_down = False
-        self._server = Server(bind, secret, self._serve)
+        self._server = Server(bind, secret, self._serve, "driver")
         self.port: int = self._server.port
 
     def form(self, seconds: float, waiting: Callable[[], str]) -> None:

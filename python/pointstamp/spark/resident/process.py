@@ -270,7 +270,7 @@ def reside(residence: Residence, batches: Iterator[pa.RecordBatch]) -> Iterator[
     host = reachable(context)
     server = Server(host, residence.secret, resident.serve)
     try:
-        with connect(residence.driver, residence.secret) as driver:
+        with connect(residence.driver, residence.secret, "driver") as driver:
             driver.send((context.partitionId(), (host, server.port)))
             threading.Thread(
                 target=resident.obey, args=(driver,), name="pointstamp-commands", daemon=True

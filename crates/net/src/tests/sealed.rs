@@ -1,0 +1,192 @@
+//! Sealed conversations: messages, limits, and who is refused.
+
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+use super::support::joined;
+use crate::noise::VERSION;
+use crate::sealed::{Party, Refusal, SealedLink};
+use crate::{Secret, sealed};
+
+fn party(secret: &str, server: &str) -> Party {
+    Party {
+        secret: Secret::new(secret.as_bytes()),
+        context: BTreeMap::from([("the server".to_owned(), server.to_owned())]),
+        patience: Duration::from_secs(10),
+    }
+}
+
+/// Both ends of a connection, as they see each other.
+fn meet(
+    client: Party,
+    server: &Party,
+    version: u16,
+) -> (Result<SealedLink, Refusal>, Result<SealedLink, Refusal>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let connecting = thread::spawn(move || {
+        let socket = TcpStream::connect(address).unwrap();
+        SealedLink::greet(socket, &client, version)
+    });
+    let (socket, _) = listener.accept().unwrap();
+    let accepted = SealedLink::accept(socket, server);
+    (joined(connecting), accepted)
+}
+
+fn pair() -> (SealedLink, SealedLink) {
+    let (client, server) = meet(party("s", "driver"), &party("s", "driver"), VERSION);
+    (client.unwrap(), server.unwrap())
+}
+
+fn next(link: &SealedLink) -> io::Result<Option<Vec<u8>>> {
+    link.receive(1 << 30, &mut || Ok(()))
+}
+
+#[test]
+fn messages_of_every_size_arrive_whole_and_in_order() {
+    let (client, server) = pair();
+    let sizes = [0, 1, 65518, 65519, 65520, 200_000, 5 << 20, 3];
+    let sending = thread::spawn(move || {
+        for (byte, size) in (0_u8..).zip(sizes) {
+            client
+                .send(&[&vec![byte; size / 2], &vec![byte; size - size / 2]])
+                .unwrap();
+        }
+    });
+    for (byte, size) in (0_u8..).zip(sizes) {
+        assert!(next(&server).unwrap().unwrap() == vec![byte; size]);
+    }
+    assert_eq!(next(&server).unwrap(), None, "the other end has closed");
+    joined(sending);
+}
+
+#[test]
+fn who_differs_is_refused_with_what_differs() {
+    let (client, server) = meet(party("s", "process 1"), &party("s", "process 2"), VERSION);
+    let expected =
+        |there, here| format!("the server is process {there} there and process {here} here");
+    assert_eq!(client.err(), Some(Refusal::Differs(expected(2, 1))));
+    assert_eq!(server.err(), Some(Refusal::Differs(expected(1, 2))));
+    let (client, server) = meet(party("s", "a"), &party("t", "a"), VERSION);
+    let why = "its secret is not this process's".to_owned();
+    assert_eq!(client.err(), Some(Refusal::Differs(why.clone())));
+    assert_eq!(server.err(), Some(Refusal::Stranger(why)));
+    let (client, server) = meet(party("s", "a"), &party("s", "a"), VERSION + 1);
+    assert!(
+        client
+            .err()
+            .unwrap()
+            .to_string()
+            .contains("it speaks version")
+    );
+    assert!(
+        server
+            .err()
+            .unwrap()
+            .to_string()
+            .contains("it speaks version")
+    );
+}
+
+#[test]
+fn a_secret_shown_for_a_cluster_is_of_no_use_here() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let addresses = vec![
+        listener.local_addr().unwrap().to_string(),
+        "127.0.0.1:1".to_owned(),
+    ];
+    let mut member = super::support::member(1, &addresses);
+    member.secret = b"s".to_vec();
+    member.connect_timeout = Duration::from_secs(5);
+    let forming = super::support::spawn(member, Some(TcpListener::bind("127.0.0.1:0").unwrap()));
+    let (socket, _) = listener.accept().unwrap();
+    let accepted = SealedLink::accept(socket, &party("s", "driver"));
+    assert!(matches!(accepted.err(), Some(Refusal::Stranger(_))));
+    assert!(
+        super::support::error(forming)
+            .to_string()
+            .contains("its secret is not this process's")
+    );
+}
+
+#[test]
+fn a_message_that_is_longer_than_is_taken_is_refused_unread() {
+    let (client, server) = pair();
+    client.send(&[&[0; 1001]]).unwrap();
+    let error = server.receive(1000, &mut || Ok(())).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidData);
+    assert!(
+        error
+            .to_string()
+            .contains("a message of 1001 bytes came, and at most 1000 are taken"),
+        "{error}"
+    );
+    assert!(
+        next(&client).is_err() || next(&client).unwrap().is_none(),
+        "it is over"
+    );
+}
+
+#[test]
+fn who_waits_is_asked_whether_to_go_on_and_may_be_closed() {
+    let (client, server) = pair();
+    let mut asked = 0;
+    let waited = server.receive(10, &mut || {
+        asked += 1;
+        if asked == 2 {
+            Err(ErrorKind::TimedOut.into())
+        } else {
+            Ok(())
+        }
+    });
+    assert_eq!(waited.unwrap_err().kind(), ErrorKind::TimedOut);
+    assert_eq!(next(&client).unwrap(), None);
+    let (client, server) = pair();
+    let server = std::sync::Arc::new(server);
+    let waiting = thread::spawn({
+        let server = std::sync::Arc::clone(&server);
+        move || next(&server)
+    });
+    server.close();
+    assert_eq!(joined(waiting).unwrap(), None);
+    drop(client);
+}
+
+/// Passes on what two say to each other, but for one byte of the `at`th piece of the client's.
+#[test]
+fn a_byte_that_is_changed_on_the_way_ends_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let front = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (there, here) = (listener.local_addr().unwrap(), front.local_addr().unwrap());
+    let relay = thread::spawn(move || {
+        let (mut near, _) = front.accept().unwrap();
+        let mut far = TcpStream::connect(there).unwrap();
+        let (mut back, mut to) = (far.try_clone().unwrap(), near.try_clone().unwrap());
+        thread::spawn(move || io::copy(&mut back, &mut to));
+        let mut bytes = [0; 4096];
+        while let Ok(count @ 1..) = near.read(&mut bytes) {
+            // A message of this length is not one of the handshake's.
+            if count > 2000 {
+                bytes[1000] ^= 8;
+            }
+            far.write_all(&bytes[..count]).unwrap();
+        }
+    });
+    let connecting = thread::spawn(move || {
+        let socket = TcpStream::connect(here).unwrap();
+        SealedLink::greet(socket, &party("s", "driver"), VERSION).unwrap()
+    });
+    let (socket, _) = listener.accept().unwrap();
+    let server = sealed::SealedLink::accept(socket, &party("s", "driver")).unwrap();
+    let client = joined(connecting);
+    client.send(&[b"first"]).unwrap();
+    assert_eq!(next(&server).unwrap().unwrap(), b"first");
+    client.send(&[&[0; 3000]]).unwrap();
+    let error = next(&server).unwrap_err();
+    assert!(error.to_string().contains("does not verify"), "{error}");
+    drop((client, server));
+    joined(relay);
+}

@@ -1,0 +1,174 @@
+//! The progress protocol over every interleaving of small clusters.
+//!
+//! What is checked in each state is said in `pointstamp_testkit::explore`. The numbers of states are pinned: a change of the protocol, or
+//! of the explorer, that reaches other states shows here. Broken variants are caught, each by the property that it breaks.
+
+use pointstamp_progress::Mode::{self, Demand, Eager};
+use pointstamp_testkit::explore::{Explored, Flaw, Scenario, Shape, Wrong, explore};
+
+/// Bounds: processes, workers of each, the last coordinate, messages sent, copies of capabilities, capabilities of messages kept.
+type Bounds = (usize, usize, u64, u8, u8, u8);
+
+fn scenario(shape: Shape, mode: Mode, bounds: Bounds) -> Scenario {
+    let (processes, workers, last, sends, copies, keeps) = bounds;
+    Scenario {
+        shape,
+        processes,
+        workers,
+        mode,
+        last,
+        moves: None,
+        sends,
+        copies,
+        keeps,
+        flaw: Flaw::None,
+    }
+}
+
+/// The same, where no capability is downgraded: times advance in loops alone.
+fn still(shape: Shape, mode: Mode, bounds: Bounds) -> Scenario {
+    Scenario {
+        moves: Some(0),
+        ..scenario(shape, mode, bounds)
+    }
+}
+
+/// A scenario, and how many states, steps and final states it has.
+type Case = (
+    fn(Shape, Mode, Bounds) -> Scenario,
+    Shape,
+    Mode,
+    Bounds,
+    [usize; 3],
+);
+
+#[rustfmt::skip] // a table
+const QUICK: &[Case] = &[
+    (scenario, Shape::Chain(2), Demand, (1, 2, 0, 1, 1, 1), [3124, 8461, 6]),
+    (scenario, Shape::Chain(2), Demand, (1, 2, 1, 1, 0, 0), [6604, 19709, 2]),
+    (scenario, Shape::Chain(1), Demand, (1, 3, 0, 1, 0, 0), [1612, 6020, 2]),
+    (scenario, Shape::Chain(1), Eager, (1, 3, 0, 1, 0, 0), [5524, 24282, 2]),
+    (scenario, Shape::Diamond, Demand, (1, 2, 0, 1, 0, 0), [18906, 58143, 2]),
+    (still, Shape::Loop, Demand, (1, 2, 1, 1, 0, 1), [16577, 47855, 3]),
+    (scenario, Shape::Nested, Demand, (1, 2, 0, 1, 0, 1), [6581, 24222, 3]),
+    (scenario, Shape::Chain(1), Demand, (2, 1, 1, 1, 0, 0), [2588, 7489, 2]),
+    (scenario, Shape::Chain(2), Eager, (2, 1, 0, 1, 0, 1), [5939, 19494, 3]),
+    (scenario, Shape::Chain(1), Demand, (2, 2, 0, 0, 0, 0), [2136, 10538, 1]),
+];
+
+#[rustfmt::skip] // a table
+const DEEP: &[Case] = &[
+    (scenario, Shape::Chain(2), Eager, (1, 2, 1, 1, 0, 0), [27582, 97190, 2]),
+    (scenario, Shape::Chain(2), Eager, (1, 2, 0, 1, 1, 1), [44250, 145_495, 6]),
+    (scenario, Shape::Chain(2), Demand, (1, 2, 1, 1, 0, 1), [10868, 32626, 3]),
+    (scenario, Shape::Chain(2), Demand, (1, 3, 0, 1, 0, 0), [20511, 87400, 2]),
+    (scenario, Shape::Chain(1), Demand, (1, 3, 0, 1, 1, 0), [5694, 22787, 4]),
+    (scenario, Shape::Diamond, Eager, (1, 2, 0, 1, 0, 0), [69088, 236_304, 2]),
+    (scenario, Shape::Diamond, Demand, (1, 2, 0, 1, 0, 1), [33640, 101_680, 3]),
+    (scenario, Shape::Diamond, Demand, (2, 1, 0, 1, 0, 0), [51852, 179_750, 2]),
+    (scenario, Shape::Loop, Demand, (1, 2, 1, 1, 0, 0), [93017, 315_071, 2]),
+    (still, Shape::Loop, Eager, (1, 2, 1, 1, 0, 1), [69818, 232_743, 3]),
+    (still, Shape::Loop, Demand, (2, 1, 1, 1, 0, 1), [44066, 141_539, 3]),
+    (scenario, Shape::Chain(1), Demand, (2, 2, 0, 1, 0, 0), [345_757, 2_009_385, 2]),
+    (scenario, Shape::Nested, Eager, (1, 2, 0, 1, 0, 0), [12972, 55012, 2]),
+    (still, Shape::Nested, Demand, (1, 2, 1, 1, 0, 0), [373_597, 1_743_245, 2]),
+    (scenario, Shape::Nested, Demand, (2, 1, 0, 1, 0, 0), [21867, 89642, 2]),
+];
+
+fn all_hold(cases: &[Case]) {
+    let mut other = Vec::new();
+    for (make, shape, mode, bounds, pinned) in cases {
+        let explored = explore(&make(*shape, *mode, *bounds));
+        let explored =
+            explored.unwrap_or_else(|broken| panic!("{shape:?} {mode:?} {bounds:?}: {broken}"));
+        let Explored {
+            states,
+            steps,
+            finals,
+        } = explored;
+        let found = [states, steps, finals];
+        println!("{shape:?} {mode:?} {bounds:?}: {found:?}");
+        if found != *pinned {
+            other.push(format!(
+                "{shape:?} {mode:?} {bounds:?}: {found:?} instead of {pinned:?}"
+            ));
+        }
+    }
+    assert!(
+        other.is_empty(),
+        "other states than pinned:\n{}",
+        other.join("\n")
+    );
+}
+
+#[test]
+fn frontiers_never_lie_and_become_empty() {
+    all_hold(QUICK);
+}
+
+/// Minutes, optimised: `make check-deep` runs it.
+#[test]
+#[ignore = "long: make check-deep runs it"]
+fn frontiers_never_lie_in_larger_clusters() {
+    all_hold(DEEP);
+}
+
+/// What an exploration of the scenario with the flaw comes upon first.
+fn caught(flaw: Flaw, scenario: &Scenario) -> Option<Wrong> {
+    let sound = explore(scenario);
+    assert!(sound.is_ok(), "without {flaw:?}: {}", sound.unwrap_err());
+    explore(&Scenario {
+        flaw,
+        ..scenario.clone()
+    })
+    .err()
+    .map(|broken| broken.what)
+}
+
+#[test]
+fn a_batch_in_halves_is_caught() {
+    for mode in [Eager, Demand] {
+        let chain = scenario(Shape::Chain(1), mode, (1, 2, 0, 1, 0, 0));
+        assert_eq!(
+            caught(Flaw::Halves, &chain),
+            Some(Wrong::Passed),
+            "{mode:?}"
+        );
+    }
+}
+
+#[test]
+fn progress_reported_before_the_action_is_caught() {
+    for flaw in [Flaw::Early, Flaw::UseAfterDrop] {
+        for mode in [Eager, Demand] {
+            let chain = scenario(Shape::Chain(1), mode, (1, 2, 0, 1, 0, 0));
+            assert_eq!(
+                caught(flaw, &chain),
+                Some(Wrong::Passed),
+                "{flaw:?}, {mode:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn holding_back_too_much_is_caught() {
+    let chain = scenario(Shape::Chain(1), Demand, (1, 2, 1, 1, 0, 0));
+    let wrong = caught(Flaw::Withholds, &chain);
+    assert!(
+        matches!(wrong, Some(Wrong::Inexact | Wrong::Stuck)),
+        "{wrong:?}"
+    );
+}
+
+#[test]
+fn frames_of_the_combiner_out_of_order_are_caught() {
+    let chain = scenario(Shape::Chain(2), Eager, (2, 1, 0, 1, 0, 0));
+    assert_eq!(caught(Flaw::Reorders, &chain), Some(Wrong::Passed));
+}
+
+#[test]
+fn a_nested_scope_that_tells_in_two_parts_is_caught() {
+    let nested = scenario(Shape::Nested, Demand, (1, 2, 0, 1, 0, 0));
+    assert_eq!(caught(Flaw::TellsLate, &nested), Some(Wrong::Passed));
+}

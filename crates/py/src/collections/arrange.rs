@@ -1,0 +1,301 @@
+//! Arrangements: the operator that builds one, what reads it, and consolidation.
+//!
+//! The operator stages updates until their times are complete, seals them into immutable batches, adds these to the trace
+//! and sends them on, to the joins and reductions of this worker, which read the trace beside them. A message on this
+//! stream is one batch; it never leaves the worker.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use pointstamp_arrange::{Sealed, Trace as Reader, TraceWriter};
+use pointstamp_engine::error::BoxError;
+use pointstamp_engine::pact::Pact;
+use pointstamp_engine::port::{InputPort, SendError};
+use pointstamp_engine::stream::Stream as EngineStream;
+use pointstamp_order::{Antichain, Point};
+use pyo3::prelude::*;
+
+use super::follow::{Followers, Publisher};
+use super::reducers::Form;
+use super::route::{By, exchange, not_a_pair};
+use super::rows::Terms;
+use super::sealed::SealedBatch;
+use super::staged::Staged;
+use super::time::{ScopeTime, by_dims, frontier_of};
+use super::updates::Builder;
+use super::{give, send, terms, updates_of};
+use crate::batch::Batch;
+use crate::bound::ThreadBound;
+use crate::errors::{GraphError, IntoException};
+use crate::library::Unary;
+use crate::stream::Stream;
+
+/// The batch of an arrangement that a message on its stream is.
+pub(crate) fn sealed_of<T: ScopeTime>(batch: &Batch) -> Sealed<Terms, Terms, T> {
+    let Batch::Sealed(sealed) = batch else {
+        unreachable!("an arrangement's stream carries its batches only")
+    };
+    sealed.get()
+}
+
+/// A trace that readers of an arrangement begin with, until the dataflow runs: what is read later begins where the
+/// arrangement is then, and holds nothing back before.
+pub(crate) type Template<T> = Rc<RefCell<Option<Reader<Terms, Terms, T>>>>;
+
+/// An arrangement of rows with times of one type.
+pub(crate) struct Arranged<T: ScopeTime> {
+    pub(crate) stream: EngineStream<Batch>,
+    /// What its keys and values are, as records.
+    pub(crate) form: Form,
+    template: Template<T>,
+    pub(crate) followers: Followers<T>,
+    /// A reader from where the arrangement is now.
+    late: Box<dyn Fn() -> Reader<Terms, Terms, T>>,
+}
+
+impl<T: ScopeTime> Arranged<T> {
+    pub(crate) fn new(
+        stream: EngineStream<Batch>,
+        form: Form,
+        template: Template<T>,
+        followers: Followers<T>,
+        late: impl Fn() -> Reader<Terms, Terms, T> + 'static,
+    ) -> Self {
+        Arranged {
+            stream,
+            form,
+            template,
+            followers,
+            late: Box::new(late),
+        }
+    }
+
+    fn build(stream: &EngineStream<Batch>, by: By, name: &str) -> PyResult<Self> {
+        let refused = IntoException::into_exception;
+        let scope = stream.scope();
+        let dims = scope.dims();
+        let builder = scope.operator(name).map_err(refused)?;
+        let input = builder
+            .new_input(stream, exchange(by, name))
+            .map_err(refused)?;
+        let (output, result) = builder.new_output().map_err(refused)?;
+        builder.notify();
+        let least = Antichain::from_elem(T::of(&Point::minimum(dims)));
+        let (writer, trace) = TraceWriter::new(least.clone());
+        let upper = Rc::new(RefCell::new(least));
+        let writer = Rc::new(RefCell::new(writer));
+        let template = Rc::new(RefCell::new(Some(trace)));
+        let form = match by {
+            By::Record => Form::Key,
+            By::Key => Form::Pair,
+        };
+        let now = (Rc::clone(&writer), Rc::clone(&upper));
+        let followers = Followers::default();
+        let publisher = Publisher(followers.clone());
+        let arranged = Arranged::new(result, form, Rc::clone(&template), followers, move || {
+            now.0.borrow().reader(now.1.borrow().clone())
+        });
+        let mut staging = Staging::<T>::new(by, dims, name);
+        builder.build(move || {
+            template.borrow_mut().take();
+            staging.receive(&input)?;
+            if let Some(frontier) = staging.moved(&input) {
+                let mut writer = writer.borrow_mut();
+                for (capability, run) in staging.staged.seal(&frontier)? {
+                    if let Some(sealed) = writer.insert(run)? {
+                        publisher.0.added(capability.time(), &sealed);
+                        let sealed = Batch::Sealed(SealedBatch::new(sealed));
+                        output
+                            .send(&capability, sealed)
+                            .map_err(SendError::into_cause)?;
+                    }
+                }
+                upper.borrow_mut().clone_from(&frontier);
+                publisher.0.complete(&frontier);
+                writer.seal(frontier);
+            }
+            Ok(false)
+        });
+        Ok(arranged)
+    }
+
+    /// A reader of the arrangement, from the beginning while the dataflow is being built.
+    pub(crate) fn reader(&self) -> Reader<Terms, Terms, T> {
+        match &*self.template.borrow() {
+            Some(trace) => trace.clone(),
+            None => (self.late)(),
+        }
+    }
+}
+
+/// Updates received and staged, and the frontier that was acted on last.
+struct Staging<T> {
+    staged: Staged<T>,
+    by: By,
+    name: String,
+    frontier: Vec<Point>,
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl<T: ScopeTime> Staging<T> {
+    fn new(by: By, dims: usize, name: &str) -> Self {
+        Staging {
+            staged: Staged::new(dims),
+            by,
+            name: name.to_owned(),
+            frontier: vec![Point::minimum(dims)],
+            key: Vec::new(),
+            value: Vec::new(),
+        }
+    }
+
+    fn receive(&mut self, input: &InputPort<Batch>) -> Result<(), BoxError> {
+        while let Some((message, batch)) = input.next()? {
+            let updates = updates_of(batch);
+            self.staged.hold(&message)?;
+            for update in updates.iter() {
+                let time = T::of(&update.time(message.time()));
+                match self.by {
+                    By::Record => {
+                        self.staged
+                            .push(update.row, terms::unit(), &time, update.diff)?;
+                    }
+                    By::Key => {
+                        if !terms::cut_pair(update.row, &mut self.key, &mut self.value) {
+                            return Err(not_a_pair(update.row, &self.name));
+                        }
+                        self.staged
+                            .push(&self.key, &self.value, &time, update.diff)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The input's frontier, if it is another than before.
+    fn moved(&mut self, input: &InputPort<Batch>) -> Option<Antichain<T>> {
+        let frontier = input.frontier();
+        let frontier = frontier.frontier();
+        if self.frontier == frontier {
+            return None;
+        }
+        self.frontier = frontier.to_vec();
+        Some(frontier_of(frontier))
+    }
+}
+
+/// An arrangement, as `pointstamp.Arranged` holds it.
+#[pyclass(frozen, module = "pointstamp._core")]
+pub(crate) struct Arrangement {
+    pub(crate) inner: ThreadBound<ByTime>,
+}
+
+/// An arrangement, by the type of its scope's times.
+pub(crate) enum ByTime {
+    One(Arranged<u64>),
+    Two(Arranged<[u64; 2]>),
+    Three(Arranged<[u64; 3]>),
+    Many(Arranged<Point>),
+}
+
+/// Runs code on an arrangement of any type of times.
+macro_rules! on_arranged {
+    ($by_time:expr, $arranged:ident => $code:expr) => {
+        match $by_time {
+            ByTime::One($arranged) => $code,
+            ByTime::Two($arranged) => $code,
+            ByTime::Three($arranged) => $code,
+            ByTime::Many($arranged) => $code,
+        }
+    };
+}
+
+impl ByTime {
+    pub(crate) fn stream(&self) -> &EngineStream<Batch> {
+        on_arranged!(self, arranged => &arranged.stream)
+    }
+}
+
+#[pymethods]
+impl Arrangement {
+    /// Whether a record is the key and the value, and not the key alone.
+    fn is_by_key(&self) -> PyResult<bool> {
+        let form = on_arranged!(self.inner.get()?, arranged => arranged.form);
+        Ok(form == Form::Pair)
+    }
+}
+
+/// The updates of a collection, sorted and kept: by the first of two things in a record, or by the record.
+#[pyfunction]
+pub(crate) fn arrange(stream: &Stream, by_key: bool, name: &str) -> PyResult<Arrangement> {
+    let engine = stream.engine()?;
+    let by = if by_key { By::Key } else { By::Record };
+    let by_time = match engine.scope().dims() {
+        1 => ByTime::One(Arranged::build(&engine, by, name)?),
+        2 => ByTime::Two(Arranged::build(&engine, by, name)?),
+        3 => ByTime::Three(Arranged::build(&engine, by, name)?),
+        _ => ByTime::Many(Arranged::build(&engine, by, name)?),
+    };
+    Ok(Arrangement {
+        inner: ThreadBound::new(stream.home(), by_time),
+    })
+}
+
+/// The records of an arrangement as a collection.
+#[pyfunction]
+pub(crate) fn arrangement_updates(arrangement: &Arrangement) -> PyResult<Stream> {
+    let by_time = arrangement.inner.get()?;
+    let unary = Unary::new(by_time.stream(), "as_collection", Pact::Pipeline)?;
+    let form = on_arranged!(by_time, arranged => arranged.form);
+    Ok(by_dims!(by_time.stream().scope().dims(), T => {
+        unary.on_messages_at(arrangement.inner.home(), move |input, output| {
+            let (mut builder, mut row) = (Builder::default(), Vec::new());
+            while let Some((capability, batch)) = input.next()? {
+                for (key, value, time, diff) in sealed_of::<T>(&batch).batch.iter() {
+                    if form == Form::Key {
+                        give(&mut builder, key.0, &time.point(), diff, &capability, output)?;
+                        continue;
+                    }
+                    row.clear();
+                    terms::pair(key.0, value.0, &mut row);
+                    give(&mut builder, &row, &time.point(), diff, &capability, output)?;
+                }
+                send(&mut builder, &capability, output)?;
+            }
+            Ok(())
+        })
+    }))
+}
+
+/// The same updates, each time's added up, when it is complete.
+#[pyfunction]
+pub(crate) fn consolidate(stream: &Stream) -> PyResult<Stream> {
+    let engine = stream.engine()?;
+    let dims = engine.scope().dims();
+    let name = "consolidate";
+    let unary = Unary::new(&engine, name, exchange(By::Record, name))?;
+    Ok(by_dims!(dims, T => {
+        let mut staging = Staging::<T>::new(By::Record, dims, name);
+        unary.on_messages_and_frontier(stream, move |input, output| {
+            staging.receive(input)?;
+            let Some(frontier) = staging.moved(input) else {
+                return Ok(());
+            };
+            let mut builder = Builder::default();
+            for (capability, run) in staging.staged.seal(&frontier)? {
+                for (record, _, time, diff) in run.iter() {
+                    give(&mut builder, record.0, &time.point(), diff, &capability, output)?;
+                }
+                send(&mut builder, &capability, output)?;
+            }
+            Ok(())
+        })
+    }))
+}
+
+/// The error for arrangements of unlike scopes, which Python refuses first.
+pub(crate) fn other_scope() -> PyErr {
+    GraphError::new_err("a join needs arrangements of one scope")
+}

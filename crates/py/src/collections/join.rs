@@ -1,0 +1,235 @@
+//! Joins of two arrangements.
+//!
+//! The kernel says what a batch that arrives on one side adds to the result; it is worked on in instalments, each of which
+//! is one message, so that a key with many values on both sides stalls nobody: the operator asks to run again while
+//! something waits, and holds the capabilities of what does. A function of the user's is called for an instalment at once.
+
+use pointstamp_arrange::{Join, JoinStep};
+use pointstamp_engine::capability::Capability;
+use pointstamp_engine::error::BoxError;
+use pointstamp_engine::pact::Pact;
+use pointstamp_engine::port::{InputPort, OutputPort};
+use pointstamp_order::Point;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use super::arrange::{Arranged, Arrangement, ByTime, other_scope, sealed_of};
+use super::rows::Terms;
+use super::time::{ScopeTime, frontier_of};
+use super::updates::{Builder, MAX_UPDATES};
+use super::{send, terms};
+use crate::batch::Batch;
+use crate::errors::IntoException;
+use crate::gil::{Held, attached};
+use crate::raised::Raised;
+use crate::stream::Stream;
+use crate::tools::Tools;
+
+/// How many instalments an activation works on before others get their turn.
+const INSTALMENTS: usize = 32;
+
+/// What a join makes of a key and two values.
+enum Makes {
+    /// `(key, (left, right))`.
+    Pairs,
+    /// `(key, left)`.
+    Left,
+    /// What a function makes of the three.
+    Function(Held),
+}
+
+/// The pairs of two arrangements with equal keys: as `(key, (left, right))`, `(key, left)`, or through a function.
+#[pyfunction]
+#[pyo3(signature = (left, right, kind, function, name))]
+pub(crate) fn join_arranged(
+    left: &Arrangement,
+    right: &Arrangement,
+    kind: &str,
+    function: Option<Py<PyAny>>,
+    name: &str,
+) -> PyResult<Stream> {
+    let result = match (kind, function) {
+        ("pairs", None) => Makes::Pairs,
+        ("left", None) => Makes::Left,
+        ("function", Some(function)) => Makes::Function(Held::new(function)),
+        _ => {
+            return Err(PyTypeError::new_err(format!(
+                "'{kind}' is not the kind of a join, or it has the wrong arguments"
+            )));
+        }
+    };
+    let home = left.inner.home();
+    let stream = match (left.inner.get()?, right.inner.get()?) {
+        (ByTime::One(left), ByTime::One(right)) => build(left, right, result, name),
+        (ByTime::Two(left), ByTime::Two(right)) => build(left, right, result, name),
+        (ByTime::Three(left), ByTime::Three(right)) => build(left, right, result, name),
+        (ByTime::Many(left), ByTime::Many(right)) => build(left, right, result, name),
+        _ => Err(other_scope()),
+    };
+    Ok(Stream::plain(home, stream?))
+}
+
+fn build<T: ScopeTime>(
+    left: &Arranged<T>,
+    right: &Arranged<T>,
+    result: Makes,
+    name: &str,
+) -> PyResult<pointstamp_engine::stream::Stream<Batch>> {
+    let refused = IntoException::into_exception;
+    let builder = left.stream.scope().operator(name).map_err(refused)?;
+    let connect = |arranged: &Arranged<T>| {
+        builder
+            .new_input(&arranged.stream, Pact::Pipeline)
+            .map_err(refused)
+    };
+    let inputs = (connect(left)?, connect(right)?);
+    let (output, joined) = builder.new_output().map_err(refused)?;
+    builder.notify();
+    let activator = builder.activator();
+    let join = Join::new(Box::new(left.reader()), Box::new(right.reader()));
+    let mut joining = Joining {
+        join,
+        result,
+        name: name.to_owned(),
+        found: Found::default(),
+    };
+    builder.build(move || {
+        joining.receive(&inputs.0, &inputs.1)?;
+        for _ in 0..INSTALMENTS {
+            if !joining.instalment(&output)? {
+                return Ok(false);
+            }
+        }
+        activator.activate();
+        Ok(false)
+    });
+    Ok(joined)
+}
+
+struct Joining<T: ScopeTime> {
+    join: Join<Terms, Terms, Terms, T, Capability>,
+    result: Makes,
+    name: String,
+    found: Found,
+}
+
+impl<T: ScopeTime> Joining<T> {
+    fn receive(
+        &mut self,
+        left: &InputPort<Batch>,
+        right: &InputPort<Batch>,
+    ) -> Result<(), BoxError> {
+        while let Some((message, batch)) = left.next()? {
+            let sealed = sealed_of::<T>(&batch);
+            self.join.push_left(&sealed, message.retain(0)?);
+        }
+        while let Some((message, batch)) = right.next()? {
+            let sealed = sealed_of::<T>(&batch);
+            self.join.push_right(&sealed, message.retain(0)?);
+        }
+        self.join.advance(
+            &frontier_of(left.frontier().frontier()),
+            &frontier_of(right.frontier().frontier()),
+        );
+        Ok(())
+    }
+
+    /// Works for a while and sends what comes of it; whether more waits.
+    fn instalment(&mut self, output: &OutputPort<Batch>) -> Result<bool, BoxError> {
+        let mut fuel = MAX_UPDATES;
+        let mut builder = Builder::default();
+        let found = &mut self.found;
+        let mut row = Vec::new();
+        let step = match &self.result {
+            Makes::Pairs => self.join.work(&mut fuel, |key, left, right, time, diff| {
+                row.clear();
+                let mut inner = Vec::with_capacity(left.0.len() + right.0.len() + 4);
+                terms::pair(left.0, right.0, &mut inner);
+                terms::pair(key.0, &inner, &mut row);
+                builder.push(&row, &time.point(), diff);
+            })?,
+            Makes::Left => self.join.work(&mut fuel, |key, left, _, time, diff| {
+                row.clear();
+                terms::pair(key.0, left.0, &mut row);
+                builder.push(&row, &time.point(), diff);
+            })?,
+            Makes::Function(_) => self.join.work(&mut fuel, |key, left, right, time, diff| {
+                found.push([key.0, left.0, right.0], time.point(), diff);
+            })?,
+        };
+        let (held, done);
+        let capability = match step {
+            JoinStep::Idle => return Ok(false),
+            JoinStep::Paused(capability) => capability,
+            JoinStep::Done(capability) => {
+                held = capability;
+                done = &held;
+                done
+            }
+        };
+        if let Makes::Function(function) = &self.result {
+            found.call(function, &self.name, &mut builder)?;
+        }
+        send(&mut builder, capability, output)?;
+        Ok(!self.join.is_idle())
+    }
+}
+
+/// What a function is to be called with.
+#[derive(Default)]
+struct Found {
+    rows: Vec<u8>,
+    /// Where the key, the left and the right value of each end.
+    ends: Vec<[usize; 3]>,
+    times: Vec<(Point, i64)>,
+}
+
+impl Found {
+    fn push(&mut self, rows: [&[u8]; 3], time: Point, diff: i64) {
+        let ends = rows.map(|row| {
+            self.rows.extend_from_slice(row);
+            self.rows.len()
+        });
+        self.ends.push(ends);
+        self.times.push((time, diff));
+    }
+
+    /// Calls the function for each, and adds what it returns to a batch.
+    fn call(&mut self, function: &Held, name: &str, builder: &mut Builder) -> Result<(), BoxError> {
+        if self.ends.is_empty() {
+            return Ok(());
+        }
+        attached(|py| self.results(py, function, builder))
+            .map_err(|error| Raised::by(name, error))?;
+        self.rows.clear();
+        self.ends.clear();
+        self.times.clear();
+        Ok(())
+    }
+
+    fn results(&self, py: Python<'_>, function: &Held, builder: &mut Builder) -> PyResult<()> {
+        let lists = [PyList::empty(py), PyList::empty(py), PyList::empty(py)];
+        // Neighbours share keys and values: each is made once.
+        let mut last: [Option<(&[u8], Bound<'_, PyAny>)>; 3] = [None, None, None];
+        let mut start = 0;
+        for ends in &self.ends {
+            for (part, &end) in ends.iter().enumerate() {
+                let row = &self.rows[start..end];
+                start = end;
+                let value = match &last[part] {
+                    Some((same, value)) if *same == row => value.clone(),
+                    _ => terms::decode(py, row)?,
+                };
+                lists[part].append(&value)?;
+                last[part] = Some((row, value));
+            }
+        }
+        let function = function.get().bind(py);
+        let made = Tools::get(py)?.map_three(function, [&lists[0], &lists[1], &lists[2]])?;
+        for (record, (time, diff)) in made.iter().zip(&self.times) {
+            builder.push_with(time, *diff, |row| terms::encode(&record, row))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,29 @@
+//! Updates as Python reads them.
+
+use pointstamp_order::Point;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use super::terms;
+use super::updates::Updates;
+use crate::time::point_to_py;
+
+/// The updates of a message as tuples `(record, time, diff)`.
+pub(crate) fn records_of<'py>(
+    py: Python<'py>,
+    updates: &Updates,
+    message: &Point,
+) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    let mut made: Option<(Point, Bound<'py, PyAny>)> = None;
+    for update in updates.iter() {
+        let time = update.time(message);
+        let shown = match &made {
+            Some((at, shown)) if *at == time => shown.clone(),
+            _ => point_to_py(py, &time)?,
+        };
+        list.append((terms::decode(py, update.row)?, &shown, update.diff))?;
+        made = Some((time, shown));
+    }
+    Ok(list)
+}

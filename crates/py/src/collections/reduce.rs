@@ -1,0 +1,146 @@
+//! Reductions of an arrangement, themselves arrangements.
+//!
+//! The kernel says which keys are to be reduced at which times; it works in rounds, each of which ends with batches of the
+//! output. A round is worked on in instalments: the operator asks to run again while one is under way, and holds
+//! capabilities for the least times at which it owes output.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use pointstamp_arrange::{Error, Reduce};
+use pointstamp_engine::capability::Capability;
+use pointstamp_engine::error::BoxError;
+use pointstamp_engine::pact::Pact;
+use pointstamp_engine::port::{InputPort, OutputPort, SendError};
+use pointstamp_order::{Antichain, Point};
+use pyo3::prelude::*;
+
+use super::arrange::{Arranged, Arrangement, ByTime, sealed_of};
+use super::follow::{Followers, Publisher};
+use super::reducers::{Form, Rows, named};
+use super::rows::Terms;
+use super::sealed::SealedBatch;
+use super::staged::{delayed, hold};
+use super::time::{ScopeTime, frontier_of};
+use crate::batch::Batch;
+use crate::bound::ThreadBound;
+use crate::errors::IntoException;
+
+/// How many updates an activation looks at before others get their turn.
+const FUEL: usize = 1 << 17;
+
+/// The reduction of this name of an arrangement.
+#[pyfunction]
+pub(crate) fn reduce_arranged(
+    arrangement: &Arrangement,
+    kind: &str,
+    argument: &Bound<'_, PyAny>,
+    name: &str,
+) -> PyResult<Arrangement> {
+    let (reducer, form) = named(kind, argument, name)?;
+    let by_time = match arrangement.inner.get()? {
+        ByTime::One(input) => ByTime::One(build(input, reducer, form, name)?),
+        ByTime::Two(input) => ByTime::Two(build(input, reducer, form, name)?),
+        ByTime::Three(input) => ByTime::Three(build(input, reducer, form, name)?),
+        ByTime::Many(input) => ByTime::Many(build(input, reducer, form, name)?),
+    };
+    Ok(Arrangement {
+        inner: ThreadBound::new(arrangement.inner.home(), by_time),
+    })
+}
+
+fn build<T: ScopeTime>(
+    input: &Arranged<T>,
+    reducer: Rows,
+    form: Form,
+    name: &str,
+) -> PyResult<Arranged<T>> {
+    let refused = IntoException::into_exception;
+    let scope = input.stream.scope();
+    let builder = scope.operator(name).map_err(refused)?;
+    let port = builder
+        .new_input(&input.stream, Pact::Pipeline)
+        .map_err(refused)?;
+    let (output, result) = builder.new_output().map_err(refused)?;
+    builder.notify();
+    let activator = builder.activator();
+    let least = Antichain::from_elem(T::of(&Point::minimum(scope.dims())));
+    let reduce = Reduce::new(Box::new(input.reader()), least, reducer);
+    let template = Rc::new(RefCell::new(Some(reduce.trace())));
+    let reduce = Rc::new(RefCell::new(reduce));
+    let followers = Followers::default();
+    let publisher = Publisher(followers.clone());
+    let shared = Rc::clone(&reduce);
+    let arranged = Arranged::new(result, form, Rc::clone(&template), followers, move || {
+        shared.borrow().trace()
+    });
+    let mut reducing = Reducing {
+        reduce,
+        capabilities: Vec::new(),
+        publisher,
+    };
+    builder.build(move || {
+        template.borrow_mut().take();
+        if reducing.run(&port, &output)? {
+            activator.activate();
+        }
+        Ok(false)
+    });
+    Ok(arranged)
+}
+
+/// The kernel's reduction, which the arrangement of its output shares for readers to come.
+type Shared<T> = Rc<RefCell<Reduce<Terms, Terms, Terms, T, Rows>>>;
+
+struct Reducing<T: ScopeTime> {
+    reduce: Shared<T>,
+    capabilities: Vec<Capability>,
+    publisher: Publisher<T>,
+}
+
+impl<T: ScopeTime> Reducing<T> {
+    /// Works for a while; whether there is more to do.
+    fn run(
+        &mut self,
+        input: &InputPort<Batch>,
+        output: &OutputPort<Batch>,
+    ) -> Result<bool, BoxError> {
+        let mut reduce = self.reduce.borrow_mut();
+        while let Some((message, batch)) = input.next()? {
+            hold(&mut self.capabilities, &message)?;
+            reduce.push(sealed_of::<T>(&batch));
+        }
+        reduce.advance(&frontier_of(input.frontier().frontier()));
+        let mut fuel = FUEL;
+        while !reduce.is_idle() {
+            if fuel == 0 {
+                return Ok(true);
+            }
+            let Some(batches) = reduce.work(&mut fuel).map_err(caused)? else {
+                continue;
+            };
+            for (time, sealed) in batches {
+                let capability = delayed(&self.capabilities, &time.point())?;
+                self.publisher.0.added(capability.time(), &sealed);
+                output
+                    .send(&capability, Batch::Sealed(SealedBatch::new(sealed)))
+                    .map_err(SendError::into_cause)?;
+            }
+            self.publisher.0.complete(&reduce.trace().upper());
+            let owed = reduce.frontier();
+            let kept = owed
+                .iter()
+                .map(|time| delayed(&self.capabilities, &time.point()));
+            self.capabilities = kept.collect::<Result<_, _>>()?;
+        }
+        Ok(false)
+    }
+}
+
+/// The error of the operator.
+fn caused(error: Error) -> BoxError {
+    match error {
+        Error::Overflow => pointstamp_arrange::Overflow.into(),
+        Error::Caller(cause) => cause,
+    }
+}

@@ -1,0 +1,320 @@
+//! What reductions compute of the values of a key: natively, or through a function of the user's.
+//!
+//! A native reducer reads rows as bytes. It attaches to the interpreter only for numbers that are neither integers of 64
+//! bits nor floats (`Decimal`, `Fraction`, larger integers). A function is called for many keys in one attach.
+
+use std::num::NonZeroUsize;
+
+use pointstamp_arrange::{Error, Lists, Reducer};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use super::input::diff_of;
+use super::rows::{Row, Terms};
+use super::terms::{self, Plain, plain_number};
+use crate::gil::{Held, attached};
+use crate::raised::{Raised, shown};
+use crate::tools::Tools;
+
+/// A reducer of rows of Python values.
+pub(crate) struct Rows(Box<dyn Reducer<Terms, Terms, Terms>>);
+
+impl Reducer<Terms, Terms, Terms> for Rows {
+    fn reduce(&mut self, keys: &Terms, inputs: &Lists<Terms>, outputs: &mut Lists<Terms>) -> Done {
+        self.0.reduce(keys, inputs, outputs)
+    }
+}
+
+/// What the results of a reduction are, as records.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// The key and the value.
+    Pair,
+    /// The key: the value says nothing.
+    Key,
+}
+
+/// The reducer of this name, and what its results are.
+pub(crate) fn named(kind: &str, argument: &Bound<'_, PyAny>, name: &str) -> PyResult<(Rows, Form)> {
+    let function = || Held::new(argument.clone().unbind());
+    let name = name.to_owned();
+    let reducer: Box<dyn Reducer<Terms, Terms, Terms>> = match kind {
+        "distinct" => Box::new(distinct),
+        "threshold" => Box::new(Threshold {
+            function: function(),
+            name,
+        }),
+        "count" | "count_by_key" => Box::new(count),
+        "min" => Box::new(min),
+        "max" => Box::new(Top(NonZeroUsize::MIN, Times::Once)),
+        "top_k" => Box::new(Top(argument.extract()?, Times::AsOften)),
+        "sum" => Box::new(Sum { mean: false, name }),
+        "mean" => Box::new(Sum { mean: true, name }),
+        "reduce" => Box::new(Function {
+            function: function(),
+            name,
+        }),
+        other => {
+            let message = format!("'{other}' is not the name of a reduction");
+            return Err(PyTypeError::new_err(message));
+        }
+    };
+    let form = match kind {
+        "distinct" | "threshold" => Form::Key,
+        _ => Form::Pair,
+    };
+    Ok((Rows(reducer), form))
+}
+
+type Done = Result<(), Error>;
+
+#[allow(clippy::unnecessary_wraps, reason = "a reducer may fail")]
+fn distinct(_: &Terms, inputs: &Lists<Terms>, outputs: &mut Lists<Terms>) -> Done {
+    for index in 0..inputs.len() {
+        if total(inputs, index) > 0 {
+            outputs.push(Row(terms::unit()), 1);
+        }
+        outputs.end();
+    }
+    Ok(())
+}
+
+fn count(_: &Terms, inputs: &Lists<Terms>, outputs: &mut Lists<Terms>) -> Done {
+    let mut row = Vec::new();
+    for index in 0..inputs.len() {
+        let total = total(inputs, index);
+        if total != 0 {
+            row.clear();
+            let total = i64::try_from(total).map_err(|_| pointstamp_arrange::Overflow)?;
+            terms::integer(total, &mut row);
+            outputs.push(Row(&row), 1);
+        }
+        outputs.end();
+    }
+    Ok(())
+}
+
+fn total(inputs: &Lists<Terms>, index: usize) -> i128 {
+    let diffs = &inputs.diffs()[inputs.range(index)];
+    diffs.iter().map(|diff| i128::from(*diff)).sum()
+}
+
+#[allow(clippy::unnecessary_wraps, reason = "a reducer may fail")]
+fn min(_: &Terms, inputs: &Lists<Terms>, outputs: &mut Lists<Terms>) -> Done {
+    for index in 0..inputs.len() {
+        if let Some((least, _)) = inputs.list(index).find(|(_, diff)| *diff > 0) {
+            outputs.push(least, 1);
+        }
+        outputs.end();
+    }
+    Ok(())
+}
+
+/// The greatest values of each key: so many, where one counts once or as often as it is there.
+struct Top(NonZeroUsize, Times);
+
+#[derive(PartialEq, Eq)]
+enum Times {
+    Once,
+    AsOften,
+}
+
+impl Reducer<Terms, Terms, Terms> for Top {
+    fn reduce(&mut self, _: &Terms, inputs: &Lists<Terms>, outputs: &mut Lists<Terms>) -> Done {
+        for index in 0..inputs.len() {
+            let mut left = self.0.get() as i64;
+            let there = inputs.list(index).rev().filter(|(_, diff)| *diff > 0);
+            for (value, diff) in there {
+                let taken = if self.1 == Times::Once {
+                    1
+                } else {
+                    diff.min(left)
+                };
+                outputs.push(value, taken);
+                left -= taken;
+                if left == 0 {
+                    break;
+                }
+            }
+            outputs.end();
+        }
+        Ok(())
+    }
+}
+
+/// The sum of numbers, or their mean.
+struct Sum {
+    mean: bool,
+    name: String,
+}
+
+impl Reducer<Terms, Terms, Terms> for Sum {
+    fn reduce(&mut self, _: &Terms, inputs: &Lists<Terms>, outputs: &mut Lists<Terms>) -> Done {
+        let mut row = Vec::new();
+        for index in 0..inputs.len() {
+            row.clear();
+            let there = if let Some(there) = self.plain(inputs, index, &mut row) {
+                there
+            } else {
+                attached(|py| self.any(py, inputs, index, &mut row))
+                    .map_err(|error| Error::Caller(Raised::by(&self.name, error)))?
+            };
+            if there {
+                outputs.push(Row(&row), 1);
+            }
+            outputs.end();
+        }
+        Ok(())
+    }
+}
+
+impl Sum {
+    /// Adds integers and floats up; nothing where there are others, or they grow too large. Whether there is a result.
+    fn plain(&self, inputs: &Lists<Terms>, index: usize, row: &mut Vec<u8>) -> Option<bool> {
+        let (mut whole, mut count, mut real, mut is_real) = (0_i128, 0_i128, 0.0_f64, false);
+        for (value, diff) in inputs.list(index) {
+            count += i128::from(diff);
+            match plain_number(value.0)? {
+                Plain::Int(value) => whole += i128::from(value) * i128::from(diff),
+                Plain::Float(value) => {
+                    is_real = true;
+                    #[allow(clippy::cast_precision_loss, reason = "as Python multiplies")]
+                    let times = diff as f64;
+                    real += value * times;
+                }
+            }
+        }
+        #[allow(
+            clippy::cast_precision_loss,
+            reason = "checked to be exact, or as Python adds"
+        )]
+        if self.mean {
+            if count == 0 {
+                return Some(false);
+            }
+            let exact = whole.unsigned_abs() < 1 << 53 && count.unsigned_abs() < 1 << 53;
+            if !exact {
+                return None;
+            }
+            terms::float((real + whole as f64) / count as f64, row);
+        } else if is_real {
+            if whole.unsigned_abs() >= 1 << 53 {
+                return None;
+            }
+            terms::float(real + whole as f64, row);
+        } else {
+            terms::integer(i64::try_from(whole).ok()?, row);
+        }
+        Some(true)
+    }
+
+    /// Adds numbers of any type up.
+    fn any(
+        &self,
+        py: Python<'_>,
+        inputs: &Lists<Terms>,
+        index: usize,
+        row: &mut Vec<u8>,
+    ) -> PyResult<bool> {
+        let number = py.import("numbers")?.getattr("Number")?;
+        let (mut sum, mut count) = (0_i64.into_pyobject(py)?.into_any(), 0_i128);
+        for (value, diff) in inputs.list(index) {
+            let value = terms::decode(py, value.0)?;
+            if !value.is_instance(&number)? {
+                return Err(PyTypeError::new_err(format!(
+                    "{} adds up numbers, and got {}: map the values to numbers first",
+                    self.name,
+                    shown(&value)
+                )));
+            }
+            sum = sum.add(value.mul(diff)?)?;
+            count += i128::from(diff);
+        }
+        if self.mean {
+            if count == 0 {
+                return Ok(false);
+            }
+            sum = sum.div(count)?;
+        }
+        terms::encode(&sum, row)?;
+        Ok(true)
+    }
+}
+
+/// How often each record is in the result, from a function of it and its count.
+struct Threshold {
+    function: Held,
+    name: String,
+}
+
+impl Reducer<Terms, Terms, Terms> for Threshold {
+    fn reduce(&mut self, keys: &Terms, inputs: &Lists<Terms>, outputs: &mut Lists<Terms>) -> Done {
+        attached(|py| {
+            let mut counts = Vec::with_capacity(inputs.len());
+            for index in 0..inputs.len() {
+                counts.push(total(inputs, index));
+            }
+            let (records, counts) = (decoded(py, keys)?, PyList::new(py, counts)?);
+            let function = self.function.get().bind(py);
+            for result in &Tools::get(py)?.map_two(function, &records, &counts)? {
+                if result.eq(0)? {
+                    outputs.end();
+                    continue;
+                }
+                outputs.push(Row(terms::unit()), diff_of(&result)?);
+                outputs.end();
+            }
+            Ok(())
+        })
+        .map_err(|error| Error::Caller(Raised::by(&self.name, error)))
+    }
+}
+
+/// What a function makes of a key and its values.
+struct Function {
+    function: Held,
+    name: String,
+}
+
+impl Reducer<Terms, Terms, Terms> for Function {
+    fn reduce(&mut self, keys: &Terms, inputs: &Lists<Terms>, outputs: &mut Lists<Terms>) -> Done {
+        attached(|py| {
+            let values = PyList::empty(py);
+            for index in 0..inputs.len() {
+                let list = PyList::empty(py);
+                for (value, diff) in inputs.list(index) {
+                    list.append((terms::decode(py, value.0)?, diff))?;
+                }
+                values.append(list)?;
+            }
+            let function = self.function.get().bind(py);
+            let keys = decoded(py, keys)?;
+            let mut row = Vec::new();
+            for results in &Tools::get(py)?.map_two(function, &keys, &values)? {
+                let results = results.try_iter().map_err(|_| {
+                    PyTypeError::new_err(format!(
+                        "the function given to {} returns an iterable of results, not {}: return [result] for one",
+                        self.name,
+                        shown(&results)
+                    ))
+                })?;
+                for result in results {
+                    row.clear();
+                    terms::encode(&result?, &mut row)?;
+                    outputs.push(Row(&row), 1);
+                }
+                outputs.end();
+            }
+            Ok(())
+        })
+        .map_err(|error| Error::Caller(Raised::by(&self.name, error)))
+    }
+}
+
+/// The values of rows.
+fn decoded<'py>(py: Python<'py>, rows: &Terms) -> PyResult<Bound<'py, PyList>> {
+    use pointstamp_arrange::Rows;
+    let values = (0..rows.len()).map(|index| terms::decode(py, rows.get(index).0));
+    PyList::new(py, values.collect::<PyResult<Vec<_>>>()?)
+}

@@ -1,0 +1,89 @@
+//! Which worker an update goes to: by the stable hash of its record's term, or of its key's.
+
+use pointstamp_columnar::hash::hash_bytes;
+use pointstamp_engine::error::UserResult;
+use pointstamp_engine::pact::{Pact, Route};
+use pyo3::exceptions::PyTypeError;
+
+use super::terms;
+use super::updates::Builder;
+use crate::batch::Batch;
+use crate::gil::attached;
+use crate::raised::{Raised, shown};
+
+/// What an exchange of updates looks at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum By {
+    /// The record.
+    Record,
+    /// The first of the two things in it.
+    Key,
+}
+
+/// An exchange of updates, for the input of the named operator.
+pub(crate) fn exchange(by: By, reader: &str) -> Pact<Batch> {
+    Pact::exchange(Router {
+        by,
+        reader: reader.to_owned(),
+    })
+}
+
+struct Router {
+    by: By,
+    reader: String,
+}
+
+impl Route<Batch> for Router {
+    fn route(&mut self, batch: Batch, parts: &mut [Vec<Batch>]) -> UserResult<()> {
+        if let [only] = parts {
+            only.push(batch); // the operator says itself of a record that it is not a pair
+            return Ok(());
+        }
+        let updates = super::updates_of(batch);
+        let mut builders: Vec<Builder> = parts.iter().map(|_| Builder::default()).collect();
+        let dims = updates.dims();
+        for update in updates.iter() {
+            let worker = self.worker(update.row, parts.len())?;
+            builders[worker].push_kept(&update);
+        }
+        for (part, builder) in parts.iter_mut().zip(builders) {
+            if !builder.is_empty() {
+                part.push(Batch::Updates(builder.finish_kept(dims)));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Router {
+    #[inline]
+    fn worker(&self, row: &[u8], workers: usize) -> UserResult<usize> {
+        let term = match self.by {
+            By::Record => terms::term_of(row),
+            By::Key => match terms::key_term(row) {
+                Some(key) => key,
+                None => return Err(not_a_pair(row, &self.reader)),
+            },
+        };
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "below the number of workers"
+        )]
+        Ok((hash_bytes(term) % workers as u64) as usize)
+    }
+}
+
+/// The error for a record without a key.
+#[cold]
+pub(crate) fn not_a_pair(row: &[u8], reader: &str) -> pointstamp_engine::error::BoxError {
+    attached(|py| {
+        let record = terms::decode(py, row);
+        let record = record.map_or_else(|_| "a record".to_owned(), |record| shown(&record));
+        Raised::by(
+            reader,
+            PyTypeError::new_err(format!(
+                "{reader} reads records of the form (key, value), and got {record}: map them to such tuples first"
+            )),
+        )
+    })
+}

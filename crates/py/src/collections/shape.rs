@@ -1,0 +1,244 @@
+//! Collections from streams and to streams, negation, and the way round a loop.
+
+use std::cell::RefCell;
+use std::cmp::Ordering;
+
+use pointstamp_engine::operator::OperatorBuilder;
+use pointstamp_engine::operators::Event;
+use pointstamp_engine::pact::Pact;
+use pointstamp_engine::port::{OutputPort, SendError};
+use pointstamp_order::{PathSummary, Point, Summary};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+use super::chain::{Chain, Kind};
+use super::input::pair_of;
+use super::records::records_of;
+use super::terms::{self, term_of};
+use super::updates::Builder;
+use super::{send, updates_of};
+use crate::batch::{Batch, in_batches};
+use crate::bound::ThreadBound;
+use crate::capture::EventQueue;
+use crate::errors::{GraphError, IntoException};
+use crate::gil::attached;
+use crate::library::Unary;
+use crate::raised::Raised;
+use crate::scope::Scope;
+use crate::stream::Stream;
+use crate::time::{point_to_py, summary_from_py};
+
+/// The records of a stream as a collection: each once, or, of pairs `(record, diff)`, so often.
+#[pyfunction]
+pub(crate) fn as_collection(stream: &Stream, diffs: bool) -> PyResult<Stream> {
+    let unary = Unary::new(&stream.engine()?, "as_collection", Pact::Pipeline)?;
+    Ok(unary.on_messages(stream, move |input, output| {
+        attached(|py| {
+            let mut builder = Builder::default();
+            while let Some((capability, batch)) = input.next()? {
+                let time = capability.time().clone();
+                for record in batch.as_list(py) {
+                    let (record, diff) = if diffs {
+                        pair_of(&record).map_err(Raised::here)?
+                    } else {
+                        (record, 1)
+                    };
+                    builder
+                        .push_with(&time, diff, |row| terms::encode(&record, row))
+                        .map_err(Raised::here)?;
+                    if builder.is_full() {
+                        send(&mut builder, &capability, output)?;
+                    }
+                }
+                send(&mut builder, &capability, output)?;
+            }
+            Ok(())
+        })
+    }))
+}
+
+/// Updates as records `(record, time, diff)`.
+#[pyfunction]
+pub(crate) fn to_updates(stream: &Stream) -> PyResult<Stream> {
+    let unary = Unary::new(&stream.engine()?, "updates", Pact::Pipeline)?;
+    Ok(unary.on_messages(stream, move |input, output| {
+        attached(|py| {
+            while let Some((capability, batch)) = input.next()? {
+                let records = records_of(py, &updates_of(batch), capability.time());
+                in_batches(records.map_err(Raised::here)?, |batch| {
+                    output
+                        .send(&capability, batch)
+                        .map_err(SendError::into_cause)
+                })?;
+            }
+            Ok(())
+        })
+    }))
+}
+
+/// What a queue has caught of a collection: `(time, [(record, diff)])`, added up, in the order of times and records.
+#[pyfunction]
+pub(crate) fn extract_updates<'py>(
+    py: Python<'py>,
+    queue: &EventQueue,
+) -> PyResult<Bound<'py, PyList>> {
+    let (mut index, mut caught) = (0, Vec::new());
+    while let Some(event) = queue.get(index) {
+        index += 1;
+        if let Event::Messages(time, batch) = event {
+            caught.push((time, updates_of(batch)));
+        }
+    }
+    let mut all = Vec::new();
+    for (message, updates) in &caught {
+        all.extend(
+            updates
+                .iter()
+                .map(|update| (update.time(message), update.row, update.diff)),
+        );
+    }
+    let order = |(time, row, _): &(Point, &[u8], i64), (other, than, _): &(Point, &[u8], i64)| {
+        time.cmp(other)
+            .then_with(|| term_of(row).cmp(term_of(than)))
+    };
+    all.sort_by(order);
+    let result = PyList::empty(py);
+    let mut current: Option<(Point, Bound<'py, PyList>)> = None;
+    let mut rest = &all[..];
+    while let Some(first) = rest.first() {
+        let same = rest.partition_point(|update| order(update, first) == Ordering::Equal);
+        let diff = rest[..same]
+            .iter()
+            .map(|(_, _, diff)| i128::from(*diff))
+            .sum::<i128>();
+        rest = &rest[same..];
+        if diff == 0 {
+            continue;
+        }
+        let record: Bound<'py, PyTuple> = (terms::decode(py, first.1)?, diff).into_pyobject(py)?;
+        match &current {
+            Some((time, list)) if *time == first.0 => list.append(record)?,
+            _ => {
+                let list = PyList::new(py, [record])?;
+                result.append((point_to_py(py, &first.0)?, &list))?;
+                current = Some((first.0.clone(), list));
+            }
+        }
+    }
+    Ok(result)
+}
+
+/// The updates with their diffs negated.
+#[pyfunction]
+pub(crate) fn negate(stream: &Stream) -> PyResult<Stream> {
+    let unary = Unary::new(&stream.engine()?, "negate", Pact::Pipeline)?;
+    Ok(unary.on_messages(stream, move |input, output| {
+        while let Some((capability, batch)) = input.next()? {
+            let negated = Batch::Updates(updates_of(batch).negated());
+            output
+                .send(&capability, negated)
+                .map_err(SendError::into_cause)?;
+        }
+        Ok(())
+    }))
+}
+
+/// What comes round a loop: the end that a collection is connected to.
+#[pyclass(frozen, module = "pointstamp._core")]
+pub(crate) struct Loop {
+    open: ThreadBound<RefCell<Option<Open>>>,
+}
+
+struct Open {
+    builder: OperatorBuilder<Batch>,
+    output: OutputPort<Batch>,
+    summary: Summary,
+}
+
+/// A collection that is defined later: the loop's end, and what comes round.
+#[pyfunction]
+pub(crate) fn follow(
+    scope: &Scope,
+    step: &Bound<'_, PyAny>,
+    missing: String,
+) -> PyResult<(Loop, Stream)> {
+    let refused = IntoException::into_exception;
+    let home = scope.scope.home();
+    let scope = scope.scope.get()?;
+    let summary = summary_from_py(step, scope.dims())?;
+    let builder = scope.operator("variable").map_err(refused)?;
+    let (output, stream) = builder.new_output().map_err(refused)?;
+    builder.require(missing);
+    let open = RefCell::new(Some(Open {
+        builder,
+        output,
+        summary,
+    }));
+    Ok((
+        Loop {
+            open: ThreadBound::new(home, open),
+        },
+        Stream::plain(home, stream),
+    ))
+}
+
+#[pymethods]
+impl Loop {
+    /// Closes the loop: the updates of the stream come round at the times that follow theirs.
+    fn set(&self, stream: &Stream) -> PyResult<()> {
+        let refused = IntoException::into_exception;
+        let stream = stream.engine()?;
+        let mut open = self.open.get()?.borrow_mut();
+        let Some(loop_) = &*open else {
+            return Err(GraphError::new_err(
+                "this variable is set already: it has one definition; concat the collections first",
+            ));
+        };
+        let input = loop_
+            .builder
+            .new_input(&stream, Pact::Pipeline)
+            .map_err(refused)?;
+        let Some(Open {
+            builder,
+            output,
+            summary,
+        }) = open.take()
+        else {
+            return Ok(());
+        };
+        builder
+            .set_summary(0, 0, vec![summary.clone()])
+            .map_err(refused)?;
+        builder.fulfil();
+        builder.build(move || {
+            while let Some((capability, batch)) = input.next()? {
+                let message = capability.time().clone();
+                if let Some(time) = summary.results_in(&message) {
+                    let later = capability.delayed(&time, 0)?;
+                    let updates = updates_of(batch).followed(&summary, &message);
+                    output
+                        .send(&later, Batch::Updates(updates))
+                        .map_err(SendError::into_cause)?;
+                }
+            }
+            Ok(false)
+        });
+        Ok(())
+    }
+}
+
+/// A collection through a function of its records.
+#[pyfunction]
+pub(crate) fn collection_stage(
+    stream: &Stream,
+    kind: &str,
+    function: Py<PyAny>,
+    name: &str,
+) -> PyResult<Stream> {
+    let kind = Kind::named(kind)?;
+    let tap = match stream.changes_tap()? {
+        Some(tap) => tap.then(kind, name, function)?,
+        None => Chain::begin(&stream.engine()?, kind, name, function)?,
+    };
+    Ok(Stream::changes(stream.home(), tap))
+}

@@ -1,0 +1,90 @@
+//! Updates that wait for their times to be complete, and the right to send them then.
+//!
+//! Invariant: while updates are held, capabilities are held whose times are at or before each of theirs: first the
+//! messages' own, and, once something was sealed, the least times of what is left.
+
+use pointstamp_arrange::{Batch as Sorted, Batcher};
+use pointstamp_engine::capability::Capability;
+use pointstamp_engine::error::BoxError;
+use pointstamp_engine::port::MessageCapability;
+use pointstamp_order::{Antichain, PartialOrder, Point};
+
+use super::rows::{Row, Terms};
+use super::time::ScopeTime;
+
+/// Sorted updates of pairs of rows.
+pub(crate) type Run<T> = Sorted<Terms, Terms, T>;
+
+/// The updates, and the capabilities for them.
+pub(crate) struct Staged<T> {
+    batcher: Batcher<Terms, Terms, T>,
+    capabilities: Vec<Capability>,
+}
+
+impl<T: ScopeTime> Staged<T> {
+    pub(crate) fn new(dims: usize) -> Self {
+        let least = T::of(&Point::minimum(dims));
+        Staged {
+            batcher: Batcher::new(Antichain::from_elem(least)),
+            capabilities: Vec::new(),
+        }
+    }
+
+    /// Keeps the right to send at a message's time or later.
+    pub(crate) fn hold(&mut self, message: &MessageCapability) -> Result<(), BoxError> {
+        hold(&mut self.capabilities, message)
+    }
+
+    /// Adds an update of a message that is held.
+    #[inline]
+    pub(crate) fn push(
+        &mut self,
+        key: &[u8],
+        value: &[u8],
+        time: &T,
+        diff: i64,
+    ) -> Result<(), BoxError> {
+        Ok(self.batcher.push(Row(key), Row(value), time, diff)?)
+    }
+
+    /// What is complete before a frontier, each part with the right to send it.
+    pub(crate) fn seal(
+        &mut self,
+        frontier: &Antichain<T>,
+    ) -> Result<Vec<(Capability, Run<T>)>, BoxError> {
+        let sealed = self.batcher.seal(frontier)?;
+        let mut parts = Vec::with_capacity(sealed.len());
+        for (time, run) in sealed {
+            parts.push((delayed(&self.capabilities, &time.point())?, run));
+        }
+        let least = self.batcher.frontier().iter();
+        let kept = least.map(|time| delayed(&self.capabilities, &time.point()));
+        self.capabilities = kept.collect::<Result<_, _>>()?;
+        Ok(parts)
+    }
+}
+
+/// Adds a message's capability to a list in which none is before another.
+pub(crate) fn hold(
+    capabilities: &mut Vec<Capability>,
+    message: &MessageCapability,
+) -> Result<(), BoxError> {
+    let time = message.time();
+    if !capabilities.iter().any(|held| held.time().less_equal(time)) {
+        let held = message.retain(0)?;
+        capabilities.retain(|other| !time.less_equal(other.time()));
+        capabilities.push(held);
+    }
+    Ok(())
+}
+
+/// A capability for a time at or after one of those that are held.
+pub(crate) fn delayed(capabilities: &[Capability], time: &Point) -> Result<Capability, BoxError> {
+    match capabilities
+        .iter()
+        .find(|held| held.time().less_equal(time))
+    {
+        Some(held) => Ok(held.delayed(time)?),
+        None => Err(format!("no capability is held for the updates at {time}").into()),
+    }
+}

@@ -1,0 +1,215 @@
+//! Numbers as terms: the integer below, then what lies between it and the number.
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::{END, ESCAPE, FRACTION, NAN, NEG_BIG, NEG_INF, POS_BIG, POS_INF, ZERO};
+
+/// Appends an integer of at most 64 bits.
+#[inline]
+pub(super) fn put_i64(value: i64, out: &mut Vec<u8>) {
+    let magnitude = value.unsigned_abs();
+    put_magnitude(value < 0, magnitude, out);
+}
+
+fn put_magnitude(negative: bool, magnitude: u64, out: &mut Vec<u8>) {
+    let len = 8 - magnitude.leading_zeros() as usize / 8;
+    #[allow(clippy::cast_possible_truncation, reason = "at most 8")]
+    let size = len as u8;
+    let bytes = magnitude.to_be_bytes();
+    if negative {
+        out.push(ZERO - size);
+        out.extend(bytes[8 - len..].iter().map(|byte| !byte));
+    } else {
+        out.push(ZERO + size);
+        out.extend_from_slice(&bytes[8 - len..]);
+    }
+}
+
+/// Appends an integer from its magnitude, big-endian without leading zeros.
+fn put_big(negative: bool, magnitude: &[u8], out: &mut Vec<u8>) -> PyResult<()> {
+    let start = magnitude
+        .iter()
+        .position(|&byte| byte != 0)
+        .unwrap_or(magnitude.len());
+    let magnitude = &magnitude[start..];
+    if magnitude.len() <= 8 {
+        let mut word = [0; 8];
+        word[8 - magnitude.len()..].copy_from_slice(magnitude);
+        put_magnitude(negative, u64::from_be_bytes(word), out);
+        return Ok(());
+    }
+    let len = u32::try_from(magnitude.len())?;
+    if negative {
+        out.push(NEG_BIG);
+        out.extend((!len).to_be_bytes());
+        out.extend(magnitude.iter().map(|byte| !byte));
+    } else {
+        out.push(POS_BIG);
+        out.extend(len.to_be_bytes());
+        out.extend_from_slice(magnitude);
+    }
+    Ok(())
+}
+
+/// Appends a Python `int` of any size.
+pub(super) fn put_int(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> PyResult<()> {
+    if let Ok(small) = value.extract::<i64>() {
+        put_i64(small, out);
+        return Ok(());
+    }
+    let negative = value.lt(0)?;
+    let magnitude = value.call_method0("__abs__")?;
+    let bits: usize = magnitude.call_method0("bit_length")?.extract()?;
+    let bytes = magnitude.call_method1("to_bytes", (bits.div_ceil(8), "big"))?;
+    put_big(negative, bytes.cast::<PyBytes>()?.as_bytes(), out)
+}
+
+/// Appends a float; whether it is an integer's equal.
+#[allow(clippy::float_cmp, reason = "exact on purpose")]
+pub(super) fn put_f64(value: f64, out: &mut Vec<u8>) -> PyResult<bool> {
+    if value.is_nan() {
+        out.push(NAN);
+        return Ok(false);
+    }
+    if value.is_infinite() {
+        out.push(if value < 0.0 { NEG_INF } else { POS_INF });
+        return Ok(false);
+    }
+    let whole = value.trunc();
+    if whole != value {
+        // Below 2^53, as it has a fraction.
+        #[allow(clippy::cast_possible_truncation, reason = "it is in range")]
+        put_i64(value.floor() as i64, out);
+        put_fraction(value < 0.0, (value - whole).abs(), out);
+        return Ok(false);
+    }
+    if value.abs() < 9.2e18 {
+        #[allow(clippy::cast_possible_truncation, reason = "it is in range")]
+        put_i64(value as i64, out);
+        return Ok(true);
+    }
+    let bits = value.abs().to_bits();
+    let mantissa = (bits & ((1 << 52) - 1)) | (1 << 52);
+    let shift = (bits >> 52) as usize - 1075;
+    let mut magnitude = (mantissa << (shift % 8)).to_be_bytes().to_vec();
+    magnitude.resize(8 + shift / 8, 0);
+    put_big(value < 0.0, &magnitude, out)?;
+    Ok(true)
+}
+
+/// Appends what a number's magnitude has beyond an integer: from 0 to 1, after the integer below the number.
+pub(super) fn put_fraction(negative: bool, fraction: f64, out: &mut Vec<u8>) {
+    let bits = fraction.to_bits();
+    out.push(FRACTION);
+    out.extend((if negative { !bits } else { bits }).to_be_bytes());
+}
+
+/// Appends text that holds no 00, to the end.
+pub(super) fn put_ratio(text: &str, out: &mut Vec<u8>) {
+    out.push(FRACTION);
+    out.extend_from_slice(text.as_bytes());
+    out.push(END);
+}
+
+/// A number that has been read.
+pub(super) enum Number<'a> {
+    Int(i64),
+    /// Whether it is negative, and the magnitude, big-endian.
+    Big(bool, Vec<u8>),
+    Float(f64),
+    /// A ratio that no float equals, as text.
+    Ratio(&'a str),
+}
+
+/// The number at the start of `bytes`, and its length. Nothing where the bytes are not a number's.
+pub(super) fn take(bytes: &[u8]) -> Option<(Number<'_>, usize)> {
+    let tag = *bytes.first()?;
+    match tag {
+        NEG_INF => return Some((Number::Float(f64::NEG_INFINITY), 1)),
+        POS_INF => return Some((Number::Float(f64::INFINITY), 1)),
+        NAN => return Some((Number::Float(f64::NAN), 1)),
+        NEG_BIG | POS_BIG => {
+            let negative = tag == NEG_BIG;
+            let len = u32::from_be_bytes(bytes.get(1..5)?.try_into().ok()?);
+            let len = (if negative { !len } else { len }) as usize;
+            let magnitude = bytes.get(5..5 + len)?;
+            let magnitude = magnitude
+                .iter()
+                .map(|&byte| if negative { !byte } else { byte })
+                .collect();
+            return Some((Number::Big(negative, magnitude), 5 + len));
+        }
+        _ => {}
+    }
+    let (negative, len) = if tag < ZERO {
+        (true, (ZERO - tag) as usize)
+    } else {
+        (false, (tag - ZERO) as usize)
+    };
+    let mut word = [0; 8];
+    word[8usize.checked_sub(len)?..].copy_from_slice(bytes.get(1..=len)?);
+    if negative {
+        word[8 - len..].iter_mut().for_each(|byte| *byte = !*byte);
+    }
+    let magnitude = u64::from_be_bytes(word);
+    let end = 1 + len;
+    if bytes.get(end) != Some(&FRACTION) {
+        return Some((small_or_big(negative, magnitude), end));
+    }
+    let bits = u64::from_be_bytes(bytes.get(end + 1..end + 9)?.try_into().ok()?);
+    let end = end + 9;
+    if bytes.get(end) == Some(&FRACTION) {
+        let rest = bytes.get(end + 1..)?;
+        let len = rest.iter().position(|&byte| byte == END)?;
+        let text = std::str::from_utf8(&rest[..len]).ok()?;
+        return Some((Number::Ratio(text), end + len + 2));
+    }
+    #[allow(
+        clippy::cast_precision_loss,
+        reason = "an integer below a fraction is below 2^53"
+    )]
+    let value = if negative {
+        // The integer below a negative number is one further from zero than its whole part.
+        -((magnitude - 1) as f64 + f64::from_bits(!bits))
+    } else {
+        magnitude as f64 + f64::from_bits(bits)
+    };
+    Some((Number::Float(value), end))
+}
+
+fn small_or_big<'a>(negative: bool, magnitude: u64) -> Number<'a> {
+    let signed = i64::try_from(i128::from(magnitude) * if negative { -1 } else { 1 });
+    signed.map_or_else(
+        |_| Number::Big(negative, magnitude.to_be_bytes().to_vec()),
+        Number::Int,
+    )
+}
+
+/// Appends text or bytes and their end.
+pub(super) fn put_escaped(bytes: &[u8], out: &mut Vec<u8>) {
+    if bytes.contains(&END) {
+        for &byte in bytes {
+            out.push(byte);
+            if byte == END {
+                out.push(ESCAPE);
+            }
+        }
+    } else {
+        out.extend_from_slice(bytes);
+    }
+    out.push(END);
+}
+
+/// Where text or bytes that begin at the start of `bytes` end, with the end's mark, and whether they hold escapes.
+pub(super) fn escaped_len(bytes: &[u8]) -> Option<(usize, bool)> {
+    let (mut at, mut escapes) = (0, false);
+    loop {
+        at += bytes.get(at..)?.iter().position(|&byte| byte == END)?;
+        if bytes.get(at + 1) != Some(&ESCAPE) {
+            return Some((at + 1, escapes));
+        }
+        escapes = true;
+        at += 2;
+    }
+}

@@ -1,0 +1,142 @@
+//! Terms taken apart and put together as bytes, without the values.
+
+use super::notes::{BOOL, FLOAT, Notes, finish, finish_len, put, put_moved, split};
+use super::numbers::{self, Number, escaped_len, put_f64, put_i64};
+use super::{BYTES, END, FIRST_TYPE, FRACTION, FROZENSET, NAN, NEG_INF, NONE, STR, TUPLE};
+
+/// The length of the term at the start of `bytes`; adds its atoms.
+pub(super) fn skip(bytes: &[u8], atoms: &mut u32) -> Option<usize> {
+    *atoms += 1;
+    match *bytes.first()? {
+        NONE => Some(1),
+        STR | BYTES => Some(1 + escaped_len(&bytes[1..])?.0),
+        TUPLE | FROZENSET => {
+            let mut at = 1;
+            while *bytes.get(at)? != END {
+                at += skip(&bytes[at..], atoms)?;
+            }
+            Some(at + 1)
+        }
+        NEG_INF..=NAN => numbers::take(bytes).map(|(_, len)| len),
+        FIRST_TYPE..FRACTION => Some(1 + skip(&bytes[1..], atoms)?),
+        _ => None,
+    }
+}
+
+/// Cuts a row of a tuple of two into a row of each, which are written to `key` and `value`. False where the row is of
+/// something else.
+pub(crate) fn cut_pair(row: &[u8], key: &mut Vec<u8>, value: &mut Vec<u8>) -> bool {
+    cut(row, key, value).is_some()
+}
+
+fn cut(row: &[u8], key: &mut Vec<u8>, value: &mut Vec<u8>) -> Option<()> {
+    let (term, notes) = split(row);
+    if term.first() != Some(&TUPLE) {
+        return None;
+    }
+    let inside = term.get(1..term.len() - 1)?;
+    let mut atoms = 0;
+    let len = skip(inside, &mut atoms)?;
+    let rest = inside.get(len..)?;
+    let mut others = 0;
+    if rest.is_empty() || skip(rest, &mut others)? != rest.len() {
+        return None;
+    }
+    key.clear();
+    value.clear();
+    key.extend_from_slice(&inside[..len]);
+    value.extend_from_slice(rest);
+    if notes.is_empty() {
+        key.push(0);
+        value.push(0);
+    } else {
+        let before = key.len();
+        put_moved(notes, 1, 1 + atoms, -1, key);
+        finish_len(key.len() - before, key);
+        let before = value.len();
+        put_moved(notes, 1 + atoms, u32::MAX, -1 - i64::from(atoms), value);
+        finish_len(value.len() - before, value);
+    }
+    Some(())
+}
+
+/// The term of the first of the two things in a row's tuple; nothing where the row is not of such a tuple.
+#[inline]
+pub(crate) fn key_term(row: &[u8]) -> Option<&[u8]> {
+    let term = split(row).0;
+    if term.first() != Some(&TUPLE) {
+        return None;
+    }
+    let inside = term.get(1..term.len() - 1)?;
+    let mut atoms = 0;
+    let len = skip(inside, &mut atoms)?;
+    let rest = &inside[len..];
+    (!rest.is_empty() && skip(rest, &mut atoms)? == rest.len()).then(|| &inside[..len])
+}
+
+/// Appends the row of a tuple of two, from the row of each.
+pub(crate) fn pair(key: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    let ((first, key_notes), (second, value_notes)) = (split(key), split(value));
+    out.push(TUPLE);
+    out.extend_from_slice(first);
+    out.extend_from_slice(second);
+    out.push(END);
+    if key_notes.is_empty() && value_notes.is_empty() {
+        out.push(0);
+        return;
+    }
+    let before = out.len();
+    put_moved(key_notes, 0, u32::MAX, 1, out);
+    if !value_notes.is_empty() {
+        let mut atoms = 0;
+        skip(first, &mut atoms);
+        put_moved(value_notes, 0, u32::MAX, 1 + i64::from(atoms), out);
+    }
+    // A row whose parts have notes of their own class (a named tuple as a record) is a plain tuple now.
+    finish_len(out.len() - before, out);
+}
+
+/// Appends the row of an integer.
+pub(crate) fn integer(value: i64, out: &mut Vec<u8>) {
+    put_i64(value, out);
+    finish(&[], out);
+}
+
+/// The row of `None`, which stands for the value where there is none.
+pub(crate) fn unit() -> &'static [u8] {
+    &[NONE, 0]
+}
+
+/// Appends the row of a float.
+pub(crate) fn float(value: f64, out: &mut Vec<u8>) {
+    // Only what is longer than 4 GiB is refused.
+    let integral = put_f64(value, out).unwrap_or_default();
+    let mut note = Vec::new();
+    if integral {
+        put(0, FLOAT, &[], &mut note);
+    }
+    finish(&note, out);
+}
+
+/// A number that can be calculated with here.
+pub(crate) enum Plain {
+    Int(i64),
+    Float(f64),
+}
+
+/// The number of a row that is a `bool`, a `float`, or an `int` of 64 bits; nothing for others.
+pub(crate) fn plain_number(row: &[u8]) -> Option<Plain> {
+    let (term, notes) = split(row);
+    let kind = Notes(notes).take().map(|(_, kind, _)| kind);
+    match (numbers::take(term)?, kind) {
+        ((Number::Int(value), len), None | Some(BOOL)) if len == term.len() => {
+            Some(Plain::Int(value))
+        }
+        #[allow(clippy::cast_precision_loss, reason = "it was made of a float")]
+        ((Number::Int(value), len), Some(FLOAT)) if len == term.len() => {
+            Some(Plain::Float(value as f64))
+        }
+        ((Number::Float(value), len), None) if len == term.len() => Some(Plain::Float(value)),
+        _ => None,
+    }
+}

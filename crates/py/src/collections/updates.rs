@@ -1,0 +1,324 @@
+//! A batch of updates: rows, each with a time and a diff.
+//!
+//! The times of one message may differ: each is at or after the message's own. A batch in which they do not differ holds
+//! none of its own. Times are kept with the coordinates of the scope in which the batch was made: on the way into a scope
+//! they gain zeros, when they are read and not before, and on the way out they lose what they had gained
+//! (`Payload::left`), which is a number to be lowered. Only a loop's feedback writes them anew.
+
+use std::sync::Arc;
+
+use bytes::{Buf, Bytes};
+use pointstamp_channels::Encoder;
+use pointstamp_order::{PathSummary, Point, Summary};
+
+/// How many updates are put into one message at most, by operators that make many.
+pub(crate) const MAX_UPDATES: usize = 4096;
+
+/// A batch of updates. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Updates {
+    body: Arc<Body>,
+    /// How many coordinates of the times count.
+    dims: usize,
+}
+
+#[derive(Default)]
+struct Body {
+    rows: Vec<u8>,
+    /// Where each row ends.
+    ends: Vec<u32>,
+    diffs: Vec<i64>,
+    /// `stride` coordinates for each update, or none where all are at the message's time.
+    coords: Vec<u64>,
+    stride: usize,
+}
+
+/// One update of a batch.
+pub(crate) struct Update<'a> {
+    pub(crate) row: &'a [u8],
+    pub(crate) diff: i64,
+    /// The time's coordinates as they are kept, or none for the message's.
+    kept: Option<&'a [u64]>,
+}
+
+impl Update<'_> {
+    /// The time, in a message at `message`.
+    #[inline]
+    pub(crate) fn time(&self, message: &Point) -> Point {
+        match self.kept {
+            None => message.clone(),
+            Some(kept) if kept.len() == message.dims() => Point::new(kept),
+            Some(kept) => {
+                let zeros = std::iter::repeat_n(0, message.dims() - kept.len());
+                kept.iter().copied().chain(zeros).collect()
+            }
+        }
+    }
+}
+
+impl Updates {
+    pub(crate) fn len(&self) -> usize {
+        self.body.diffs.len()
+    }
+
+    /// How many coordinates of the times it keeps count.
+    pub(crate) fn dims(&self) -> usize {
+        self.dims
+    }
+
+    /// The update at an index.
+    #[inline]
+    pub(crate) fn get(&self, index: usize) -> Update<'_> {
+        let body = &*self.body;
+        let start = match index {
+            0 => 0,
+            _ => body.ends[index - 1] as usize,
+        };
+        let kept = (!body.coords.is_empty())
+            .then(|| &body.coords[index * body.stride..index * body.stride + self.dims]);
+        Update {
+            row: &body.rows[start..body.ends[index] as usize],
+            diff: body.diffs[index],
+            kept,
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Update<'_>> {
+        (0..self.len()).map(|index| self.get(index))
+    }
+
+    /// The batch leaves a scope for one of so many coordinates.
+    pub(crate) fn left(&mut self, dims: usize) {
+        self.dims = self.dims.min(dims);
+    }
+
+    pub(crate) fn footprint(&self) -> usize {
+        let body = &*self.body;
+        body.rows.len() + (body.coords.len() + body.diffs.len()) * 8 + body.ends.len() * 4
+    }
+
+    /// The same updates with their diffs negated.
+    pub(crate) fn negated(self) -> Self {
+        let mut body = Arc::try_unwrap(self.body).unwrap_or_else(|shared| shared.copy());
+        body.diffs.iter_mut().for_each(|diff| *diff = -*diff);
+        Updates {
+            body: Arc::new(body),
+            dims: self.dims,
+        }
+    }
+
+    /// The same updates at the times that a summary makes of theirs; those whose time would overflow go nowhere.
+    pub(crate) fn followed(self, summary: &Summary, message: &Point) -> Self {
+        if self.body.coords.is_empty() {
+            return self; // at the message's time, which the sender advances
+        }
+        let mut builder = Builder::default();
+        for update in self.iter() {
+            if let Some(time) = summary.results_in(&update.time(message)) {
+                builder.push(update.row, &time, update.diff);
+            }
+        }
+        // Times are written even where all are the message's: what the message's will be is the sender's business.
+        builder.finish_with_times(message.dims())
+    }
+
+    /// Writes the batch.
+    pub(crate) fn encode(&self, out: &mut Encoder) {
+        let body = &*self.body;
+        let header = [
+            body.diffs.len(),
+            body.rows.len(),
+            body.coords.len(),
+            body.stride,
+            self.dims,
+        ];
+        for word in header {
+            out.put_slice(&(word as u64).to_le_bytes());
+        }
+        for diff in &body.diffs {
+            out.put_slice(&diff.to_le_bytes());
+        }
+        for coord in &body.coords {
+            out.put_slice(&coord.to_le_bytes());
+        }
+        for end in &body.ends {
+            out.put_slice(&end.to_le_bytes());
+        }
+        out.put_slice(&body.rows);
+    }
+
+    /// Reads what `encode` wrote; nothing where the bytes do not fit together.
+    pub(crate) fn decode(mut bytes: Bytes) -> Option<Self> {
+        let mut header = [0_usize; 5];
+        for word in &mut header {
+            *word = usize::try_from(bytes.try_get_u64_le().ok()?).ok()?;
+        }
+        let [len, row_bytes, coords, stride, dims] = header;
+        let fits = len
+            .checked_mul(12)
+            .and_then(|size| size.checked_add(coords.checked_mul(8)?))
+            .and_then(|size| size.checked_add(row_bytes))
+            == Some(bytes.len());
+        let timed = coords == 0 || (len.checked_mul(stride) == Some(coords) && dims <= stride);
+        if !fits || !timed {
+            return None;
+        }
+        let diffs = (0..len).map(|_| bytes.get_i64_le()).collect();
+        let coords = (0..coords).map(|_| bytes.get_u64_le()).collect();
+        let ends: Vec<u32> = (0..len).map(|_| bytes.get_u32_le()).collect();
+        let sorted = ends.is_sorted() && ends.last().map_or(0, |&end| end as usize) == row_bytes;
+        sorted.then(|| Updates {
+            body: Arc::new(Body {
+                rows: bytes.to_vec(),
+                ends,
+                diffs,
+                coords,
+                stride,
+            }),
+            dims,
+        })
+    }
+}
+
+impl Body {
+    fn copy(&self) -> Body {
+        Body {
+            rows: self.rows.clone(),
+            ends: self.ends.clone(),
+            diffs: self.diffs.clone(),
+            coords: self.coords.clone(),
+            stride: self.stride,
+        }
+    }
+}
+
+/// Puts updates together.
+#[derive(Default)]
+pub(crate) struct Builder {
+    body: Body,
+    /// The time of the updates so far, until another comes up.
+    time: Option<Point>,
+}
+
+impl Builder {
+    pub(crate) fn len(&self) -> usize {
+        self.body.diffs.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.body.diffs.is_empty()
+    }
+
+    /// Whether the batch is large enough to be sent.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.len() >= MAX_UPDATES || self.body.rows.len() >= 1 << 18
+    }
+
+    /// Adds an update.
+    #[inline]
+    pub(crate) fn push(&mut self, row: &[u8], time: &Point, diff: i64) {
+        self.body.rows.extend_from_slice(row);
+        self.end_row(time, diff);
+    }
+
+    /// Adds an update whose row is written by a function.
+    ///
+    /// # Errors
+    ///
+    /// The function's; nothing is added then.
+    #[inline]
+    pub(crate) fn push_with<E>(
+        &mut self,
+        time: &Point,
+        diff: i64,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let before = self.body.rows.len();
+        if let Err(error) = write(&mut self.body.rows) {
+            self.body.rows.truncate(before);
+            return Err(error);
+        }
+        self.end_row(time, diff);
+        Ok(())
+    }
+
+    /// Adds an update of another batch, whose message's time stays what it is: `finish_kept` ends the batch.
+    #[inline]
+    pub(crate) fn push_kept(&mut self, update: &Update<'_>) {
+        let body = &mut self.body;
+        body.rows.extend_from_slice(update.row);
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "a part of a batch whose rows fit"
+        )]
+        body.ends.push(body.rows.len() as u32);
+        body.diffs.push(update.diff);
+        body.coords.extend_from_slice(update.kept.unwrap_or(&[]));
+    }
+
+    /// The batch of updates of another batch, in which so many coordinates count.
+    pub(crate) fn finish_kept(mut self, dims: usize) -> Updates {
+        self.body.stride = dims;
+        let body = Arc::new(self.body);
+        Updates { body, dims }
+    }
+
+    #[inline]
+    fn end_row(&mut self, time: &Point, diff: i64) {
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "senders keep batches far smaller"
+        )]
+        self.body.ends.push(self.body.rows.len() as u32);
+        self.body.diffs.push(diff);
+        if !self.body.coords.is_empty() {
+            self.body.coords.extend_from_slice(time.coords());
+            return;
+        }
+        match &self.time {
+            None => self.time = Some(time.clone()),
+            Some(only) if only == time => {}
+            Some(only) => {
+                // From here on each has its own.
+                for _ in 1..self.body.diffs.len() {
+                    self.body.coords.extend_from_slice(only.coords());
+                }
+                self.body.coords.extend_from_slice(time.coords());
+            }
+        }
+    }
+
+    /// The batch, for a message at `message`, and an empty builder.
+    pub(crate) fn finish(&mut self, message: &Point) -> Updates {
+        let Builder { mut body, time } = std::mem::take(self);
+        if body.coords.is_empty()
+            && let Some(only) = time.filter(|only| only != message)
+        {
+            for _ in 0..body.diffs.len() {
+                body.coords.extend_from_slice(only.coords());
+            }
+        }
+        body.stride = message.dims();
+        Updates {
+            body: Arc::new(body),
+            dims: message.dims(),
+        }
+    }
+
+    /// The batch, with every time written.
+    fn finish_with_times(mut self, dims: usize) -> Updates {
+        if self.body.coords.is_empty()
+            && let Some(only) = self.time.take()
+        {
+            for _ in 0..self.body.diffs.len() {
+                self.body.coords.extend_from_slice(only.coords());
+            }
+        }
+        self.body.stride = dims;
+        Updates {
+            body: Arc::new(self.body),
+            dims,
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The combiner between processes, run for real.
+//!
+//! Owns [`frame`]: what the other processes get of the batches that the workers of one process said. Everything of
+//! `pointstamp_channels` is run that lies in between: the pot and its sums, what cancels, the frame and its encoding, and
+//! the queues of the workers of the same process. When a pot is emptied is left to the caller, who tries every moment; the
+//! combiner's own reasons are among them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use pointstamp_channels::encode::CodecError;
+use pointstamp_channels::{
+    ChannelId, Combine, Encode, Encoder, Fabric, Farewell, Receive, Route, Transport,
+};
+use pointstamp_order::{ChangeBatch, Point};
+use pointstamp_progress::{Location, Port, ProgressBatch};
+
+const ID: ChannelId = ChannelId {
+    dataflow: 0,
+    channel: 0,
+};
+
+/// What arrives at the other processes when a pot is emptied into which the workers of a process put these batches, each by
+/// its worker; none if they cancel.
+///
+/// # Panics
+///
+/// When the other workers of the process hear anything else than the batches, or another process anything else than one frame.
+pub(super) fn frame(
+    workers: usize,
+    said: &[(usize, ProgressBatch<Point>)],
+) -> Option<ProgressBatch<Point>> {
+    let wire = Arc::<Wire>::default();
+    let transport: Arc<dyn Transport> = Arc::clone(&wire) as Arc<dyn Transport>;
+    let never = Duration::from_secs(1 << 20);
+    let (fabric, _mailboxes) = Fabric::in_cluster_lingering(workers, 1 << 20, transport, never);
+    let mut ends = Vec::new();
+    for worker in 0..workers {
+        ends.push(
+            fabric
+                .open_combined::<Batch>(worker, ID)
+                .expect("a channel opened once"),
+        );
+    }
+    for (worker, batch) in said {
+        ends[*worker].0.push(Batch(batch.clone()));
+    }
+    for (worker, (_, inbox)) in ends.iter().enumerate() {
+        let heard = std::iter::from_fn(|| inbox.pop().expect("a batch of this process"));
+        let others = said.iter().filter(|(other, _)| *other != worker);
+        assert!(
+            heard
+                .map(|Batch(batch)| batch)
+                .eq(others.map(|(_, batch)| batch.clone())),
+            "worker {worker} did not hear what the others of its process said"
+        );
+    }
+    fabric.flush();
+    fabric.close();
+    let mut frames = std::mem::take(&mut *wire.0.lock());
+    let frame = frames.pop();
+    assert!(frames.is_empty(), "one pot makes one frame");
+    frame.map(|body| Batch::decode(body).expect("what was encoded").0)
+}
+
+/// A connection that keeps what is sent.
+#[derive(Default)]
+struct Wire(Mutex<Vec<Bytes>>);
+
+impl Transport for Wire {
+    fn processes(&self) -> usize {
+        2
+    }
+
+    fn process(&self) -> usize {
+        0
+    }
+
+    fn address(&self, process: usize) -> String {
+        format!("process {process}")
+    }
+
+    fn start(&self, _receiver: Arc<dyn Receive>) {}
+
+    fn send(&self, _process: usize, route: Route, body: Vec<Bytes>) -> usize {
+        assert_eq!(route, Route::Everyone(ID));
+        self.0.lock().push(body.concat().into());
+        0
+    }
+
+    fn farewell(&self, _how: Farewell) {}
+
+    fn close(&self) {}
+}
+
+#[derive(Clone, Debug)]
+struct Batch(ProgressBatch<Point>);
+
+impl Combine for Batch {
+    fn add(&mut self, other: &Self) {
+        self.0.extend_from_slice(&other.0);
+    }
+
+    fn is_nothing(&mut self) -> bool {
+        let sum: ChangeBatch<_> = self.0.drain(..).collect();
+        self.0 = sum.into_inner();
+        self.0.is_empty()
+    }
+
+    fn put(&self, out: &mut Encoder) {
+        for ((location, time), diff) in &self.0 {
+            let (kind, port) = match location.port {
+                Port::Target(port) => (0, port),
+                Port::Source(port) => (1, port),
+            };
+            let words = [location.node as u64, kind, port as u64, time.dims() as u64];
+            let words = words.iter().chain(time.coords()).copied();
+            for word in words.chain([diff.cast_unsigned()]) {
+                out.put_slice(&word.to_le_bytes());
+            }
+        }
+    }
+}
+
+impl Encode for Batch {
+    fn encode(&self, out: &mut Encoder) -> Result<(), CodecError> {
+        self.put(out);
+        Ok(())
+    }
+
+    fn decode(bytes: Bytes) -> Result<Self, CodecError> {
+        let mut words = bytes
+            .chunks(8)
+            .map(|word| Ok(u64::from_le_bytes(word.try_into()?)));
+        let mut changes = Vec::new();
+        while let Some(node) = words.next() {
+            let mut next = || words.next().unwrap_or_else(|| Err("cut short".into()));
+            let node = usize::try_from(node?)?;
+            let (kind, port) = (next()?, usize::try_from(next()?)?);
+            let location = match kind {
+                0 => Location::target(node, port),
+                _ => Location::source(node, port),
+            };
+            let time = (0..next()?)
+                .map(|_| next())
+                .collect::<Result<Point, CodecError>>()?;
+            changes.push(((location, time), next()?.cast_signed()));
+        }
+        Ok(Self(changes))
+    }
+
+    fn footprint(&self) -> usize {
+        0
+    }
+}

@@ -1,0 +1,448 @@
+//! A state of an exploration, and the steps out of it.
+//!
+//! Owns [`State`]: workers with their views, what they hold and what waits for them, and the batches between them. Workers follow
+//! the engine: a report is one activation's, a view is propagated whenever something entered it, and a nested scope
+//! meets the scope around it as the engine's subgraph does.
+
+mod check;
+mod key;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use pointstamp_order::{MutableAntichain, Point};
+use pointstamp_progress::{Location, Port, ProgressBatch, Protocol, Source, Target};
+
+use super::scenario::{Flaw, Model};
+
+/// A place: the scope, 0 for the outer one, and the port in it.
+type At = (usize, Location);
+
+/// Messages or capabilities, sorted.
+type Bag = Vec<(At, Point)>;
+
+type Batch = ProgressBatch<Point>;
+
+#[derive(Clone)]
+struct Worker {
+    /// Of each scope.
+    views: Vec<Protocol<Point>>,
+    /// What the nested scope has told of its output.
+    told: MutableAntichain<Point>,
+    /// What the nested scope has yet to tell, where it tells late.
+    late: Batch,
+    held: Bag,
+    inbox: Bag,
+    /// What a flawed worker has reported as done, and does next.
+    begun: Bag,
+}
+
+/// A state.
+#[derive(Clone)]
+pub(super) struct State {
+    workers: Vec<Worker>,
+    /// By scope, sender and receiver; the sender is a worker, or past those a process.
+    links: BTreeMap<(usize, usize, usize), VecDeque<Batch>>,
+    /// By process and scope: what was said since the pot was emptied, and by which worker of the process.
+    pots: BTreeMap<(usize, usize), Vec<(usize, Batch)>>,
+    moves: Option<u8>,
+    sends: u8,
+    copies: u8,
+    keeps: u8,
+}
+
+/// A step, named, and where it leads.
+pub(super) type Step = (String, State);
+
+/// The steps in which workers tell each other something begin with this.
+const SAYS: &str = "says";
+
+impl State {
+    /// The state in which each worker holds a capability for the input.
+    pub(super) fn new(model: &Model) -> Self {
+        let start = Point::minimum(model.scopes[0].dims);
+        let worker = || {
+            let view = |scope: &super::scenario::Scope| {
+                let tracker = scope.graph.build().expect("a sound graph");
+                Protocol::new(tracker, model.scenario.mode, model.peers())
+            };
+            let mut views: Vec<_> = model.scopes.iter().map(view).collect();
+            views[0].initial(model.input, start.clone());
+            Worker {
+                views,
+                told: MutableAntichain::new(),
+                late: Batch::new(),
+                held: vec![((0, model.input.into()), start.clone())],
+                inbox: Bag::new(),
+                begun: Bag::new(),
+            }
+        };
+        let mut state = Self {
+            workers: (0..model.peers()).map(|_| worker()).collect(),
+            links: BTreeMap::new(),
+            pots: BTreeMap::new(),
+            moves: model.scenario.moves,
+            sends: model.scenario.sends,
+            copies: model.scenario.copies,
+            keeps: model.scenario.keeps,
+        };
+        (0..model.peers()).for_each(|worker| state.settle(model, worker));
+        state
+    }
+
+    /// Brings the views of a worker up to date, and the scopes to each other.
+    fn settle(&mut self, model: &Model, worker: usize) {
+        let Worker {
+            views, told, late, ..
+        } = &mut self.workers[worker];
+        let mut overdue = std::mem::take(late);
+        loop {
+            views[0].propagate(|_, _, _| unreachable!("the outer scope has no boundary"));
+            let changes: Vec<_> = views[0].tracker_mut().drain_changes().collect();
+            let Some(node) = model.nested else { return };
+            let [outer, inner] = &mut views[..] else {
+                return;
+            };
+            for ((location, time), diff) in changes {
+                if let Port::Target(port) = location.port
+                    && location.node == node
+                {
+                    inner.accept_frontier(port, time.extend(&[0]), diff);
+                }
+            }
+            let (mut consumed, mut kept) = (Batch::new(), std::mem::take(&mut overdue));
+            let mut new = Batch::new();
+            inner.propagate(|location, time, diff| match location.port {
+                Port::Source(port) => {
+                    consumed.push(((Location::target(node, port), time.truncate(1)), diff));
+                }
+                Port::Target(port) => {
+                    for target in model.scopes[0].readers(Source::new(node, port)) {
+                        new.push(((target.into(), time.truncate(1)), diff));
+                    }
+                }
+            });
+            inner.tracker_mut().drain_changes().for_each(drop);
+            for ((output, time), diff) in inner.tracker_mut().drain_boundary_changes() {
+                for (time, diff) in told.update(time.truncate(1), diff) {
+                    new.push(((Location::source(node, output), time), diff));
+                }
+            }
+            if model.scenario.flaw == Flaw::TellsLate && !consumed.is_empty() {
+                late.append(&mut new);
+            } else {
+                kept.append(&mut new);
+            }
+            outer.shared().extend(consumed.into_iter().chain(kept));
+            if !outer.has_pending() {
+                return;
+            }
+        }
+    }
+
+    /// Every step that can be taken.
+    pub(super) fn successors(&self, model: &Model) -> Vec<Step> {
+        let mut steps = Vec::new();
+        for worker in 0..self.workers.len() {
+            for item in distinct(&self.workers[worker].held) {
+                self.use_capability(model, worker, item, &mut steps);
+            }
+            for item in distinct(&self.workers[worker].inbox) {
+                self.take_message(model, worker, item, &mut steps);
+            }
+            for item in distinct(&self.workers[worker].begun) {
+                let mut next = self.clone();
+                remove(&mut next.workers[worker].begun, item);
+                next.finish(model, worker, item, &[], &mut steps);
+            }
+            for scope in 0..model.scopes.len() {
+                self.say(model, worker, scope, &mut steps);
+            }
+        }
+        for &(scope, from, to) in self.links.keys() {
+            let mut next = self.clone();
+            let batch = next.take(scope, from, to);
+            next.workers[to].views[scope].receive(batch);
+            next.settle(model, to);
+            steps.push((
+                format!("says: {to} hears of scope {scope} from {from}"),
+                next,
+            ));
+        }
+        for (&(process, scope), said) in &self.pots {
+            let mut next = self.clone();
+            next.pots.remove(&(process, scope));
+            if let Some(batch) = model.frame(said) {
+                for to in (0..model.peers()).filter(|to| model.process(*to) != process) {
+                    let queue = next.links.entry((scope, model.peers() + process, to));
+                    let queue = queue.or_default();
+                    let reorders = model.scenario.flaw == Flaw::Reorders;
+                    let place = queue.len() - usize::from(reorders && !queue.is_empty());
+                    queue.insert(place, batch.clone());
+                }
+            }
+            steps.push((format!("{SAYS}: process {process} of scope {scope}"), next));
+        }
+        steps
+    }
+
+    fn use_capability(
+        &self,
+        model: &Model,
+        worker: usize,
+        item: &(At, Point),
+        steps: &mut Vec<Step>,
+    ) {
+        let ((scope, location), time) = item;
+        let name = |what: &str| format!("{worker} {what} {location} of scope {scope} at {time}");
+        let minus = ((*location, time.clone()), -1);
+
+        let mut next = self.clone();
+        remove(&mut next.workers[worker].held, item);
+        if model.scenario.flaw == Flaw::UseAfterDrop {
+            insert(&mut next.workers[worker].begun, item.clone());
+        }
+        next.report(worker, *scope, [minus.clone()]);
+        steps.push((name("drops"), next));
+
+        for index in 0..time.dims() {
+            let mut coords = time.coords().to_vec();
+            coords[index] += 1;
+            if coords[index] <= model.scenario.last && self.moves != Some(0) {
+                let later = Point::from(coords);
+                let mut next = self.clone();
+                next.moves = self.moves.map(|moves| moves - 1);
+                remove(&mut next.workers[worker].held, item);
+                insert(&mut next.workers[worker].held, (item.0, later.clone()));
+                next.report(worker, *scope, [((*location, later), 1), minus.clone()]);
+                steps.push((name("downgrades"), next));
+            }
+        }
+        if self.copies > 0 {
+            let mut next = self.clone();
+            next.copies -= 1;
+            insert(&mut next.workers[worker].held, item.clone());
+            next.report(worker, *scope, [((*location, time.clone()), 1)]);
+            steps.push((name("copies"), next));
+        }
+        for to in 0..model.peers() {
+            if self.sends > 0 {
+                let mut next = self.clone();
+                next.sends -= 1;
+                let sent = next.send(model, item, to);
+                next.report(worker, *scope, sent);
+                steps.push((name(&format!("sends to {to} by")), next));
+            }
+        }
+    }
+
+    fn take_message(
+        &self,
+        model: &Model,
+        worker: usize,
+        item: &(At, Point),
+        steps: &mut Vec<Step>,
+    ) {
+        let ((scope, location), time) = item;
+        let mut next = self.clone();
+        remove(&mut next.workers[worker].inbox, item);
+        if let Port::Target(port) = location.port
+            && *scope == 0
+            && model.nested == Some(location.node)
+        {
+            let inside = time.extend(&[0]);
+            let mut report = vec![((Location::source(0, port), inside.clone()), -1)];
+            for target in model.scopes[1].readers(Source::new(0, port)) {
+                insert(
+                    &mut next.workers[worker].inbox,
+                    ((1, target.into()), inside.clone()),
+                );
+                report.push(((target.into(), inside.clone()), 1));
+            }
+            next.report(worker, 1, report);
+            steps.push((format!("{worker} enters scope 1 at {time}"), next));
+            return;
+        }
+        let minus = ((*location, time.clone()), -1);
+        if model.scenario.flaw == Flaw::Early {
+            insert(&mut next.workers[worker].begun, item.clone());
+            next.report(worker, *scope, [minus]);
+            steps.push((
+                format!("{worker} begins {location} of scope {scope} at {time}"),
+                next,
+            ));
+        } else {
+            next.finish(model, worker, item, &[minus], steps);
+        }
+    }
+
+    /// What an operator may do with a message that it has taken, or a flawed one with a capability that it has dropped.
+    fn finish(
+        &self,
+        model: &Model,
+        worker: usize,
+        item: &(At, Point),
+        done: &[((Location, Point), i64)],
+        steps: &mut Vec<Step>,
+    ) {
+        let ((scope, location), time) = item;
+        let name = |what: &str| format!("{worker} {what} {location} of scope {scope} at {time}");
+        let mut next = self.clone();
+        next.report(worker, *scope, done.iter().cloned());
+        steps.push((name("consumes"), next));
+
+        let outputs = match location.port {
+            Port::Target(_) => {
+                model.scopes[*scope]
+                    .graph
+                    .shape(location.node)
+                    .unwrap_or_default()
+                    .1
+            }
+            Port::Source(_) => 1,
+        };
+        let last = time.last().unwrap_or(0) + model.scopes[*scope].steps[location.node];
+        if last > model.scenario.last {
+            return;
+        }
+        for port in 0..outputs {
+            let (source, time) = match location.port {
+                Port::Target(_) => (Location::source(location.node, port), time.with_last(last)),
+                Port::Source(_) => (*location, time.clone()),
+            };
+            let item = ((*scope, source), time.clone());
+            if self.keeps > 0 && matches!(location.port, Port::Target(_)) {
+                let mut next = self.clone();
+                next.keeps -= 1;
+                insert(&mut next.workers[worker].held, item.clone());
+                next.report(
+                    worker,
+                    *scope,
+                    done.iter().cloned().chain([((source, time), 1)]),
+                );
+                steps.push((name("keeps"), next));
+            }
+            for to in 0..model.peers() {
+                let mut next = self.clone();
+                let sent = next.send(model, &item, to);
+                next.report(worker, *scope, done.iter().cloned().chain(sent));
+                steps.push((name(&format!("passes on to {to}")), next));
+            }
+        }
+    }
+
+    /// Puts a message along each edge from an output into the inbox of a worker, and says what to report.
+    fn send(&mut self, model: &Model, ((scope, location), time): &(At, Point), to: usize) -> Batch {
+        let Port::Source(port) = location.port else {
+            return Batch::new();
+        };
+        let mut report = Batch::new();
+        for target in model.scopes[*scope].readers(Source::new(location.node, port)) {
+            report.push(((target.into(), time.clone()), 1));
+            let Some(node) = model.nested.filter(|_| *scope == 1 && target.node == 0) else {
+                insert(
+                    &mut self.workers[to].inbox,
+                    ((*scope, target.into()), time.clone()),
+                );
+                continue;
+            };
+            let outside: Vec<Target> = model.scopes[0]
+                .readers(Source::new(node, target.port))
+                .collect();
+            for target in outside {
+                insert(
+                    &mut self.workers[to].inbox,
+                    ((0, target.into()), time.truncate(1)),
+                );
+            }
+        }
+        report
+    }
+
+    fn report(
+        &mut self,
+        worker: usize,
+        scope: usize,
+        changes: impl IntoIterator<Item = ((Location, Point), i64)>,
+    ) {
+        self.workers[worker].views[scope].local().extend(changes);
+    }
+
+    /// The worker says what it is to say now, if there is anything.
+    fn say(&self, model: &Model, worker: usize, scope: usize, steps: &mut Vec<Step>) {
+        if !self.workers[worker].views[scope].has_local() {
+            return;
+        }
+        let mut next = self.clone();
+        let view = &mut next.workers[worker].views[scope];
+        if model.scenario.flaw == Flaw::Withholds {
+            let local: Batch = view.local().iter().cloned().collect();
+            let mut less = local.iter().filter(|(_, diff)| *diff < 0);
+            if !less.all(|((at, time), _)| view.tracker().is_global(*at, time)) {
+                return;
+            }
+        }
+        let Some(batch) = view.take_outgoing() else {
+            return;
+        };
+        let parts = if model.scenario.flaw == Flaw::Halves {
+            batch
+                .chunks(batch.len().div_ceil(2))
+                .map(<[_]>::to_vec)
+                .collect()
+        } else {
+            vec![batch]
+        };
+        let process = model.process(worker);
+        for part in parts {
+            for to in (0..model.peers()).filter(|to| *to != worker && model.process(*to) == process)
+            {
+                let queue = next.links.entry((scope, worker, to)).or_default();
+                queue.push_back(part.clone());
+            }
+            if model.scenario.processes > 1 {
+                let said = next.pots.entry((process, scope)).or_default();
+                said.push((worker % model.scenario.workers, part));
+            }
+        }
+        next.settle(model, worker);
+        steps.push((format!("{SAYS}: {worker} of scope {scope}"), next));
+    }
+
+    fn take(&mut self, scope: usize, from: usize, to: usize) -> Batch {
+        let Some(queue) = self.links.get_mut(&(scope, from, to)) else {
+            return Batch::new();
+        };
+        let batch = queue.pop_front().unwrap_or_default();
+        if queue.is_empty() {
+            self.links.remove(&(scope, from, to));
+        }
+        batch
+    }
+
+    fn outstanding(&self) -> impl Iterator<Item = &(At, Point)> {
+        self.workers
+            .iter()
+            .flat_map(|worker| worker.held.iter().chain(&worker.inbox).chain(&worker.begun))
+    }
+}
+
+fn sorted(times: &[Point]) -> Vec<Point> {
+    let mut times = times.to_vec();
+    times.sort();
+    times
+}
+
+fn distinct(bag: &Bag) -> impl Iterator<Item = &(At, Point)> {
+    bag.chunk_by(|a, b| a == b).map(|same| &same[0])
+}
+
+fn insert(bag: &mut Bag, item: (At, Point)) {
+    let index = bag.partition_point(|other| *other < item);
+    bag.insert(index, item);
+}
+
+fn remove(bag: &mut Bag, item: &(At, Point)) {
+    if let Some(index) = bag.iter().position(|other| other == item) {
+        bag.remove(index);
+    }
+}

@@ -1,0 +1,114 @@
+//! What tells one state from another.
+//!
+//! Everything that later steps depend on: of each worker its counts, its frontiers, what it holds back, what it holds and what waits
+//! for it; what is on its way; and what is left of the bounds.
+
+use pointstamp_order::{ChangeBatch, Point};
+use pointstamp_progress::{Location, Port};
+
+use super::{Batch, State, Worker, sorted};
+use crate::explore::scenario::Model;
+
+impl State {
+    /// What tells this state from others: the least of its descriptions under all names of the workers.
+    pub(in crate::explore) fn key(&mut self, model: &Model) -> Vec<u64> {
+        let parts: Vec<Vec<u64>> = self
+            .workers
+            .iter_mut()
+            .map(|worker| worker.key(model))
+            .collect();
+        let names = model.renamings();
+        let keys = names.iter().map(|old| self.key_as(model, &parts, old));
+        keys.min().unwrap_or_default()
+    }
+
+    /// The description in which worker `old[i]` is called `i`.
+    fn key_as(&self, model: &Model, parts: &[Vec<u64>], old: &[usize]) -> Vec<u64> {
+        let peers = model.peers();
+        let moves = self.moves.map_or(u64::MAX, u64::from);
+        let mut key = vec![
+            moves,
+            self.sends.into(),
+            self.copies.into(),
+            self.keeps.into(),
+        ];
+        for worker in old {
+            key.extend(&parts[*worker]);
+        }
+        // Processes are called by where their first worker is.
+        let process = |new: usize| model.process(old[new * model.scenario.workers]);
+        let sender = |new: usize| match new.checked_sub(peers) {
+            None => old[new],
+            Some(new) => peers + process(new),
+        };
+        for scope in 0..model.scopes.len() {
+            for from in 0..peers + model.scenario.processes {
+                for to in old {
+                    let queue = self.links.get(&(scope, sender(from), *to));
+                    let queue = queue.into_iter().flatten();
+                    key.push(queue.clone().count() as u64);
+                    queue.for_each(|batch| write_changes(&mut key, batch.iter().cloned()));
+                }
+            }
+            for new in 0..model.scenario.processes {
+                // Of what was said only the sum is told.
+                let said = self.pots.get(&(process(new), scope));
+                key.push(u64::from(said.is_some()));
+                let said = said
+                    .into_iter()
+                    .flatten()
+                    .flat_map(|(_, batch)| batch.iter().cloned());
+                let mut sum: ChangeBatch<_> = said.collect();
+                write_changes(&mut key, sum.drain());
+            }
+        }
+        key
+    }
+}
+
+impl Worker {
+    fn key(&mut self, model: &Model) -> Vec<u64> {
+        let mut key = Vec::new();
+        for (scope, view) in model.scopes.iter().zip(&mut self.views) {
+            for location in scope.locations() {
+                let counts = view.tracker().pointstamps(location);
+                write_changes(
+                    &mut key,
+                    counts
+                        .into_iter()
+                        .map(|(time, diff)| ((location, time), diff)),
+                );
+                let frontier = sorted(view.tracker().frontier(location));
+                write_changes(
+                    &mut key,
+                    frontier.into_iter().map(|time| ((location, time), 1)),
+                );
+            }
+            write_changes(&mut key, view.local().iter().cloned().collect::<Batch>());
+            write_changes(&mut key, view.shared().iter().cloned().collect::<Batch>());
+        }
+        write_changes(&mut key, self.late.iter().cloned());
+        for bag in [&self.held, &self.inbox, &self.begun] {
+            let items = bag
+                .iter()
+                .map(|((scope, at), time)| ((*at, time.clone()), *scope as i64));
+            write_changes(&mut key, items);
+        }
+        key
+    }
+}
+
+fn write_changes(key: &mut Vec<u64>, changes: impl IntoIterator<Item = ((Location, Point), i64)>) {
+    let count = key.len();
+    key.push(0);
+    for ((location, time), diff) in changes {
+        let (kind, port) = match location.port {
+            Port::Target(port) => (0, port),
+            Port::Source(port) => (1, port),
+        };
+        key.extend([location.node as u64, kind, port as u64]);
+        key.extend(time.coords());
+        key.push(diff.cast_unsigned());
+        key[count] += 1;
+    }
+}

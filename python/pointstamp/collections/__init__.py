@@ -1,0 +1,12 @@
+"""Collections: multisets that change, and what is computed of them, kept up to date.
+
+Owns what `pointstamp.Collection` and its kin are in Python; rows, arrangements and the operators on them are
+Rust's.
+"""
+
+from pointstamp.collections.arranged import Arranged, Trace
+from pointstamp.collections.collection import Collection, CollectionCapture
+from pointstamp.collections.inputs import CollectionInput
+from pointstamp.collections.variable import Variable
+
+__all__ = ["Arranged", "Collection", "CollectionCapture", "CollectionInput", "Trace", "Variable"]

@@ -1,0 +1,198 @@
+"""Arrangements: pairs that are kept sorted by key, for any number of joins and reduces, and for reading."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from pointstamp import _core
+from pointstamp._errors import GraphError
+from pointstamp._mistakes import function_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from pointstamp._types import Time
+    from pointstamp.collections.collection import Collection
+    from pointstamp.scope import Scope
+
+__all__ = ["Arranged", "Trace"]
+
+K = TypeVar("K")
+V = TypeVar("V")
+V2 = TypeVar("V2")
+U = TypeVar("U")
+
+
+class Arranged(Generic[K, V]):
+    """A collection of pairs ``(key, value)``, sorted by key and kept. `Collection.arrange` makes it.
+
+    Every join and reduce on it uses the same index: it is built once, and kept once.
+
+    Attributes:
+        scope: The scope that it is in.
+    """
+
+    __slots__ = ("_collection", "_core", "_trace", "scope")
+
+    def __init__(self, scope: Scope, core: _core.Arrangement, collection: type[Collection[Any]]) -> None:
+        self.scope = scope
+        self._core = core
+        self._collection = collection
+        self._trace: Trace[K, V] | None = None
+
+    @property
+    def trace(self) -> Trace[K, V]:
+        """This worker's share of the arrangement, for reading while the dataflow runs.
+
+        Ask for it while the dataflow is being built: one that is taken later begins where the arrangement is
+        then.
+        """
+        if self._trace is None:
+            self._trace = Trace(_core.trace_of(self._core))
+        return self._trace
+
+    def as_collection(self) -> Collection[tuple[K, V]]:
+        """The collection of pairs; each change comes when its time is complete."""
+        return self._collection(self.scope, _core.arrangement_updates(self._core))
+
+    def join(
+        self, other: Collection[tuple[K, V2]] | Arranged[K, V2], f: Callable[[K, V, V2], Any] | None = None
+    ) -> Collection[Any]:
+        """As `Collection.join`; the other is an arrangement, or a collection, which is arranged."""
+        check_scope("join", self.scope, other, (Arranged, self._collection))
+        right = other if isinstance(other, Arranged) else other.arrange()
+        kind = "pairs" if f is None else "function"
+        function = None if f is None else function_of("join", f)
+        return self._collection(
+            self.scope, _core.join_arranged(self._core, right._core, kind, function, "join")
+        )
+
+    def reduce(self, f: Callable[[K, list[tuple[V, int]]], Iterable[U]]) -> Collection[tuple[K, U]]:
+        """As `Collection.reduce`, on this arrangement."""
+        return self._reduced("reduce", function_of("reduce", f))
+
+    def min(self) -> Collection[tuple[K, V]]:
+        """As `Collection.min`, on this arrangement."""
+        return self._reduced("min")
+
+    def max(self) -> Collection[tuple[K, V]]:
+        """As `Collection.max`, on this arrangement."""
+        return self._reduced("max")
+
+    def sum(self) -> Collection[tuple[K, V]]:
+        """As `Collection.sum`, on this arrangement."""
+        return self._reduced("sum")
+
+    def mean(self) -> Collection[tuple[K, float]]:
+        """As `Collection.mean`, on this arrangement."""
+        return self._reduced("mean")
+
+    def top_k(self, n: int) -> Collection[tuple[K, V]]:
+        """As `Collection.top_k`, on this arrangement."""
+        if n < 1:
+            raise GraphError(f"top_k takes how many values a key keeps, 1 or more, not {n!r}")
+        return self._reduced("top_k", n)
+
+    def count_by_key(self) -> Collection[tuple[K, int]]:
+        """As `Collection.count_by_key`, on this arrangement."""
+        return self._reduced("count_by_key")
+
+    def _reduced(self, kind: str, argument: Any = None) -> Collection[Any]:
+        return self._collection(self.scope, _core.reduce_arranged(self._core, kind, argument, kind))
+
+
+class Trace(Generic[K, V]):
+    """This worker's share of an arrangement, which `main` reads while the dataflow runs.
+
+    A trace holds history back from being merged, so that it can be read at every time from `since` on: let go
+    of what is not needed with `allow_merging_before`, and of all with `close`.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> def main(worker):
+        ...     with worker.dataflow() as scope:
+        ...         ages, collection = scope.new_collection()
+        ...         arranged = collection.arrange()
+        ...         trace, probe = arranged.trace, arranged.as_collection().probe()
+        ...     ages.insert(("ann", 41))
+        ...     ages.advance_to(1)
+        ...     ages.update_many([(("ann", 41), -1), (("ann", 42), 1)])
+        ...     ages.advance_to(2)
+        ...     worker.step_while(lambda: probe.less_than(2))
+        ...     return trace.get("ann"), trace.get("ann", at=0), trace.get("bob")
+        >>> ps.execute(main)
+        [([(42, 1)], [(41, 1)], [])]
+    """
+
+    __slots__ = ("_core",)
+
+    def __init__(self, core: _core.Trace) -> None:
+        self._core = core
+
+    @property
+    def since(self) -> list[Time]:
+        """Reads are exact at the times that are at or after one of these."""
+        return self._core.since
+
+    @property
+    def upper(self) -> list[Time]:
+        """The trace is complete at the times that are not at or after one of these."""
+        return self._core.upper
+
+    def get(self, key: K, *, at: Time | None = None) -> list[tuple[V, int]]:
+        """The values of a key, each with how often it is there, in order.
+
+        Only keys that belong to this worker are found: a key is on one of the workers.
+
+        Args:
+            key: The key.
+            at: The time; None for the latest that is complete.
+
+        Raises:
+            TimeError: If the trace is not complete at `at`, or does not reach back to it.
+            PointstampError: If the trace is closed.
+        """
+        return self._core.get(key, at)
+
+    def items(self, *, at: Time | None = None) -> Iterator[tuple[K, V, int]]:
+        """Every ``(key, value, count)`` of this worker's share, in the order of keys and values.
+
+        Args:
+            at: The time; None for the latest that is complete.
+
+        Raises:
+            TimeError: If the trace is not complete at `at`, or does not reach back to it.
+            PointstampError: If the trace is closed.
+        """
+        return iter(self._core.items(at))
+
+    def allow_merging_before(self, time: Time) -> None:
+        """Gives up reading at times that are not at or after `time`; what happened before can be merged."""
+        self._core.allow_merging_before(time)
+
+    def close(self) -> None:
+        """Gives up reading. Closing it twice does nothing."""
+        self._core.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def check_scope(operator: str, scope: Scope, other: Any, kinds: Any) -> None:
+    """Refuses what an operator in a scope cannot read: other things than collections, or of another scope."""
+    if not isinstance(other, kinds):
+        raise TypeError(f"{operator} needs a collection, not {other!r}")
+    if other.scope is not scope:
+        raise GraphError(
+            f"{operator} needs collections of one scope: one is of scope '{scope.name}' {scope.address}, the "
+            f"other of '{other.scope.name}' {other.scope.address}; bring it in with enter(scope), or "
+            "out with leave()"
+        )

@@ -1,0 +1,395 @@
+"""Collections, with every operator as a method."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+from pointstamp import _core
+from pointstamp._core import ProbeHandle
+from pointstamp._mistakes import function_of
+from pointstamp.capture import Capture
+from pointstamp.collections.arranged import Arranged, check_scope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pointstamp._core import Stream as CoreStream
+    from pointstamp._types import Time
+    from pointstamp.scope import Scope
+    from pointstamp.stream import Stream
+
+__all__ = ["Collection", "CollectionCapture"]
+
+T = TypeVar("T")
+U = TypeVar("U")
+K = TypeVar("K")
+V = TypeVar("V")
+V2 = TypeVar("V2")
+
+
+class Collection(Generic[T]):
+    """A multiset that changes: updates ``(record, time, diff)``.
+
+    Every method adds operators to the collection's scope.
+
+    At a time the collection is what all updates at that time and before add up to. What an operator makes of
+    it is, at every time, what computing it anew from the collection at that time would give; the work follows
+    the changes.
+
+    A record is a value that can be hashed: numbers, strings, tuples of them, dates, enums, named tuples,
+    frozen dataclasses. Records that are equal are one record (``1 == 1.0``), in one of their forms.
+
+    A function that is called with records must give equal results for equal records, at any time: a record
+    that is removed goes through the function again, and takes away what it gave when it was inserted.
+
+    Attributes:
+        scope: The scope that the collection is in.
+    """
+
+    __slots__ = ("_arrangement", "_stream", "scope")
+
+    def __init__(self, scope: Scope, core: CoreStream | _core.Arrangement) -> None:
+        self.scope = scope
+        # A reduction is an arrangement, of which updates are made where another operator than a join reads
+        # them.
+        self._arrangement = core if isinstance(core, _core.Arrangement) else None
+        self._stream = None if isinstance(core, _core.Arrangement) else core
+
+    @property
+    def _core(self) -> CoreStream:
+        if self._stream is None:
+            assert self._arrangement is not None
+            self._stream = _core.arrangement_updates(self._arrangement)
+        return self._stream
+
+    def _stage(self, kind: str, function: Callable[..., Any], name: str | None) -> Collection[Any]:
+        core = _core.collection_stage(self._core, kind, function_of(kind, function), name or kind)
+        return Collection(self.scope, core)
+
+    # ------------------------------------------------------------ record by record
+
+    def map(self, f: Callable[[T], U], *, name: str | None = None) -> Collection[U]:
+        """Each record through a function.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> build = lambda scope: scope.collection([-1, 1, 2]).map(abs).capture()
+            >>> ps.example(build).extract()
+            [(0, [(1, 2), (2, 1)])]
+        """
+        return self._stage("map", f, name)
+
+    def flat_map(self, f: Callable[[T], Iterable[U]], *, name: str | None = None) -> Collection[U]:
+        """Each record through a function that returns any number of records."""
+        return self._stage("flat_map", f, name)
+
+    def filter(self, f: Callable[[T], bool], *, name: str | None = None) -> Collection[T]:
+        """The records for which the function is true."""
+        return self._stage("filter", f, name)
+
+    def inspect(self, f: Callable[[T, Time, int], Any], *, name: str | None = None) -> Collection[T]:
+        """Calls a function with the record, the time and the diff of each update, and passes the updates on.
+
+        Updates come as operators send them: of one record and time there may be several.
+        """
+        return self._stage("inspect", f, name)
+
+    # ------------------------------------------------------------ multisets
+
+    def concat(self, *others: Collection[T]) -> Collection[T]:
+        """The records of this collection and the others; what is in several is there so much more often.
+
+        Raises:
+            GraphError: If one of them is of another scope.
+        """
+        for other in others:
+            check_scope("concat", self.scope, other, Collection)
+        streams = [self._core, *(other._core for other in others)]
+        return Collection(self.scope, self.scope._core.concatenate(streams))
+
+    def negate(self) -> Collection[T]:
+        """The records with their counts negated: concatenated with others, they are taken away from them."""
+        return Collection(self.scope, _core.negate(self._core))
+
+    def consolidate(self) -> Collection[T]:
+        """The same records, of which each time's updates are added up: what cancels is not sent on."""
+        return Collection(self.scope, _core.consolidate(self._core))
+
+    def distinct(self) -> Collection[T]:
+        """Each record that is there once or more, once.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> ps.example(lambda scope: scope.collection("banana").distinct().capture()).extract()
+            [(0, [('a', 1), ('b', 1), ('n', 1)])]
+        """
+        return self._reduce_records("distinct")
+
+    def threshold(self, f: Callable[[T, int], int]) -> Collection[T]:
+        """Each record as often as a function of it and its count says.
+
+        Args:
+            f: Called with a record and how often it is there, which is not 0; returns how often it is in
+                the result.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> build = lambda scope: scope.collection("banana").threshold(lambda letter, n: n // 2).capture()
+            >>> ps.example(build).extract()
+            [(0, [('a', 1), ('n', 1)])]
+        """
+        return self._reduce_records("threshold", function_of("threshold", f))
+
+    def count(self) -> Collection[tuple[T, int]]:
+        """Each record with how often it is there: pairs ``(record, count)``.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> ps.example(lambda scope: scope.collection("banana").count().capture()).extract()
+            [(0, [(('a', 3), 1), (('b', 1), 1), (('n', 2), 1)])]
+        """
+        return self._reduce_records("count")
+
+    def _reduce_records(self, kind: str, argument: Any = None) -> Collection[Any]:
+        arranged = _core.arrange(self._core, False, f"{kind}: arrange")
+        return Collection(self.scope, _core.reduce_arranged(arranged, kind, argument, kind))
+
+    # ------------------------------------------------------------ by key
+
+    @overload
+    def join(
+        self: Collection[tuple[K, V]], other: Collection[tuple[K, V2]] | Arranged[K, V2], f: None = None
+    ) -> Collection[tuple[K, tuple[V, V2]]]: ...
+    @overload
+    def join(
+        self: Collection[tuple[K, V]],
+        other: Collection[tuple[K, V2]] | Arranged[K, V2],
+        f: Callable[[K, V, V2], U],
+    ) -> Collection[U]: ...
+    def join(self: Collection[Any], other: Any, f: Callable[..., Any] | None = None) -> Collection[Any]:
+        """Pairs of records with equal keys, of two collections of pairs ``(key, value)``.
+
+        Args:
+            other: The other collection, or an arrangement.
+            f: Called with the key and the two values; returns a record. The default is
+                ``(key, (value, other value))``.
+
+        Raises:
+            GraphError: If `other` is of another scope.
+            TypeError: When the dataflow runs, for a record that is not a pair.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     ages = scope.collection([("ann", 41), ("bob", 7)])
+            ...     towns = scope.collection([("ann", "Ulm"), ("eve", "Rom")])
+            ...     return ages.join(towns).capture()
+            >>> ps.example(build).extract()
+            [(0, [(('ann', (41, 'Ulm')), 1)])]
+        """
+        return self.arrange().join(other, f)
+
+    def semijoin(self: Collection[tuple[K, V]], keys: Collection[K]) -> Collection[tuple[K, V]]:
+        """The records ``(key, value)`` whose key is in the other collection, however often it is there.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     ages = scope.collection([("ann", 41), ("bob", 7)])
+            ...     return ages.semijoin(scope.collection(["bob", "eve"])).capture()
+            >>> ps.example(build).extract()
+            [(0, [(('bob', 7), 1)])]
+        """
+        check_scope("semijoin", self.scope, keys, Collection)
+        pairs = _core.arrange(self._core, True, "semijoin: arrange")
+        there = keys.distinct()._arrangement
+        assert there is not None
+        return Collection(self.scope, _core.join_arranged(pairs, there, "left", None, "semijoin"))
+
+    def antijoin(self: Collection[tuple[K, V]], keys: Collection[K]) -> Collection[tuple[K, V]]:
+        """The records ``(key, value)`` whose key is not in the other collection.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     ages = scope.collection([("ann", 41), ("bob", 7)])
+            ...     return ages.antijoin(scope.collection(["bob", "eve"])).capture()
+            >>> ps.example(build).extract()
+            [(0, [(('ann', 41), 1)])]
+        """
+        return self.concat(self.semijoin(keys).negate())
+
+    def reduce(
+        self: Collection[tuple[K, V]], f: Callable[[K, list[tuple[V, int]]], Iterable[U]]
+    ) -> Collection[tuple[K, U]]:
+        """What a function makes of all values of a key. The records are pairs ``(key, value)``.
+
+        Args:
+            f: Called with a key and its values, in order, each with how often it is there; returns any number
+                of results. It is called for keys whose values have changed; one without values has no
+                results.
+
+        Raises:
+            TypeError: When the dataflow runs, for a record that is not a pair.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     words = scope.collection(["ape", "bee", "bear", "ant"])
+            ...     initials = words.map(lambda word: (word[0], word))
+            ...     return initials.reduce(lambda key, words: [[word for word, _ in words][-1]]).capture()
+            >>> ps.example(build).extract()
+            [(0, [(('a', 'ape'), 1), (('b', 'bee'), 1)])]
+        """
+        return self.arrange().reduce(f)
+
+    def min(self: Collection[tuple[K, V]]) -> Collection[tuple[K, V]]:
+        """The least value of each key: pairs ``(key, value)``.
+
+        No Python runs for it, as for the operators that follow up to `count_by_key`.
+        Values of one type are compared as Python does; values of unlike types are ordered by their types.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     return scope.collection([("a", 3), ("a", 1), ("b", 2)]).min().capture()
+            >>> ps.example(build).extract()
+            [(0, [(('a', 1), 1), (('b', 2), 1)])]
+        """
+        return self.arrange().min()
+
+    def max(self: Collection[tuple[K, V]]) -> Collection[tuple[K, V]]:
+        """The greatest value of each key: pairs ``(key, value)``."""
+        return self.arrange().max()
+
+    def sum(self: Collection[tuple[K, V]]) -> Collection[tuple[K, V]]:
+        """The sum of the values of each key, as often as they are there: pairs ``(key, sum)``.
+
+        Values are ints, floats and bools. Sums of ints are exact; floats are added in the order of their
+        values.
+
+        Raises:
+            TypeError: When the dataflow runs, for a value that is not a number.
+        """
+        return self.arrange().sum()
+
+    def mean(self: Collection[tuple[K, V]]) -> Collection[tuple[K, float]]:
+        """The mean of the values of each key, which are as for `sum`: pairs ``(key, mean)``."""
+        return self.arrange().mean()
+
+    def top_k(self: Collection[tuple[K, V]], n: int) -> Collection[tuple[K, V]]:
+        """The `n` greatest values of each key; one that is there twice counts twice.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     return scope.collection([("a", 3), ("a", 1), ("a", 5)]).top_k(2).capture()
+            >>> ps.example(build).extract()
+            [(0, [(('a', 3), 1), (('a', 5), 1)])]
+        """
+        return self.arrange().top_k(n)
+
+    def count_by_key(self: Collection[tuple[K, V]]) -> Collection[tuple[K, int]]:
+        """How many records each key has: pairs ``(key, count)``."""
+        return self.arrange().count_by_key()
+
+    def arrange(self: Collection[tuple[K, V]]) -> Arranged[K, V]:
+        """The records ``(key, value)`` sorted by key, indexed and kept, for any number of joins and reduces.
+
+        Raises:
+            TypeError: When the dataflow runs, for a record that is not a pair.
+        """
+        if self._arrangement is not None and self._arrangement.is_by_key():
+            return Arranged(self.scope, self._arrangement, Collection)
+        return Arranged(self.scope, _core.arrange(self._core, True, "arrange"), Collection)
+
+    # ------------------------------------------------------------ scopes and loops
+
+    def enter(self, scope: Scope) -> Collection[T]:
+        """The same collection in a scope inside the collection's; it is there in every turn of a loop.
+
+        Raises:
+            GraphError: If `scope` is not directly inside the collection's scope.
+        """
+        return Collection(scope, self._core.enter(scope._core))
+
+    def leave(self) -> Collection[T]:
+        """The same collection in the scope around its own; of a loop, what its last turn gives.
+
+        Raises:
+            GraphError: If the collection is in a root scope.
+        """
+        left = self._core.leave()
+        assert self.scope._parent is not None
+        return Collection(self.scope._parent, left)
+
+    def iterate(self, f: Callable[[Scope, Collection[T]], Collection[T]]) -> Collection[T]:
+        """Puts the collection through a function again and again, until that changes nothing.
+
+        Each turn must bring the collection closer to what does not change: let it end with an operator that
+        adds up (`distinct`, `min`, `reduce`, `consolidate`), so that what cancels does not go round for ever.
+
+        Args:
+            f: Called once, with the loop's scope and the collection in a turn; returns the collection of the
+                next.
+
+        Returns:
+            The collection that the function does not change, at every time.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     def halve(inner, numbers):
+            ...         return numbers.map(lambda n: n // 2 if n % 2 == 0 else n).consolidate()
+            ...     return scope.collection([12, 40, 7]).iterate(halve).capture()
+            >>> ps.example(build).extract()
+            [(0, [(3, 1), (5, 1), (7, 1)])]
+        """
+        function_of("iterate", f)
+        with self.scope.iterative() as inner:
+            variable = inner.variable(self.enter(inner))
+            result = f(inner, variable.collection)
+            if not isinstance(result, Collection):
+                raise TypeError(
+                    f"the function given to iterate returns the collection of the next turn, not {result!r}"
+                )
+            variable.set(result)
+            return result.leave()
+
+    # ------------------------------------------------------------ out
+
+    def updates(self) -> Stream[tuple[T, Time, int]]:
+        """The updates, as a stream of records ``(record, time, diff)``.
+
+        The stream's own times are at or before the updates'; of one record and time there may be several
+        updates.
+        """
+        return self.scope._stream_of(_core.to_updates(self._core))
+
+    def capture(self) -> CollectionCapture[T]:
+        """Keeps the updates on this worker in memory."""
+        capture: CollectionCapture[T] = CollectionCapture()
+        self._core.capture(capture._queue)
+        return capture
+
+    def probe(self) -> ProbeHandle:
+        """A handle that reports at which times the collection may still change."""
+        handle = ProbeHandle()
+        self._core.probe_with(handle)
+        return handle
+
+
+class CollectionCapture(Capture[tuple[T, int]]):
+    """The updates of a collection on one worker. It may be read from any thread, and after the run.
+
+    Iterating gives the events as they came: the data of `Messages` are updates ``(record, time, diff)``.
+    """
+
+    __slots__ = ()
+
+    def extract(self) -> list[tuple[Time, list[tuple[T, int]]]]:
+        """The changes per time, in the order of times: ``(record, diff)``, added up, in the order of records.
+
+        Times that are not ordered come in the order of their coordinates, first coordinate first.
+        """
+        return _core.extract_updates(self._queue)

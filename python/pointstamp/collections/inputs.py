@@ -1,0 +1,144 @@
+"""The input of a collection, which `main` drives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from pointstamp import _core
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import TracebackType
+    from typing import Any
+
+    from typing_extensions import Self
+
+    from pointstamp._core import InputHandle
+    from pointstamp._types import Time
+
+__all__ = ["CollectionInput"]
+
+T = TypeVar("T")
+
+
+class CollectionInput(Generic[T]):
+    """Changes a collection, at its current time. `Scope.new_collection` makes it.
+
+    Changes wait until a batch is full, the time advances, `flush()` is called, or the worker steps. Until the
+    input advances past a time or is closed, that time stays open downstream, on every worker.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> def main(worker):
+        ...     with worker.dataflow() as scope:
+        ...         words, collection = scope.new_collection()
+        ...         counts = collection.count().capture()
+        ...     words.insert("tick")
+        ...     words.insert("tock")
+        ...     words.advance_to(1)
+        ...     words.update("tick", 2)
+        ...     words.remove("tock")
+        ...     words.close()
+        ...     return counts
+        >>> [counts] = ps.execute(main)
+        >>> for time, changes in counts.extract():
+        ...     print(time, changes)
+        0 [(('tick', 1), 1), (('tock', 1), 1)]
+        1 [(('tick', 1), -1), (('tick', 3), 1), (('tock', 1), -1)]
+    """
+
+    __slots__ = ("_handle",)
+
+    def __init__(self, handle: InputHandle[Any]) -> None:
+        self._handle = handle
+
+    @property
+    def time(self) -> Time:
+        """The time of the changes made now."""
+        return self._handle.time
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing can be changed any more."""
+        return self._handle.closed
+
+    def insert(self, record: T) -> None:
+        """Adds one of a record.
+
+        Raises:
+            TypeError: If a collection cannot keep the record: it cannot be hashed.
+            PointstampError: If the input is closed.
+        """
+        _core.update_input(self._handle, record, 1)
+
+    def remove(self, record: T) -> None:
+        """Takes one of a record away.
+
+        Raises:
+            TypeError: If a collection cannot keep the record: it cannot be hashed.
+            PointstampError: If the input is closed.
+        """
+        _core.update_input(self._handle, record, -1)
+
+    def update(self, record: T, diff: int) -> None:
+        """Adds so many of a record; takes them away where `diff` is negative.
+
+        Raises:
+            TypeError: If a collection cannot keep the record, or `diff` is not an int.
+            ValueError: If `diff` is 0.
+            PointstampError: If the input is closed.
+        """
+        _core.update_input(self._handle, record, diff)
+
+    def update_many(self, updates: Iterable[tuple[T, int]]) -> None:
+        """Makes every change of an iterable of pairs ``(record, diff)``.
+
+        Raises:
+            TypeError: If an element is no such pair, or a collection cannot keep its record.
+            ValueError: If a diff is 0.
+            PointstampError: If the input is closed.
+        """
+        _core.send_updates(self._handle, updates)
+
+    def insert_many(self, records: Iterable[T]) -> None:
+        """Adds one of each record of an iterable.
+
+        Raises:
+            TypeError: If a collection cannot keep a record.
+            PointstampError: If the input is closed.
+        """
+        _core.send_updates(self._handle, records, 1)
+
+    def remove_many(self, records: Iterable[T]) -> None:
+        """Takes one of each record of an iterable away.
+
+        Raises:
+            TypeError: If a collection cannot keep a record.
+            PointstampError: If the input is closed.
+        """
+        _core.send_updates(self._handle, records, -1)
+
+    def advance_to(self, time: Time) -> None:
+        """Moves to a later time: nothing will be changed before it any more.
+
+        Raises:
+            TimeError: Unless `time` is at or after `self.time`.
+            PointstampError: If the input is closed.
+        """
+        self._handle.advance_to(time)
+
+    def flush(self) -> None:
+        """Sends the changes that wait."""
+        self._handle.flush()
+
+    def close(self) -> None:
+        """Ends the changes. Closing it twice does nothing."""
+        self._handle.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()

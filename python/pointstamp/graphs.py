@@ -1,0 +1,390 @@
+"""Graphs that change: what is asked of them most, kept up to date.
+
+Each function takes collections and gives collections, at every time what computing it anew from the graph at
+that time would give; the work follows the changes. They can be used in the scopes of loops, too.
+
+Edges are pairs ``(source, target)`` of nodes, which are records of any kind; one that is there more than once
+counts once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pointstamp._errors import GraphError
+
+if TYPE_CHECKING:
+    from pointstamp.collections import Collection
+    from pointstamp.scope import Scope
+
+__all__ = [
+    "bfs",
+    "clustering_coefficients",
+    "connected_components",
+    "k_core",
+    "label_propagation",
+    "pagerank",
+    "shortest_paths",
+    "strongly_connected_components",
+    "triangles",
+]
+
+N = TypeVar("N")
+
+
+def bfs(edges: Collection[tuple[N, N]], roots: Collection[N]) -> Collection[tuple[N, int]]:
+    """How many edges lead from the nearest root to each node that can be reached: pairs ``(node, hops)``.
+
+    Args:
+        edges: The edges, which are followed from source to target.
+        roots: Nodes, of which each is 0 hops away.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> from pointstamp import graphs
+        >>> def build(scope):
+        ...     edges = scope.collection([("a", "b"), ("b", "c"), ("a", "c"), ("d", "a")])
+        ...     return graphs.bfs(edges, scope.collection(["a"])).capture()
+        >>> ps.example(build).extract()
+        [(0, [(('a', 0), 1), (('b', 1), 1), (('c', 1), 1)])]
+    """
+    start = roots.map(lambda node: (node, 0), name="roots")
+
+    def turn(inner: Scope, reached: Collection[Any]) -> Collection[Any]:
+        steps = reached.join(edges.enter(inner), lambda _, hops, target: (target, hops + 1))
+        return steps.concat(start.enter(inner)).min()
+
+    return start.iterate(turn)
+
+
+def shortest_paths(
+    edges: Collection[tuple[N, tuple[N, Any]]], roots: Collection[N]
+) -> Collection[tuple[N, Any]]:
+    """The length of the shortest path from a root to each node that can be reached.
+
+    Pairs ``(node, distance)``.
+
+    Args:
+        edges: Records ``(source, (target, weight))``. Weights are numbers of 0 or more: round a circle of
+            less there would always be a shorter path, and the loop would not end.
+        roots: Nodes, of which each is at distance 0.
+
+    Raises:
+        ValueError: When the dataflow runs, for a weight less than 0.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> from pointstamp import graphs
+        >>> def build(scope):
+        ...     edges = scope.collection([("a", ("b", 5)), ("a", ("c", 1)), ("c", ("b", 2))])
+        ...     return graphs.shortest_paths(edges, scope.collection(["a"])).capture()
+        >>> ps.example(build).extract()
+        [(0, [(('a', 0), 1), (('b', 3), 1), (('c', 1), 1)])]
+    """
+    start = roots.map(lambda node: (node, 0), name="roots")
+
+    def along(source: N, distance: Any, edge: tuple[N, Any]) -> tuple[N, Any]:
+        target, weight = edge
+        if weight < 0:
+            raise ValueError(
+                f"the edge from {source!r} to {target!r} has the weight {weight!r}: shortest_paths "
+                "takes weights of 0 "
+                "or more"
+            )
+        return target, distance + weight
+
+    def turn(inner: Scope, reached: Collection[Any]) -> Collection[Any]:
+        return reached.join(edges.enter(inner), along).concat(start.enter(inner)).min()
+
+    return start.iterate(turn)
+
+
+def connected_components(
+    edges: Collection[tuple[N, N]], nodes: Collection[N] | None = None
+) -> Collection[tuple[N, N]]:
+    """The component of each node, whichever way its edges point: pairs ``(node, least node)``.
+
+    Args:
+        edges: The edges, in either direction.
+        nodes: Nodes that are there also without an edge.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> from pointstamp import graphs
+        >>> def build(scope):
+        ...     edges = scope.collection([(1, 2), (3, 2), (4, 5)])
+        ...     return graphs.connected_components(edges).capture()
+        >>> ps.example(build).extract()
+        [(0, [((1, 1), 1), ((2, 1), 1), ((3, 1), 1), ((4, 4), 1), ((5, 4), 1)])]
+    """
+    return _least_reaching(_both_ways(edges), nodes)
+
+
+def _least_reaching(
+    edges: Collection[tuple[N, N]], nodes: Collection[N] | None = None
+) -> Collection[tuple[N, N]]:
+    """The least node from which each node can be reached, itself among them."""
+    own = _nodes(edges, nodes).map(lambda node: (node, node))
+
+    def turn(inner: Scope, labels: Collection[Any]) -> Collection[Any]:
+        passed = labels.join(edges.enter(inner), lambda _, label, target: (target, label))
+        return passed.concat(own.enter(inner)).min()
+
+    return own.iterate(turn)
+
+
+def strongly_connected_components(
+    edges: Collection[tuple[N, N]], nodes: Collection[N] | None = None
+) -> Collection[tuple[N, N]]:
+    """The strong component of each node: pairs ``(node, least node of its component)``.
+
+    Two nodes are in one component if paths lead from each to the other.
+
+    Args:
+        edges: The edges, from source to target.
+        nodes: Nodes that are there also without an edge.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> from pointstamp import graphs
+        >>> def build(scope):
+        ...     edges = scope.collection([(1, 2), (2, 1), (2, 3), (3, 3)])
+        ...     return graphs.strongly_connected_components(edges).capture()
+        >>> ps.example(build).extract()
+        [(0, [((1, 1), 1), ((2, 1), 1), ((3, 3), 1)])]
+    """
+    edges = edges.distinct()
+
+    def trim(inner: Scope, left: Collection[Any]) -> Collection[Any]:
+        forward = _within_one_label(inner, left, edges)
+        return _within_one_label(inner, forward.map(_turned), edges.map(_turned)).map(_turned)
+
+    cycles = edges.iterate(trim)
+    # What is left of the edges runs inside of components; a node without one is a component of its own.
+    labels = _least_reaching(cycles)
+    alone = _nodes(edges, nodes).map(lambda node: (node, node)).antijoin(_nodes(cycles))
+    return labels.concat(alone)
+
+
+def _within_one_label(
+    inner: Scope, left: Collection[tuple[N, N]], all_edges: Collection[tuple[N, N]]
+) -> Collection[tuple[N, N]]:
+    """The edges whose ends the same least node reaches, along the edges that are left."""
+    labels = _least_reaching(left)
+    by_source = all_edges.enter(inner).join(labels, lambda source, target, label: (target, (source, label)))
+    both = by_source.join(labels, lambda target, there, label: ((there[0], target), there[1] == label))
+    return both.filter(lambda edge: edge[1]).map(lambda edge: edge[0])
+
+
+def pagerank(
+    edges: Collection[tuple[N, N]],
+    nodes: Collection[N] | None = None,
+    *,
+    iterations: int = 20,
+    damping: float = 0.85,
+) -> Collection[tuple[N, float]]:
+    """PageRank after so many turns, as Graphalytics defines it: pairs ``(node, rank)``.
+
+    The ranks add up to 1. What nodes without edges out of them have is shared among all.
+
+    Args:
+        edges: The edges, from source to target.
+        nodes: Nodes that are there also without an edge.
+        iterations: How many turns, from ranks that are all equal.
+        damping: What share of a rank is passed on along edges.
+
+    Raises:
+        GraphError: If `iterations` is less than 0, or `damping` not from 0 to 1.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> from pointstamp import graphs
+        >>> def build(scope):
+        ...     edges = scope.collection([(1, 2), (2, 1), (3, 1)])
+        ...     ranks = graphs.pagerank(edges, iterations=50)
+        ...     return ranks.map(lambda pair: (pair[0], round(pair[1], 3))).capture()
+        >>> ps.example(build).extract()
+        [(0, [((1, 0.486), 1), ((2, 0.464), 1), ((3, 0.05), 1)])]
+    """
+    _check_iterations("pagerank", iterations)
+    if not 0 <= damping <= 1:
+        raise GraphError(f"pagerank's damping is a share from 0 to 1, not {damping!r}")
+    edges = edges.distinct()
+    there = _nodes(edges, nodes)
+    targets = edges.arrange()
+    degrees = edges.count_by_key().arrange()
+    sinks = there.map(lambda node: (node, None)).antijoin(edges.map(lambda edge: edge[0]))
+    everything: Any = there.map(lambda _: (None, 1)).sum().arrange()
+    by_node = there.map(lambda node: (None, node)).arrange()
+    ranks: Any = everything.join(by_node, lambda _, count, node: (node, 1 / count))
+    for _ in range(iterations):
+        arranged = ranks.arrange()
+        shares = arranged.join(degrees, lambda node, rank, degree: (node, rank / degree))
+        passed = shares.join(targets, lambda _, share, target: (target, share))
+        lost = arranged.join(sinks, lambda _, rank, __: (None, rank))
+        lost = lost.concat(there.map(lambda _: (None, 0.0))).sum()
+        base = everything.join(lost, lambda _, count, sum_: (None, (1 - damping + damping * sum_) / count))
+        base = base.join(by_node, lambda _, share, node: (node, share))
+        ranks = passed.map(lambda pair: (pair[0], pair[1] * damping)).concat(base).sum()
+    return ranks  # type: ignore[no-any-return]  # of the turns each has another type
+
+
+def label_propagation(
+    edges: Collection[tuple[N, N]], nodes: Collection[N] | None = None, *, iterations: int
+) -> Collection[tuple[N, N]]:
+    """Communities by label propagation, as Graphalytics defines it (CDLP): pairs ``(node, label)``.
+
+    Each node begins with itself as its label, and takes in every turn the label that is most frequent among
+    its neighbours, the least of several. Edges count in both directions: two nodes with edges both ways are
+    neighbours twice.
+
+    Args:
+        edges: The edges. Of an undirected graph, each once.
+        nodes: Nodes that are there also without an edge.
+        iterations: How many turns.
+
+    Raises:
+        GraphError: If `iterations` is less than 0.
+    """
+    _check_iterations("label_propagation", iterations)
+    edges = edges.distinct()
+    ways = edges.concat(edges.map(_turned)).arrange()
+    labels: Any = _nodes(edges).map(lambda node: (node, node))
+    for _ in range(iterations):
+        seen = ways.join(labels, lambda _, neighbour, label: (neighbour, label))
+        labels = seen.reduce(lambda _, counted: [_most_frequent(counted)])
+    if nodes is not None:
+        alone = nodes.distinct().map(lambda node: (node, node)).antijoin(_nodes(edges))
+        labels = labels.concat(alone)
+    return labels  # type: ignore[no-any-return]  # of the turns each has another type
+
+
+def _most_frequent(counted: list[tuple[N, int]]) -> N:
+    # Values come in order: the first of the greatest counts is the least.
+    return max(counted, key=lambda pair: pair[1])[0]
+
+
+def clustering_coefficients(
+    edges: Collection[tuple[N, N]], nodes: Collection[N] | None = None
+) -> Collection[tuple[N, float]]:
+    """How many of the pairs of a node's neighbours have an edge, as Graphalytics defines it (LCC).
+
+    Pairs ``(node, coefficient)``, for every node. Neighbours are those to or from which an edge
+    leads; of the ordered pairs of them, those count from the first of which an edge leads to the second. A
+    node with fewer than two neighbours has 0.
+
+    Args:
+        edges: The edges. Of an undirected graph, each in both directions.
+        nodes: Nodes that are there also without an edge.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> from pointstamp import graphs
+        >>> def build(scope):
+        ...     edges = scope.collection([(1, 2), (1, 3), (2, 3)])
+        ...     return graphs.clustering_coefficients(edges).capture()
+        >>> ps.example(build).extract()
+        [(0, [((1, 0.5), 1), ((2, 0.5), 1), ((3, 0.5), 1)])]
+    """
+    there = _nodes(edges, nodes)
+    edges = edges.distinct().filter(lambda edge: edge[0] != edge[1])
+    neighbours = _both_ways(edges).arrange()
+    # Each edge as seen from the nodes that are neighbours of both of its ends: (source, target, node) met
+    # twice.
+    at_source = edges.join(neighbours, lambda source, target, node: ((target, node), source))
+    met = at_source.semijoin(neighbours.as_collection())
+    found = met.map(lambda record: (record[0][1], 1)).sum()
+    degrees = neighbours.count_by_key()
+    zeros = there.map(lambda node: (node, 0.0))
+    some = found.join(degrees, lambda node, n, degree: (node, n / (degree * (degree - 1))))
+    return some.concat(zeros).sum()
+
+
+def triangles(edges: Collection[tuple[N, N]]) -> Collection[tuple[N, N, N]]:
+    """The triangles of an undirected graph, each once: triples of nodes in their order.
+
+    Args:
+        edges: The edges, in either direction or in both.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> from pointstamp import graphs
+        >>> def build(scope):
+        ...     return graphs.triangles(scope.collection([(2, 1), (2, 3), (3, 1), (3, 4)])).capture()
+        >>> ps.example(build).extract()
+        [(0, [((1, 2, 3), 1)])]
+    """
+    up = _upwards(edges)
+    arranged = up.arrange()
+    wedges: Any = arranged.join(arranged, lambda a, b, c: ((b, c), a))
+    closed: Collection[Any] = wedges.semijoin(up)
+    return closed.map(lambda wedge: (wedge[1], *wedge[0]))
+
+
+def k_core(edges: Collection[tuple[N, N]], k: int) -> Collection[tuple[N, N]]:
+    """The edges among the nodes of the k-core of an undirected graph, each in both directions.
+
+    The k-core is what is left when nodes with fewer than `k` neighbours are taken away until there are none.
+
+    Args:
+        edges: The edges, in either direction or in both.
+        k: The least number of neighbours, 1 or more.
+
+    Raises:
+        GraphError: If `k` is less than 1.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> from pointstamp import graphs
+        >>> def build(scope):
+        ...     core = graphs.k_core(scope.collection([(1, 2), (2, 3), (3, 1), (3, 4)]), 2)
+        ...     return core.map(lambda edge: edge[0]).distinct().capture()
+        >>> ps.example(build).extract()
+        [(0, [(1, 1), (2, 1), (3, 1)])]
+    """
+    if k < 1:
+        raise GraphError(f"k_core takes the least number of neighbours, 1 or more, not {k!r}")
+    both = _both_ways(edges).filter(lambda edge: edge[0] != edge[1])
+
+    def turn(_: Scope, left: Collection[Any]) -> Collection[Any]:
+        strong = left.count_by_key().filter(lambda pair: pair[1] >= k).map(lambda pair: pair[0])
+        # Both ends are strong: the edge is met by its source, turned round, and met by its target.
+        return left.semijoin(strong).map(_turned).semijoin(strong).map(_turned)
+
+    return both.iterate(turn)
+
+
+# ------------------------------------------------------------ what they share
+
+
+def _turned(edge: tuple[N, N]) -> tuple[N, N]:
+    return edge[1], edge[0]
+
+
+def _nodes(edges: Collection[tuple[N, N]], nodes: Collection[N] | None = None) -> Collection[N]:
+    """The nodes that have an edge, and others."""
+    ends = edges.flat_map(lambda edge: edge, name="nodes")
+    return (ends if nodes is None else ends.concat(nodes)).distinct()
+
+
+def _both_ways(edges: Collection[tuple[N, N]]) -> Collection[tuple[N, N]]:
+    """Each edge in both directions, once."""
+    kept = edges.flat_map(lambda edge: (edge, (edge[1], edge[0])), name="both ways")
+    return kept.distinct()
+
+
+def _upwards(edges: Collection[tuple[N, N]]) -> Collection[tuple[N, N]]:
+    """Each edge between different nodes once, from the lesser node to the greater."""
+
+    def sort(edge: tuple[Any, Any]) -> list[tuple[Any, Any]]:
+        source, target = edge
+        if source == target:
+            return []
+        return [edge if source < target else (target, source)]
+
+    return edges.flat_map(sort, name="upwards").distinct()
+
+
+def _check_iterations(name: str, iterations: int) -> None:
+    if iterations < 0:
+        raise GraphError(f"{name} takes how many turns to make, 0 or more, not {iterations!r}")

@@ -1,0 +1,243 @@
+"""The functions of `pointstamp.graphs` against NetworkX, on graphs whose edges come and go."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import pytest
+
+import pointstamp as ps
+from pointstamp import graphs
+
+Edges = set[tuple[int, int]]
+ROUNDS = 150
+
+
+def graph(edges: Edges) -> Any:
+    found = nx.DiGraph()
+    found.add_edges_from(edges)
+    return found
+
+
+def weight(edge: tuple[int, int]) -> int:
+    return (edge[0] * 7 + edge[1] * 3) % 5
+
+
+def labelled(components: Any) -> set[Any]:
+    return {(node, min(component)) for component in components for node in component}
+
+
+def bfs(edges: Edges) -> set[Any]:
+    if not any(0 in edge for edge in edges):
+        return {(0, 0)}
+    return set(nx.single_source_shortest_path_length(graph(edges), 0).items())
+
+
+def shortest(edges: Edges) -> set[Any]:
+    if not any(0 in edge for edge in edges):
+        return {(0, 0)}
+    weighted = nx.DiGraph()
+    weighted.add_weighted_edges_from((*edge, weight(edge)) for edge in edges)
+    return set(nx.single_source_dijkstra_path_length(weighted, 0).items())
+
+
+def triangles(edges: Edges) -> set[Any]:
+    both = {frozenset(edge) for edge in edges if len(set(edge)) == 2}
+    nodes = sorted({node for edge in edges for node in edge})
+    return {
+        three for three in itertools.combinations(nodes, 3)
+        if all(frozenset(pair) in both for pair in itertools.combinations(three, 2))
+    }  # fmt: skip
+
+
+def core(edges: Edges) -> set[Any]:
+    undirected = nx.Graph()
+    undirected.add_edges_from(edge for edge in edges if edge[0] != edge[1])
+    kept = nx.k_core(undirected, 3).edges
+    return {pair for a, b in kept for pair in ((a, b), (b, a))}
+
+
+def propagated(edges: Edges) -> set[Any]:
+    labels = {node: node for edge in edges for node in edge}
+    for _ in range(3):
+        seen: dict[Any, Counter[Any]] = {node: Counter() for node in labels}
+        for source, target in edges:
+            seen[source][labels[target]] += 1
+            seen[target][labels[source]] += 1
+        labels = {node: min(c, key=lambda label: (-c[label], label)) for node, c in seen.items()}
+    return set(labels.items())
+
+
+def clustered(edges: Edges) -> set[Any]:
+    found = set()
+    for node in {node for edge in edges for node in edge}:
+        around = {b if a == node else a for a, b in edges if node in (a, b)} - {node}
+        pairs = sum((a, b) in edges for a in around for b in around if a != b)
+        possible = len(around) * (len(around) - 1)
+        found.add((node, pairs / possible if pairs else 0.0))
+    return found
+
+
+def ranked(edges: Edges) -> set[Any]:
+    nodes = {node for edge in edges for node in edge}
+    ranks = {node: 1 / len(nodes) for node in nodes}
+    out = Counter(source for source, _ in edges)
+    for _ in range(5):
+        lost = sum(ranks[node] for node in nodes if not out[node])
+        new = {node: (0.15 + 0.85 * lost) / len(nodes) for node in nodes}
+        for source, target in edges:
+            new[target] += 0.85 * ranks[source] / out[source]
+        ranks = new
+    return set(ranks.items())
+
+
+def roots(collection: Any) -> Any:
+    return collection.scope.collection([0] if collection.scope.index == 0 else [])
+
+
+FUNCTIONS: dict[str, tuple[Callable[[Any], Any], Callable[[Edges], set[Any]]]] = {
+    "bfs": (lambda e: graphs.bfs(e, roots(e)), bfs),
+    "shortest_paths": (
+        lambda e: graphs.shortest_paths(e.map(lambda edge: (edge[0], (edge[1], weight(edge)))), roots(e)),
+        shortest,
+    ),
+    "connected_components": (
+        graphs.connected_components,
+        lambda edges: labelled(nx.weakly_connected_components(graph(edges))),
+    ),
+    "strongly_connected_components": (
+        graphs.strongly_connected_components,
+        lambda edges: labelled(nx.strongly_connected_components(graph(edges))),
+    ),
+    "triangles": (graphs.triangles, triangles),
+    "k_core": (lambda e: graphs.k_core(e, 3), core),
+    "label_propagation": (lambda e: graphs.label_propagation(e, iterations=3), propagated),
+    "clustering_coefficients": (graphs.clustering_coefficients, clustered),
+    "pagerank": (lambda e: graphs.pagerank(e, iterations=5), ranked),
+}
+
+
+def history(seed: int, rounds: int) -> list[list[tuple[tuple[int, int], int]]]:
+    """Rounds of edges that come and go; the graph is about half as dense as it gets."""
+    chance = random.Random(seed)
+    there: set[tuple[int, int]] = set()
+    made = []
+    for _ in range(rounds):
+        changes = []
+        for _ in range(chance.choice([1, 1, 1, 2, 5])):
+            edge = (chance.randrange(9), chance.randrange(9))
+            changes.append((edge, -1 if edge in there else 1))
+            there ^= {edge}
+        made.append(changes)
+    return made
+
+
+def close(found: set[Any], expected: set[Any]) -> bool:
+    """Equal, where floats may differ by rounding."""
+    if not any(isinstance(pair[1], float) for pair in expected):
+        return found == expected
+    numbers = dict(expected)
+    return len(found) == len(expected) and all(abs(value - numbers[key]) < 1e-9 for key, value in found)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_at_every_time_as_networkx_has_it(name: str, workers: int) -> None:
+    build, expected = FUNCTIONS[name]
+    rounds = history(len(name), ROUNDS if workers == 1 else 30)
+
+    def main(worker: ps.Worker) -> Any:
+        with worker.dataflow() as scope:
+            edges, collection = scope.new_collection()
+            result = build(collection)
+            captured, probe = result.capture(), result.probe()
+        for time, changes in enumerate(rounds):
+            if time % worker.peers == worker.index:
+                edges.update_many(changes)
+            edges.advance_to(time + 1)
+            if time % 3:  # now and then several times are open
+                worker.step_while(lambda now=time + 1: probe.less_than(now))  # type: ignore[misc]
+        edges.close()
+        return captured
+
+    changed: dict[int, Counter[Any]] = {}
+    for captured in ps.execute(main, workers=workers):
+        for time, records in captured.extract():
+            for record, diff in records:
+                changed.setdefault(time, Counter())[record] += diff
+    there: Edges = set()
+    found: Counter[Any] = Counter()
+    for time, changes in enumerate(rounds):
+        for edge, _ in changes:
+            there ^= {edge}
+        found.update(changed.get(time, {}))
+        assert set(found.values()) <= {0, 1}
+        records = {record for record, count in found.items() if count}
+        assert close(records, expected(there)), f"at {time}"
+
+
+# ------------------------------------------------------------ Graphalytics
+
+DATA = Path(__file__).parents[3] / "shared" / "data" / "graphalytics"
+
+
+def table(path: Path) -> list[list[str]]:
+    return [line.split() for line in path.read_text().splitlines() if line.strip()]
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the example graphs of Graphalytics are not here")
+@pytest.mark.parametrize("kind", ["directed", "undirected"])
+@pytest.mark.parametrize("algorithm", ["BFS", "CDLP", "LCC", "PR", "SSSP", "WCC"])
+def test_the_examples_of_graphalytics(kind: str, algorithm: str) -> None:
+    # Label propagation and PageRank are of 2 turns each: the results are of that many exactly.
+    nodes = [int(row[0]) for row in table(DATA / f"example-{kind}.v")]
+    rows = [(int(row[0]), int(row[1]), float(row[2])) for row in table(DATA / f"example-{kind}.e")]
+    once = [(a, b) for a, b, _ in rows]
+    weighted = [(a, (b, w)) for a, b, w in rows]
+    both = once
+    if kind == "undirected":
+        both = once + [(b, a) for a, b in once]
+        weighted += [(b, (a, w)) for a, b, w in rows]
+
+    def build(scope: ps.Scope) -> Any:
+        there = scope.collection(nodes)
+        edges = scope.collection(both)
+        result: Any
+        match algorithm:
+            case "BFS":
+                result = graphs.bfs(edges, scope.collection([nodes[0]]))
+            case "SSSP":
+                result = graphs.shortest_paths(scope.collection(weighted), scope.collection([nodes[0]]))
+            case "CDLP":
+                result = graphs.label_propagation(scope.collection(once), there, iterations=2)
+            case "LCC":
+                result = graphs.clustering_coefficients(edges, there)
+            case "PR":
+                result = graphs.pagerank(edges, there, iterations=2)
+            case _:
+                result = graphs.connected_components(edges, there)
+        return result.capture()
+
+    [(_, records)] = ps.example(build).extract()
+    found = {pair[0]: float(pair[1]) for pair, _ in records}
+    expected = {int(node): float(value) for node, value in table(DATA / f"example-{kind}-{algorithm}")}
+    if algorithm == "WCC":
+        assert partition(found) == partition(expected)
+        return
+    # What cannot be reached: the largest number, or infinity.
+    expected = {node: value for node, value in expected.items() if value < 9e18}
+    assert found.keys() == expected.keys()
+    assert all(abs(found[node] - value) <= 1e-4 * max(abs(value), 1e-9) for node, value in expected.items())
+
+
+def partition(labels: dict[int, float]) -> set[frozenset[int]]:
+    groups: dict[float, set[int]] = {}
+    for node, label in labels.items():
+        groups.setdefault(label, set()).add(node)
+    return {frozenset(group) for group in groups.values()}

@@ -1,0 +1,161 @@
+"""Random dataflows of collections give, at every time, what evaluating them from scratch gives."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+
+import pointstamp as ps
+import processes_in_threads
+from collection_terms import (
+    FILTERS,
+    FLATS,
+    JOINS,
+    MAPS,
+    NATIVE,
+    REDUCES,
+    THRESHOLDS,
+    NoEndError,
+    Term,
+    build,
+    evaluate,
+)
+
+INPUTS = 2
+RECORDS = st.tuples(st.integers(0, 3), st.integers(0, 3))
+
+
+@st.composite
+def terms(draw: Any, depth: int = 3, variables: int = 0, loops: int = 2) -> Term:
+    """A term with loops to depth 2."""
+    if depth == 0:
+        leaves = [("input", i) for i in range(INPUTS)] + [("variable", i) for i in range(variables)] * 2
+        leaf: Term = draw(st.sampled_from(leaves))
+        return leaf
+
+    def sub(within: int = variables, left: int = loops) -> Term:
+        part: Term = draw(terms(depth=depth - 1, variables=within, loops=left))
+        return part
+
+    kinds = ["map", "filter", "flat_map", "concat", "negate", "consolidate", "distinct", "threshold", "count"]
+    kinds += ["join", "join", "join_pairs", "join_self", "semijoin", "antijoin", "reduce", "native", "native"]
+    kinds += ["iterate", "iterate", "mutual"] if loops else []
+    kind = draw(st.sampled_from(kinds))
+    choices: dict[str, list[Any]] = {
+        "map": MAPS,
+        "filter": FILTERS,
+        "flat_map": FLATS,
+        "threshold": THRESHOLDS,
+        "reduce": REDUCES,
+    }
+    choices |= {"join": JOINS, "join_self": JOINS, "native": NATIVE}
+    chosen = [draw(st.integers(0, len(choices[kind]) - 1))] if kind in choices else []
+    if kind == "iterate":
+        return ("iterate", sub(left=loops - 1), sub(variables + 1, loops - 1))
+    if kind == "mutual":
+        starts = [sub(left=0), sub(left=0)]
+        return ("mutual", *starts, sub(variables + 2, 0), sub(variables + 2, 0))
+    two = kind in ("concat", "join", "join_pairs", "semijoin", "antijoin")
+    return (kind, *chosen, *(sub() for _ in range(2 if two else 1)))
+
+
+Update = tuple[int, Any, tuple[int, int], Any, int]
+"""Worker, input, time, record, diff."""
+
+
+def updates(last: int) -> st.SearchStrategy[list[Update]]:
+    times = st.tuples(st.integers(0, last), st.integers(0, last))
+    diffs = st.sampled_from([1, 1, 1, 1, 2, -1])
+    return st.lists(
+        st.tuples(st.integers(0, 3), st.integers(0, INPUTS - 1), times, RECORDS, diffs),
+        min_size=4,
+        max_size=20,
+    )
+
+
+def run(
+    term: Term, changes: list[Update], pauses: list[int], workers: int, processes: int, dims: int
+) -> Counter[Any]:
+    """What the dataflow's output is: how often each record changes at each time, of all workers."""
+
+    def main(worker: ps.Worker) -> Any:
+        with worker.dataflow(dims=dims) as scope:
+            handles, collections = [], []
+            for _ in range(INPUTS):
+                handle, stream = scope.new_input()
+                timed = stream.delay(lambda update, _: update[0])
+                collections.append(timed.map(lambda update: update[1]).as_collection(diffs=True))
+                handles.append(handle)
+            captured = build(term, collections, []).capture()
+        mine = [change for change in changes if change[0] % worker.peers == worker.index]
+        for index, (_, which, time, record, diff) in enumerate(mine):
+            handles[which].send((time if dims == 2 else time[0], (record, diff)))
+            for _ in range(pauses[index % len(pauses)]):
+                worker.step()
+        # Whatever is before (1, 0) is complete from here on.
+        for handle in handles:
+            handle.close()
+        return captured
+
+    changed: Counter[Any] = Counter()
+    if processes == 1:
+        results = ps.execute(main, workers=workers)
+    else:
+        results = processes_in_threads.execute(main, processes, workers)
+    for captured in results:
+        for time, records in captured.extract():
+            for record, diff in records:
+                changed[time, record] += diff
+    return changed
+
+
+def check(
+    term: Term, changes: list[Update], pauses: list[int], workers: int, processes: int, dims: int
+) -> None:
+    last = range(3)
+    times: list[Any] = list(itertools.product(last, last)) if dims == 2 else list(last)
+
+    def before(time: Any, other: Any) -> bool:
+        return all(a <= b for a, b in zip(time, other, strict=True)) if dims == 2 else time <= other
+
+    expected = {}
+    for time in times:
+        inputs: list[Counter[Any]] = [Counter() for _ in range(INPUTS)]
+        for _, which, at, record, diff in changes:
+            if before(at if dims == 2 else at[0], time):
+                inputs[which][record] += diff
+        inputs = [Counter({r: n for r, n in collection.items() if n}) for collection in inputs]
+        try:
+            expected[time] = evaluate(term, inputs, [])
+        except NoEndError:
+            return
+    changed = run(term, changes, pauses, workers, processes, dims)
+    for time in times:
+        found: Counter[Any] = Counter()
+        for (at, record), diff in changed.items():
+            if before(at, time):
+                found[record] += diff
+        found = Counter({record: count for record, count in found.items() if count})
+        note(f"{term} at {time}: {found} should be {expected[time]}")
+        assert found == expected[time]
+
+
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+
+
+@pytest.mark.parametrize(("processes", "workers"), [(1, 1), (1, 2), (1, 4), (2, 1), (2, 2)])
+@pytest.mark.parametrize("dims", [1, 2])
+def test_random_dataflows_are_what_recomputation_gives(processes: int, workers: int, dims: int) -> None:
+    examples = 150 if workers == processes == 1 else 40 if processes == 1 else 12
+
+    @settings(max_examples=examples, deadline=None, suppress_health_check=SLOW)
+    @given(terms(), updates(2), st.lists(st.integers(0, 3), min_size=1, max_size=4))
+    def property_(term: Term, changes: list[Update], pauses: list[int]) -> None:
+        check(term, changes, pauses, workers, processes, dims)
+
+    property_()

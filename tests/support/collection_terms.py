@@ -1,0 +1,214 @@
+"""Dataflows of collections as terms: built with the library, and evaluated by plain Python from scratch.
+
+A term is a tuple of the operator's name and its arguments. Records are pairs of small ints. A multiset is a
+`Counter` in which nothing is 0. `evaluate` knows nothing of times: it is called with the inputs as they are
+at one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from typing import Any
+
+Term = tuple[Any, ...]
+Multiset = Counter[Any]
+
+TURNS = 12
+"""How many turns a loop may take. Terms whose loops take more are of no use as examples."""
+
+
+class NoEndError(Exception):
+    """A loop did not come to an end."""
+
+
+Function = Callable[..., Any]
+
+MAPS: list[Function] = [
+    lambda r: (r[1], r[0]),
+    lambda r: (r[0], (r[1] + 1) % 4),
+    lambda r: ((r[0] + r[1]) % 4, r[1]),
+    lambda r: (0, r[1]),
+    lambda r: (r[0], min(r)),
+]
+FILTERS: list[Function] = [lambda r: r[0] <= r[1], lambda r: (r[0] + r[1]) % 2 == 0, lambda r: r[0] != 2]
+FLATS: list[Function] = [lambda r: [r, (r[1], r[0])], lambda r: [(r[0], i) for i in range(r[1])]]
+THRESHOLDS: list[Function] = [lambda r, n: n // 2, lambda r, n: min(n, r[1]), lambda r, n: -n if n > 0 else 1]
+REDUCES: list[Function] = [
+    lambda k, vs: [sum(v * n for v, n in vs) % 4],
+    lambda k, vs: [v for v, n in vs if n > 0][:2],
+    lambda k, vs: [len(vs) % 4] * 2,
+]
+JOINS: list[Function] = [lambda k, a, b: (k, (a + b) % 4), lambda k, a, b: (a, b), lambda k, a, b: (b, k)]
+NATIVE = ["min", "max", "sum", "count_by_key", "top_2"]
+
+
+# ------------------------------------------------------------ with the library
+
+
+def build(term: Term, inputs: list[Any], variables: list[Any]) -> Any:
+    """The term as a collection. `variables` are those of the loops around it, as they are in its scope."""
+    name, *args = term
+    if name == "input":
+        return inputs[args[0]]
+    if name == "variable":
+        return variables[args[0]]
+    if name in ("iterate", "mutual"):
+        return _build_loop(term, inputs, variables)
+    subs = [build(sub, inputs, variables) for sub in args if isinstance(sub, tuple)]
+    first = subs[0]
+    choice = next((arg for arg in args if isinstance(arg, int)), 0)
+    match name:
+        case "map":
+            return first.map(MAPS[choice])
+        case "filter":
+            return first.filter(FILTERS[choice])
+        case "flat_map":
+            return first.flat_map(FLATS[choice])
+        case "concat":
+            return first.concat(subs[1])
+        case "negate":
+            return first.negate()
+        case "consolidate":
+            return first.consolidate()
+        case "distinct":
+            return first.distinct()
+        case "threshold":
+            return first.threshold(THRESHOLDS[choice])
+        case "count":
+            return first.count().map(lambda pair: (pair[0][0], pair[1] % 4))
+        case "join":
+            return first.join(subs[1], JOINS[choice])
+        case "join_pairs":
+            return first.join(subs[1]).map(lambda pair: (pair[0], (pair[1][0] + pair[1][1]) % 4))
+        case "join_self":
+            arranged = first.arrange()
+            return arranged.join(arranged, JOINS[choice]).concat(arranged.as_collection())
+        case "semijoin":
+            return first.semijoin(subs[1].map(lambda pair: pair[1]))
+        case "antijoin":
+            return first.antijoin(subs[1].map(lambda pair: pair[1]))
+        case "reduce":
+            return first.reduce(REDUCES[choice])
+        case "native":
+            kind = NATIVE[choice]
+            result = first.top_k(2) if kind == "top_2" else getattr(first, kind)()
+            return result.map(lambda pair: (pair[0], pair[1] % 4))
+    raise AssertionError(name)
+
+
+def _build_loop(term: Term, inputs: list[Any], variables: list[Any]) -> Any:
+    bodies = term[1:]
+    scope = inputs[0].scope
+    count = len(bodies) // 2
+    initial = [build(body, inputs, variables) for body in bodies[:count]]
+    with scope.iterative() as inner:
+        entered = [collection.enter(inner) for collection in inputs]
+        around = [collection.enter(inner) for collection in variables]
+        own = [inner.variable(start.enter(inner)) for start in initial]
+        within = around + [variable.collection for variable in own]
+        results = [build(body, entered, within).distinct() for body in bodies[count:]]
+        for variable, result in zip(own, results, strict=True):
+            variable.set(result)
+        return results[0].leave()
+
+
+# ------------------------------------------------------------ from scratch
+
+
+def evaluate(term: Term, inputs: list[Multiset], variables: list[Multiset]) -> Multiset:
+    """What the term is, of inputs that do not change. Raises `NoEndError` where a loop does not end soon."""
+    result = _evaluate(term, inputs, variables)
+    return Counter({record: count for record, count in result.items() if count != 0})
+
+
+def _evaluate(term: Term, inputs: list[Multiset], variables: list[Multiset]) -> Multiset:
+    name, *args = term
+    if name == "input":
+        return inputs[args[0]]
+    if name == "variable":
+        return variables[args[0]]
+    if name in ("iterate", "mutual"):
+        count = len(args) // 2
+        own = [evaluate(body, inputs, variables) for body in args[:count]]
+        for _ in range(TURNS):
+            new = [
+                Counter({r: 1 for r, n in evaluate(body, inputs, variables + own).items() if n > 0})
+                for body in args[count:]
+            ]
+            if new == own:
+                return own[0]
+            own = new
+        raise NoEndError
+    subs = [evaluate(sub, inputs, variables) for sub in args if isinstance(sub, tuple)]
+    first = subs[0]
+    choice = next((arg for arg in args if isinstance(arg, int)), 0)
+    out: Multiset = Counter()
+    match name:
+        case "map":
+            for r, n in first.items():
+                out[MAPS[choice](r)] += n
+        case "filter":
+            return Counter({r: n for r, n in first.items() if FILTERS[choice](r)})
+        case "flat_map":
+            for r, n in first.items():
+                for made in FLATS[choice](r):
+                    out[made] += n
+        case "concat":
+            for r, n in [*first.items(), *subs[1].items()]:
+                out[r] += n
+        case "negate":
+            return Counter({r: -n for r, n in first.items()})
+        case "consolidate":
+            return first
+        case "distinct":
+            return Counter({r: 1 for r, n in first.items() if n > 0})
+        case "threshold":
+            return Counter({r: THRESHOLDS[choice](r, n) for r, n in first.items()})
+        case "count":
+            for r, n in first.items():
+                out[r[0], n % 4] += 1
+        case "join" | "join_pairs" | "join_self":
+            other = subs[1] if len(subs) > 1 else first
+            f = JOINS[0 if name == "join_pairs" else choice]
+            for (k, a), n in first.items():
+                for (k2, b), m in other.items():
+                    if k == k2:
+                        out[f(k, a, b)] += n * m
+            if name == "join_self":
+                for r, n in first.items():
+                    out[r] += n
+        case "semijoin" | "antijoin":
+            present: Multiset = Counter()
+            for r, n in subs[1].items():
+                present[r[1]] += n
+            keys = {k for k, n in present.items() if n > 0}
+            return Counter({r: n for r, n in first.items() if (r[0] in keys) == (name == "semijoin")})
+        case "reduce" | "native":
+            groups: dict[Any, list[tuple[Any, int]]] = defaultdict(list)
+            for (k, v), n in sorted(first.items()):
+                groups[k].append((v, n))
+            for k, values in groups.items():
+                results = REDUCES[choice](k, values) if name == "reduce" else _native(NATIVE[choice], values)
+                for result in results:
+                    out[k, result if name == "reduce" else result % 4] += 1
+        case _:
+            raise AssertionError(name)
+    return out
+
+
+def _native(kind: str, values: list[tuple[Any, int]]) -> list[Any]:
+    there = [v for v, n in values for _ in range(n)]
+    match kind:
+        case "min":
+            return there[:1]
+        case "max":
+            return there[-1:]
+        case "sum":
+            return [sum(v * n for v, n in values)]
+        case "count_by_key":
+            total = sum(n for _, n in values)
+            return [total] if total else []
+        case "top_2":
+            return there[-2:]
+    raise AssertionError(kind)
