@@ -229,14 +229,14 @@ fn main() {
         let plural = if workers == 1 { "worker" } else { "workers" };
         table.compare_runs(
             &format!("barrier, {workers} {plural}: a round"),
-            Some(1.2),
+            Some(if workers == 1 { 0.6 } else { 0.8 }),
             50_000,
             &mut |count| our_barrier(workers, count as u64),
             &mut |count| their_barrier(workers, count as u64),
         );
         table.compare_runs(
             &format!("exchange of u64, {workers} {plural}: a record"),
-            Some(1.2),
+            Some(0.5),
             2_000 * BATCH,
             &mut |count| our_exchange(workers, count.div_ceil(BATCH) as u64),
             &mut |count| their_exchange(workers, count.div_ceil(BATCH) as u64),

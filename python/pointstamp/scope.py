@@ -10,7 +10,7 @@ from pointstamp._errors import GraphError
 from pointstamp._mistakes import unknown_attribute, without_with
 from pointstamp.arrow import ArrowInput, ArrowStream
 from pointstamp.builder import OperatorBuilder, single_output
-from pointstamp.collections import Collection, CollectionInput, Variable
+from pointstamp.collections import Arranged, Collection, CollectionInput, Trace, Variable
 from pointstamp.operators.iterator_source import Source
 from pointstamp.stream import Stream
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["Scope"]
 
 T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class Scope:
@@ -223,6 +225,17 @@ class Scope:
             GraphError: If the scope's times have no coordinates, or `initial` is of another scope.
         """
         return Variable(self, initial)
+
+    def import_trace(self, trace: Trace[K, V]) -> Arranged[K, V]:
+        """The arrangement that a trace of another dataflow of this worker reads, for joins and reduces here.
+
+        It is not copied: both dataflows use one index, from the trace's `since` on.
+
+        Raises:
+            GraphError: If the trace's times have another number of coordinates than the scope's.
+            PointstampError: If the trace is closed.
+        """
+        return Arranged(self, _core.import_trace(self._core, trace._core), Collection)
 
     # ------------------------------------------------------------ scopes and loops
 

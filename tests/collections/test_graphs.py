@@ -167,7 +167,7 @@ def test_at_every_time_as_networkx_has_it(name: str, workers: int) -> None:
         return captured
 
     changed: dict[int, Counter[Any]] = {}
-    for captured in ps.execute(main, config=ps.Config(workers=workers)):
+    for captured in ps.execute(main, workers=workers):
         for time, records in captured.extract():
             for record, diff in records:
                 changed.setdefault(time, Counter())[record] += diff

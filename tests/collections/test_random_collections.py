@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 import pointstamp as ps
+import processes_in_threads
 from collection_terms import (
     FILTERS,
     FLATS,
@@ -77,7 +78,9 @@ def updates(last: int) -> st.SearchStrategy[list[Update]]:
     )
 
 
-def run(term: Term, changes: list[Update], pauses: list[int], workers: int, dims: int) -> Counter[Any]:
+def run(
+    term: Term, changes: list[Update], pauses: list[int], workers: int, processes: int, dims: int
+) -> Counter[Any]:
     """What the dataflow's output is: how often each record changes at each time, of all workers."""
 
     def main(worker: ps.Worker) -> Any:
@@ -100,14 +103,20 @@ def run(term: Term, changes: list[Update], pauses: list[int], workers: int, dims
         return captured
 
     changed: Counter[Any] = Counter()
-    for captured in ps.execute(main, config=ps.Config(workers=workers)):
+    if processes == 1:
+        results = ps.execute(main, workers=workers)
+    else:
+        results = processes_in_threads.execute(main, processes, workers)
+    for captured in results:
         for time, records in captured.extract():
             for record, diff in records:
                 changed[time, record] += diff
     return changed
 
 
-def check(term: Term, changes: list[Update], pauses: list[int], workers: int, dims: int) -> None:
+def check(
+    term: Term, changes: list[Update], pauses: list[int], workers: int, processes: int, dims: int
+) -> None:
     last = range(3)
     times: list[Any] = list(itertools.product(last, last)) if dims == 2 else list(last)
 
@@ -125,7 +134,7 @@ def check(term: Term, changes: list[Update], pauses: list[int], workers: int, di
             expected[time] = evaluate(term, inputs, [])
         except NoEndError:
             return
-    changed = run(term, changes, pauses, workers, dims)
+    changed = run(term, changes, pauses, workers, processes, dims)
     for time in times:
         found: Counter[Any] = Counter()
         for (at, record), diff in changed.items():
@@ -139,12 +148,14 @@ def check(term: Term, changes: list[Update], pauses: list[int], workers: int, di
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 
-@pytest.mark.parametrize("workers", [1, 2, 4])
+@pytest.mark.parametrize(("processes", "workers"), [(1, 1), (1, 2), (1, 4), (2, 1), (2, 2)])
 @pytest.mark.parametrize("dims", [1, 2])
-def test_random_dataflows_are_what_recomputation_gives(workers: int, dims: int) -> None:
-    @settings(max_examples=150 if workers == 1 else 40, deadline=None, suppress_health_check=SLOW)
+def test_random_dataflows_are_what_recomputation_gives(processes: int, workers: int, dims: int) -> None:
+    examples = 150 if workers == processes == 1 else 40 if processes == 1 else 12
+
+    @settings(max_examples=examples, deadline=None, suppress_health_check=SLOW)
     @given(terms(), updates(2), st.lists(st.integers(0, 3), min_size=1, max_size=4))
     def property_(term: Term, changes: list[Update], pauses: list[int]) -> None:
-        check(term, changes, pauses, workers, dims)
+        check(term, changes, pauses, workers, processes, dims)
 
     property_()

@@ -6,6 +6,7 @@
 //! loaded; graphs have a tenth as many nodes, and half as many edges.
 
 mod arrange;
+mod loops;
 mod memory;
 mod operators;
 mod samples;
@@ -23,6 +24,9 @@ fn main() {
     }
     if matches!(which.as_str(), "all" | "operators") {
         operators::run(pairs as u64 / 10, pairs / 2);
+    }
+    if matches!(which.as_str(), "all" | "loops") {
+        loops::run(pairs as u64 / 10, pairs / 2);
     }
     if matches!(which.as_str(), "all" | "memory") {
         memory::run(pairs);

@@ -113,7 +113,7 @@ impl Degrees {
     }
 }
 
-fn edges(nodes: u64, count: usize, seed: u64) -> Vec<(u64, u64, i64)> {
+pub fn edges(nodes: u64, count: usize, seed: u64) -> Vec<(u64, u64, i64)> {
     let mut numbers = Numbers(seed);
     (0..count)
         .map(|_| (numbers.next() % nodes, numbers.next() % nodes, 1))
@@ -121,7 +121,7 @@ fn edges(nodes: u64, count: usize, seed: u64) -> Vec<(u64, u64, i64)> {
 }
 
 /// One edge goes and one comes, so many times in each round.
-fn changing(
+pub fn changing(
     nodes: u64,
     current: &mut [(u64, u64, i64)],
     rounds: usize,

@@ -2,7 +2,8 @@
 //!
 //! Owns [`Batcher`]. Updates gather in a buffer; a full one is sorted into a run, and runs are merged
 //! so that each is at least twice as long as the next: what cancels vanishes, and memory follows what
-//! is left. Sealing takes the updates before a frontier out of the runs. Amortised, an update costs
+//! is left. Sealing takes the updates before a frontier out of the runs; what is left of a long one with
+//! many times is kept in parts, so that updates at many times to come are not copied for each. Amortised, an update costs
 //! the logarithm of the number of updates, in copies.
 
 use std::sync::Arc;
@@ -18,8 +19,8 @@ use crate::rows::Rows;
 use crate::time::Time;
 use crate::updates::Updates;
 
-/// Updates in the buffer before it is sorted: as many as the sort's second-level cache holds.
-const BUFFER: usize = 1 << 16;
+/// Updates in the buffer before it is sorted: larger ones load faster, and keep others waiting longer.
+const BUFFER: usize = 1 << 18;
 
 /// Batches and, for each, the time of the capability that it is sent with.
 pub type Timed<K, V, T> = Vec<(T, Batch<K, V, T>)>;
@@ -43,7 +44,9 @@ pub type Timed<K, V, T> = Vec<(T, Batch<K, V, T>)>;
 pub struct Batcher<K, V, T> {
     buffer: Updates<K, V, T>,
     /// Sorted runs, the longest first.
-    runs: Vec<Arc<Batch<K, V, T>>>,
+    runs: Vec<Run<K, V, T>>,
+    /// Runs of later times, which are not merged with others before these.
+    parked: Vec<Run<K, V, T>>,
     /// The frontier of all times in the buffer and in the runs.
     frontier: Antichain<T>,
     /// What has been sealed already.
@@ -56,6 +59,7 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
         Self {
             buffer: Updates::default(),
             runs: Vec::new(),
+            parked: Vec::new(),
             frontier: Antichain::new(),
             lower,
         }
@@ -123,7 +127,8 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
 
     /// The number of updates held.
     pub fn len(&self) -> usize {
-        self.buffer.len() + self.runs.iter().map(|run| run.len()).sum::<usize>()
+        let runs = self.runs.iter().chain(&self.parked);
+        self.buffer.len() + runs.map(|run| run.len()).sum::<usize>()
     }
 
     /// True when nothing is held.
@@ -149,9 +154,7 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
 
     fn add_run(&mut self, columns: (Columns<K, V>, Vec<T>)) {
         if columns.0.len() > 0 {
-            let none = Antichain::new;
-            self.runs
-                .push(Arc::new(Batch::new(columns, none(), none(), none())));
+            self.runs.push(run_of(columns));
         }
     }
 
@@ -159,10 +162,7 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
         let (Some(newer), Some(older)) = (self.runs.pop(), self.runs.pop()) else {
             return Ok(());
         };
-        let mut merge = Merge::new(older, newer, Antichain::new());
-        let mut unlimited = usize::MAX;
-        merge.work(&mut unlimited)?;
-        let merged = merge.finish();
+        let merged = merge(older, newer)?;
         if !merged.is_empty() {
             self.runs.push(Arc::new(merged));
         }
@@ -186,31 +186,82 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
             return Ok(sealed);
         }
         self.flush()?;
-        while self.runs.len() > 1 {
-            self.merge_last()?;
-        }
+        let mut all = self.take_ready(upper)?;
         let mut held: Vec<T> = self.frontier.elements().to_vec();
         held.sort_unstable();
         for (time, tile) in tiles(&held, upper) {
-            let Some(all) = self.runs.pop() else { break };
-            let (ready, kept) = split(all, &tile);
-            if let Some(kept) = kept {
-                self.runs.push(Arc::new(kept));
-            }
+            let Some(run) = all.take() else { break };
+            let late = run.times.iter().map(|time| tile.less_equal(time));
+            let late: Vec<bool> = late.collect();
+            let (ready, kept) = split(run, &late);
+            all = kept;
             if let Some((columns, times)) = ready {
                 let lower = std::mem::replace(&mut self.lower, tile.clone());
                 let batch = Batch::new((columns, times), lower.clone(), tile, lower);
                 sealed.push((time, batch));
             }
         }
+        if let Some(kept) = all {
+            self.keep(kept);
+        }
         self.lower = upper.clone();
-        self.frontier = self
-            .runs
-            .iter()
-            .flat_map(|run| run.times.iter().cloned())
-            .collect();
+        let runs = self.runs.iter().chain(&self.parked);
+        self.frontier = runs.flat_map(|run| run.times.iter().cloned()).collect();
         Ok(sealed)
     }
+
+    /// Takes out, as one, the runs that have updates before `upper`.
+    fn take_ready(&mut self, upper: &Antichain<T>) -> Result<Option<Run<K, V, T>>, Overflow> {
+        let ready = |run: &mut Run<K, V, T>| !run.times.iter().all(|time| upper.less_equal(time));
+        let mut taken: Vec<Run<K, V, T>> = self.parked.extract_if(.., ready).collect();
+        taken.extend(self.runs.extract_if(.., ready));
+        // The shortest first, so that none is copied more often than it has to be.
+        taken.sort_by_key(|run| std::cmp::Reverse(run.len()));
+        let mut all = taken.pop();
+        while let Some(next) = taken.pop() {
+            all = match all.take() {
+                Some(merged) => Some(Arc::new(merge(next, merged)?)),
+                None => Some(next),
+            };
+        }
+        Ok(all.filter(|all| !all.is_empty()))
+    }
+
+    /// Keeps what is not complete yet. Of a long run with many times the later half is put aside, not to
+    /// be copied again before its turn comes.
+    fn keep(&mut self, mut run: Run<K, V, T>) {
+        if run.len() >= LONG && run.times.len() >= MANY {
+            let middle = run.times.len() / 2;
+            let late: Vec<bool> = (0..run.times.len()).map(|time| time >= middle).collect();
+            let (soon, later) = split(run, &late);
+            self.parked.extend(later);
+            let Some(soon) = soon else { return };
+            run = run_of(soon);
+        }
+        self.runs.push(run);
+    }
+}
+
+/// A run this long, and with so many times, is kept in parts.
+const LONG: usize = 1 << 10;
+const MANY: usize = 4;
+
+/// Sorted updates whose times are not complete yet.
+type Run<K, V, T> = Arc<Batch<K, V, T>>;
+
+fn run_of<K: Rows, V: Rows, T: Time>((columns, times): (Columns<K, V>, Vec<T>)) -> Run<K, V, T> {
+    let none = Antichain::new;
+    Arc::new(Batch::new((columns, times), none(), none(), none()))
+}
+
+fn merge<K: Rows, V: Rows, T: Time>(
+    older: Run<K, V, T>,
+    newer: Run<K, V, T>,
+) -> Result<Batch<K, V, T>, Overflow> {
+    let mut merge = Merge::new(older, newer, Antichain::new());
+    let mut unlimited = usize::MAX;
+    merge.work(&mut unlimited)?;
+    Ok(merge.finish())
 }
 
 /// Cuts what is before `upper` along times at which capabilities are held, `held` in order: the part
@@ -224,22 +275,14 @@ pub(crate) fn tiles<T: Time>(held: &[T], upper: &Antichain<T>) -> Vec<(T, Antich
     held.iter().enumerate().map(cut).collect()
 }
 
-type Parts<K, V, T> = (Option<(Columns<K, V>, Vec<T>)>, Option<Batch<K, V, T>>);
+type Parts<K, V, T> = (Option<(Columns<K, V>, Vec<T>)>, Option<Run<K, V, T>>);
 
-/// The updates before `upper`, and the others.
-fn split<K: Rows, V: Rows, T: Time>(
-    all: Arc<Batch<K, V, T>>,
-    upper: &Antichain<T>,
-) -> Parts<K, V, T> {
-    let kept: Vec<bool> = all
-        .times
-        .iter()
-        .map(|time| upper.less_equal(time))
-        .collect();
-    if kept.iter().all(|kept| *kept) {
-        return (None, Some(Arc::unwrap_or_clone(all)));
+/// The updates at times that are not late, and the others.
+fn split<K: Rows, V: Rows, T: Time>(all: Run<K, V, T>, is_late: &[bool]) -> Parts<K, V, T> {
+    if is_late.iter().all(|late| *late) {
+        return (None, Some(all));
     }
-    if !kept.iter().any(|kept| *kept) {
+    if !is_late.contains(&true) {
         let all = Arc::unwrap_or_clone(all);
         return (Some((Arc::unwrap_or_clone(all.columns), all.times)), None);
     }
@@ -250,7 +293,7 @@ fn split<K: Rows, V: Rows, T: Time>(
         for val in all.vals_of(key) {
             for update in columns.val_ends.range(val) {
                 let time = columns.index.get(update);
-                let into = if kept[time as usize] {
+                let into = if is_late[time as usize] {
                     &mut late
                 } else {
                     &mut early
@@ -263,9 +306,7 @@ fn split<K: Rows, V: Rows, T: Time>(
         early.end_key(all.keys().get(key));
         late.end_key(all.keys().get(key));
     }
-    let none = Antichain::new;
-    let kept = Batch::new(late.finish(), none(), none(), none());
-    (Some(early.finish()), Some(kept))
+    (Some(early.finish()), Some(run_of(late.finish())))
 }
 
 /// Sorted, added-up updates as one batch of `[lower, upper)`.

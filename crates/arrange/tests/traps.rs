@@ -421,3 +421,35 @@ fn unit_values_are_counted() {
     );
     assert_eq!(trace.get(2, &0).unwrap().iter().count(), 0);
 }
+
+/// Long runs with many times are kept in parts; every update comes once, in its turn.
+#[test]
+fn updates_at_many_times_to_come_are_sealed_in_their_turn() {
+    let mut arranged = Arranged::new([0u64, 0]);
+    let mut expected = std::collections::BTreeMap::new();
+    for update in 0..6_000u64 {
+        let (key, val, time) = (update % 7, update % 11, [update * 31 % 20, update * 17 % 3]);
+        let diff = if update % 5 == 0 { -1 } else { 1 };
+        arranged.push(key, val, &time, diff);
+        *expected.entry((time, key, val)).or_insert(0) += diff;
+    }
+    expected.retain(|_, diff| *diff != 0);
+    let mut sealed = std::collections::BTreeMap::new();
+    for outer in 0..21 {
+        let held = arranged.batcher.frontier().clone();
+        for (_, sealed_now) in arranged.seal(&Antichain::from_elem([outer, 0])) {
+            batch::check_batch(&sealed_now.batch);
+            for (key, val, time, diff) in sealed_now.batch.iter() {
+                assert!(held.less_equal(time) && time[0] < outer);
+                assert!(sealed.insert((*time, key, val), diff).is_none(), "once");
+            }
+        }
+        // More for later, in between.
+        if outer == 5 {
+            arranged.push(1, 1, &[19, 2], 50);
+            *expected.entry(([19, 2], 1, 1)).or_insert(0) += 50;
+        }
+    }
+    assert_eq!(sealed, expected);
+    assert!(arranged.batcher.is_empty());
+}

@@ -19,6 +19,15 @@ pub trait Host {
         Ok(())
     }
 
+    /// Called when `main` has returned, before what it left open is closed: all that it gave is to be on its way afterwards.
+    ///
+    /// # Errors
+    ///
+    /// As [`before_step`](Self::before_step).
+    fn before_end(&self) -> Result<(), BoxError> {
+        self.before_step()
+    }
+
     /// Calls `run`, in which the engine sleeps or steps, once.
     fn apart(&self, run: &mut dyn FnMut()) {
         run();

@@ -332,7 +332,11 @@ impl<P: Payload> OutputPort<P> {
     }
 
     /// Checks that the output is not being routed now.
-    pub(crate) fn check_idle(&self) -> Result<(), Error> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Build`] inside a function that routes it.
+    pub fn check_idle(&self) -> Result<(), Error> {
         self.tee.check()
     }
 

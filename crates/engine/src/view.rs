@@ -2,7 +2,7 @@
 //!
 //! Owns [`View`], and the choice of what is behind it. The engine's points have any number of coordinates, and
 //! whatever compares them pays for that; the times of one scope all have the same number. The tracker and the
-//! protocol of a scope of one, two or three coordinates therefore run on [`Coords`], and those of any other on points.
+//! protocol of a scope of one, two or three coordinates therefore run on [`Coords`], and those of any other number on points.
 //! Points are translated where they enter and leave, which costs a copy.
 
 use pointstamp_order::{Coords, Point, Shift, Summary, Timestamp};
@@ -55,7 +55,7 @@ pub(crate) fn view(
 
 type Made = Result<(Box<dyn View>, Connectivity<Summary>), GraphError>;
 
-/// None where a summary leads to times of another number of coordinates.
+/// None where a summary leads to times of another number of coordinates, which [`Graph::build`] refuses.
 fn fixed<const N: usize>(graph: &Graph<Point>, mode: Mode, peers: usize) -> Option<Made> {
     let graph = graph.translate::<Coords<N>>(Shift::from_summary)?;
     Some(made(&graph, mode, peers, |shift| shift.to_summary()))
@@ -248,11 +248,13 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_of_other_coordinates_falls_back_to_points() {
+    fn a_summary_of_other_coordinates_is_refused_as_on_points() {
         let mut graph = Graph::<Point>::new(Summary::identity(1));
         let wide = Connectivity::identity(1, 1, Summary::new(1, &[0, 0]));
         graph.add_node("wide", 1, 1, wide);
         assert!(fixed::<1>(&graph, Mode::Eager, 1).is_none());
-        assert!(view(1, &graph, Mode::Eager, 1).is_ok());
+        let refused = view(1, &graph, Mode::Eager, 1).err();
+        assert!(refused.is_some());
+        assert_eq!(refused, graph.build().err());
     }
 }

@@ -157,9 +157,12 @@ impl<P: Payload> Worker<P> {
         &self.0.root
     }
 
-    /// Ends the computation because of an error of the host's: something was lost.
+    /// Ends the computation because something was lost: by an error of the host's, or by one that a send returned.
     pub fn fail(&self, cause: BoxError) -> Error {
-        self.0.failing.fail(Error::Host { cause })
+        self.0.failing.fail(match cause.downcast::<Error>() {
+            Ok(error) => *error,
+            Err(cause) => Error::Host { cause },
+        })
     }
 
     /// Registers who is told that a channel has messages.

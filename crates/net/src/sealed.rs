@@ -6,8 +6,10 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice, Read};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -25,6 +27,8 @@ const PURPOSE: &str = "a conversation";
 const FIRST_GROWTH: usize = 1 << 20;
 /// How often who waits is asked whether to go on.
 const ASKED: Duration = Duration::from_millis(100);
+/// How long who was sent away waits before the next try.
+const AGAIN: Duration = Duration::from_millis(50);
 /// The number of the end that is connected to, and that of the other.
 const SERVER: u32 = 0;
 const CLIENT: u32 = 1;
@@ -82,16 +86,48 @@ impl Party {
     }
 }
 
-/// Everybody who knows the secret may come, as often as they like: a recording of a greeting is of no use, since it cannot be gone on with.
-struct Open;
+/// Everybody who knows the secret may come, as often as they like; `fresh` knows recordings of greetings.
+struct Open<'a> {
+    fresh: &'a dyn Fn(&[u8; 32]) -> bool,
+}
 
-impl Admission for Open {
-    fn greeted(&self, _: &[u8; 32]) -> bool {
-        true
+impl Admission for Open<'_> {
+    fn greeted(&self, ephemeral: &[u8; 32]) -> bool {
+        (self.fresh)(ephemeral)
     }
 
     fn claimed(&self, process: usize) -> Option<String> {
         (process != CLIENT as usize).then(|| format!("it calls itself number {process}"))
+    }
+}
+
+/// An attempt to connect, which another thread may give up.
+#[derive(Default)]
+struct Attempt(Mutex<Tried>);
+
+#[derive(Default)]
+struct Tried {
+    socket: Option<TcpStream>,
+    given_up: bool,
+}
+
+impl Attempt {
+    /// There is a connection, whose other end is to be heard.
+    fn reached(&self, socket: &TcpStream) -> io::Result<()> {
+        let mut tried = self.0.lock();
+        if tried.given_up {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        tried.socket = Some(socket.try_clone()?);
+        Ok(())
+    }
+
+    fn give_up(&self) {
+        let mut tried = self.0.lock();
+        tried.given_up = true;
+        if let Some(socket) = &tried.socket {
+            let _ = socket.shutdown(Shutdown::Both);
+        }
     }
 }
 
@@ -104,23 +140,84 @@ pub struct SealedLink {
 }
 
 impl SealedLink {
-    /// Connects to who listens there.
+    /// Connects to who listens there, for as long as `go_on` says so, which is asked every 100 ms.
+    ///
+    /// The name is looked up, and the other end is spoken to, on a thread of its own: neither hears of signals. Where `go_on` ends the
+    /// wait, that thread ends at once if it has a connection, and else when the system gives up or the patience is over.
     ///
     /// # Errors
     ///
-    /// [`Refusal`], when nobody is there within the party's patience who has the same secret and context.
-    pub fn connect(host: &str, port: u16, party: &Party) -> Result<Self, Refusal> {
+    /// [`Refusal`], when nobody is there within the party's patience who has the same secret and context, or `go_on` failed.
+    pub fn connect(
+        host: &str,
+        port: u16,
+        party: &Party,
+        go_on: &mut dyn FnMut() -> io::Result<()>,
+    ) -> Result<Self, Refusal> {
+        let broken = |error: io::Error| Refusal::from(Failure::from(error));
+        let attempt = Arc::new(Attempt::default());
+        let (tell, told) = mpsc::channel();
+        let (host, party, theirs) = (host.to_owned(), party.clone(), Arc::clone(&attempt));
+        let trying = thread::Builder::new()
+            .name("ptstamp-connect".to_owned())
+            .spawn(move || {
+                let _abandoned = tell.send(Self::try_to_reach(&host, port, &party, &theirs));
+            })
+            .map_err(broken)?;
+        let outcome = loop {
+            match told.recv_timeout(ASKED) {
+                Ok(outcome) => break outcome,
+                Err(RecvTimeoutError::Timeout) => {
+                    if let Err(error) = go_on() {
+                        attempt.give_up();
+                        return Err(broken(error));
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    break Err(Refusal::Unreachable("connecting failed".to_owned()));
+                }
+            }
+        };
+        let _panicked = trying.join();
+        outcome
+    }
+
+    fn try_to_reach(
+        host: &str,
+        port: u16,
+        party: &Party,
+        attempt: &Attempt,
+    ) -> Result<Self, Refusal> {
         let broken = |error: io::Error| Refusal::from(Failure::from(error));
         let until = Instant::now() + party.patience.min(FOREVER);
-        let mut last = Refusal::Unreachable("its name has no address".to_owned());
-        for address in (host, port).to_socket_addrs().map_err(broken)? {
-            let left = until.saturating_duration_since(Instant::now());
-            match TcpStream::connect_timeout(&address, left.max(Duration::from_millis(1))) {
-                Ok(socket) => return Self::greet(socket, party, VERSION),
-                Err(error) => last = broken(error),
+        loop {
+            let mut last = Refusal::Unreachable("its name has no address".to_owned());
+            let mut sent_away = false;
+            for address in (host, port).to_socket_addrs().map_err(broken)? {
+                let left = until
+                    .saturating_duration_since(Instant::now())
+                    .max(Duration::from_millis(1));
+                match TcpStream::connect_timeout(&address, left) {
+                    Ok(socket) => {
+                        attempt.reached(&socket).map_err(broken)?;
+                        let party = Party {
+                            patience: left,
+                            ..party.clone()
+                        };
+                        match Self::greet(socket, &party, VERSION) {
+                            Err(why @ Refusal::Unreachable(_)) => (last, sent_away) = (why, true),
+                            final_word => return final_word,
+                        }
+                    }
+                    Err(error) => last = broken(error),
+                }
             }
+            // A server that strangers press sends away who is slow. It is still there, and may have room soon.
+            if !sent_away || Instant::now() + AGAIN >= until {
+                return Err(last);
+            }
+            thread::sleep(AGAIN);
         }
-        Err(last)
     }
 
     pub(crate) fn greet(socket: TcpStream, party: &Party, version: u16) -> Result<Self, Refusal> {
@@ -131,11 +228,19 @@ impl SealedLink {
 
     /// Takes up a connection that was accepted.
     ///
+    /// `fresh` is called once the other end has greeted with the secret, with the key that it made for that; it says whether this key was
+    /// never seen before. What is no recording is a member, and its connection is not to be ended in favour of others.
+    ///
     /// # Errors
     ///
     /// [`Refusal`], when the other end has not shown within the party's patience that it has the same secret and context.
-    pub fn accept(socket: TcpStream, party: &Party) -> Result<Self, Refusal> {
-        let established = handshake::accept(socket, &party.local(SERVER, VERSION), &Open)
+    pub fn accept(
+        socket: TcpStream,
+        party: &Party,
+        fresh: &dyn Fn(&[u8; 32]) -> bool,
+    ) -> Result<Self, Refusal> {
+        let admission = Open { fresh };
+        let established = handshake::accept(socket, &party.local(SERVER, VERSION), &admission)
             .map_err(|(_, failure)| failure)?;
         Self::new(established.incoming).map_err(|error| Failure::from(error).into())
     }
@@ -185,7 +290,7 @@ impl SealedLink {
     }
 
     /// The next message, of at most `most` bytes; `None` when the other end has closed between two messages. Waits for as long as
-    /// `go_on` says so, which is asked every [`ASKED`] and whenever a signal comes.
+    /// `go_on` says so, which is asked every 100 ms and whenever a signal comes.
     ///
     /// # Errors
     ///

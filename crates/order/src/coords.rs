@@ -77,12 +77,8 @@ impl<const N: usize> PartialOrder for Coords<N> {
 impl<const N: usize> Ord for Coords<N> {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
-        for (a, b) in self.0.iter().zip(&other.0) {
-            if a != b {
-                return a.cmp(b);
-            }
-        }
-        Ordering::Equal
+        let pairs = self.0.iter().zip(&other.0).rev();
+        pairs.fold(Ordering::Equal, |inner, (a, b)| a.cmp(b).then(inner)) // without branches
     }
 }
 

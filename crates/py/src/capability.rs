@@ -30,6 +30,15 @@ struct Holding {
     sessions: RefCell<Vec<Weak<dyn Gathering>>>,
 }
 
+impl Holding {
+    /// A session that holds something.
+    fn unsent(&self, py: Python<'_>) -> Option<Rc<dyn Gathering>> {
+        let sessions = self.sessions.borrow();
+        let mut alive = sessions.iter().filter_map(Weak::upgrade);
+        alive.find(|session| session.has_unsent(py))
+    }
+}
+
 impl Capability {
     pub(crate) fn new(
         home: &std::sync::Arc<crate::bound::Home>,
@@ -140,11 +149,8 @@ impl Capability {
         let time = self.point(time)?;
         let held = self.held.get()?;
         self.held.home().bury(py); // among them sessions that send
-        for session in held.sessions.take() {
-            if let Some(session) = session.upgrade() {
-                session.flush_listed(py)?;
-                held.sessions.borrow_mut().push(Rc::downgrade(&session));
-            }
+        while let Some(session) = held.unsent(py) {
+            session.flush_listed(py)?; // which may run functions that give more
         }
         match &mut *held.capability.borrow_mut() {
             Some(capability) => capability

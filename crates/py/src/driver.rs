@@ -63,13 +63,16 @@ impl PythonHost {
         }
     }
 
+    /// Sends what was listed when this began. What is being routed now, by a function that steps the worker, stays for later.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         if self.dirty.borrow().is_empty() {
             return Ok(());
         }
         let mut listed = self.dirty.take().into_iter();
         while let Some(gathering) = listed.next() {
-            if let Err(error) = gathering.flush_listed(py) {
+            if gathering.is_busy() {
+                self.dirty.borrow_mut().push(gathering);
+            } else if let Err(error) = gathering.flush_listed(py) {
                 self.dirty.borrow_mut().extend(listed);
                 return Err(error);
             }
@@ -89,6 +92,19 @@ impl Host for PythonHost {
                     self.steps.set(0);
                     py.check_signals()?;
                 }
+            }
+            Ok(())
+        })
+        .map_err(Raised::here)
+    }
+
+    /// Functions that route what is sent may give more.
+    fn before_end(&self) -> Result<(), BoxError> {
+        attached(|py| {
+            self.home.bury(py);
+            while !self.dirty.borrow().is_empty() {
+                self.flush(py)?;
+                self.home.bury(py);
             }
             Ok(())
         })

@@ -7,6 +7,12 @@ pub(crate) trait Gathering {
     /// Sends what it holds. A worker that calls this has taken it off its list.
     fn flush_listed(&self, py: Python<'_>) -> PyResult<()>;
 
+    /// Whether it can send nothing now, because what it sent before is being routed.
+    fn is_busy(&self) -> bool;
+
+    /// Whether it holds something.
+    fn has_unsent(&self, py: Python<'_>) -> bool;
+
     /// Gives up what it holds: the worker has ended.
     fn discard(&self);
 }

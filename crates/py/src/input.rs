@@ -23,7 +23,7 @@ use crate::driver::Driver;
 use crate::errors::{IntoException, PointstampError};
 use crate::gathering::Gathering;
 use crate::gil::attached;
-use crate::raised::{Raised, exception_of};
+use crate::raised::exception_of;
 use crate::session::{Session, open_session};
 use crate::time::{point_from_py, point_infer, point_to_py};
 
@@ -41,36 +41,60 @@ pub(crate) struct Buffered {
 }
 
 impl Buffered {
-    /// Sends what the buffer holds. Nothing is borrowed meanwhile: sending runs user code.
+    /// Sends what the buffer holds, or nothing. Nothing is borrowed meanwhile: sending runs user code.
     pub(crate) fn flush(&self, py: Python<'_>) -> PyResult<()> {
-        if !self.columns.borrow().is_empty() {
-            let mut waiting = self.columns.take();
-            waiting
-                .flush(|columns| self.send_now(columns))
-                .map_err(|error| exception_of(py, error))?;
+        if !self.has_unsent(py) {
+            return Ok(());
         }
-        self.flush_updates()
-            .map_err(|error| exception_of(py, error))?;
-        let full = self.buffer.take();
-        let Some(full) = full else { return Ok(()) };
-        in_batches(full.into_bound(py), |batch| {
-            self.input.send_now(batch).map_err(SendError::into_cause)
-        })
-        .map_err(|error: BoxError| exception_of(py, error))
+        self.input
+            .check()
+            .map_err(|error| exception_of(py, error.into()))?;
+        let (mut columns, records) = (self.columns.take(), self.buffer.take());
+        columns
+            .flush(|columns| self.send_now(columns))
+            .and_then(|()| self.send_updates())
+            .and_then(|()| match records {
+                Some(records) => in_batches(records.into_bound(py), |batch| {
+                    self.input.send_now(batch).map_err(SendError::into_cause)
+                }),
+                None => Ok(()),
+            })
+            .map_err(|error| exception_of(py, self.lost(error)))
+    }
+
+    /// Sends all that it holds, and what functions that route it add.
+    fn drain(&self, py: Python<'_>) -> PyResult<()> {
+        while self.has_unsent(py) {
+            self.flush(py)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the computation, because what was given cannot be sent any more.
+    fn lost(&self, cause: BoxError) -> BoxError {
+        match self.driver.engine() {
+            Ok(worker) => worker.fail(cause).into(),
+            Err(_) => cause,
+        }
     }
 
     /// Sends a record batch, or keeps it for the next flush where it is small.
     fn send_columns(self: &Rc<Self>, columns: RecordBatch) -> Result<(), BoxError> {
+        self.input.check()?;
         let mut waiting = self.columns.take();
-        waiting.push(columns, |columns| self.send_now(columns))?;
-        if waiting.is_empty() {
-            return Ok(());
-        }
-        if !self.columns.borrow().is_empty() {
-            return waiting.flush(|columns| self.send_now(columns)); // some were given meanwhile
-        }
-        self.columns.replace(waiting);
-        Ok(self.list()?)
+        waiting
+            .push(columns, |columns| self.send_now(columns))
+            .and_then(|()| {
+                if waiting.is_empty() {
+                    return Ok(());
+                }
+                if !self.columns.borrow().is_empty() {
+                    return waiting.flush(|columns| self.send_now(columns)); // some were given meanwhile
+                }
+                self.columns.replace(std::mem::take(&mut waiting));
+                Ok(self.list()?)
+            })
+            .map_err(|error| self.lost(error))
     }
 
     /// The records that wait, to add to.
@@ -101,16 +125,16 @@ impl Buffered {
             waiting.push(&row, &time, diff);
             waiting.is_full()
         };
-        if full {
-            self.flush_updates()
-                .map_err(|error| exception_of(record.py(), error))?;
+        if full && !self.is_busy() {
+            self.send_updates()
+                .map_err(|error| exception_of(record.py(), self.lost(error)))?;
         } else {
             self.list()?;
         }
         Ok(full)
     }
 
-    fn flush_updates(&self) -> Result<(), BoxError> {
+    fn send_updates(&self) -> Result<(), BoxError> {
         let updates = {
             let mut waiting = self.updates.borrow_mut();
             let (false, Some(time)) = (waiting.is_empty(), self.input.time()) else {
@@ -138,6 +162,16 @@ impl Gathering for Buffered {
         } else {
             self.flush(py)
         }
+    }
+
+    fn is_busy(&self) -> bool {
+        !self.input.is_closed() && self.input.check().is_err()
+    }
+
+    fn has_unsent(&self, _py: Python<'_>) -> bool {
+        self.buffer.borrow().is_some()
+            || !self.columns.borrow().is_empty()
+            || !self.updates.borrow().is_empty()
     }
 
     fn discard(&self) {
@@ -226,7 +260,7 @@ impl InputHandle {
             )
         });
         let state = state.get()?;
-        state.flush(py)?; // what was sent before is not for this dataflow
+        state.drain(py)?; // what was sent before is not for this dataflow
         let stream = state
             .input
             .attach(scope)
@@ -289,7 +323,7 @@ impl InputHandle {
         let state = self.open_state()?;
         let buffer = state.gathered(py);
         buffer.append(record)?;
-        if buffer.len() >= MAX_BATCH {
+        if buffer.len() >= MAX_BATCH && !state.is_busy() {
             state.flush(py)?;
             return state.driver.make_room(py);
         }
@@ -311,6 +345,7 @@ impl InputHandle {
                 return Ok(());
             }
             let state = self.open_state()?;
+            state.input.check().map_err(IntoException::into_exception)?;
             let buffer = state.gathered(py);
             buffer.set_slice(usize::MAX >> 1, usize::MAX >> 1, &chunk)?;
             state.flush(py)?;
@@ -330,7 +365,7 @@ impl InputHandle {
             Some(dims) => point_from_py(time, dims)?,
             None => point_infer(time)?,
         };
-        state.flush(time.py())?;
+        state.drain(time.py())?;
         state
             .input
             .advance_to(&point)
@@ -357,7 +392,7 @@ impl InputHandle {
             Some(state) => {
                 let state = state.get()?;
                 if !state.input.is_closed() {
-                    state.flush(py)?;
+                    state.drain(py)?;
                     state.input.close();
                 }
             }
@@ -398,11 +433,13 @@ impl Drop for Buffered {
             return;
         }
         attached(|py| {
-            if let Err(error) = self.flush(py)
-                && let Ok(worker) = self.driver.engine()
-            {
-                let _told = worker.fail(Raised::here(error));
+            if !self.has_unsent(py) {
+                return;
             }
+            let _told = match self.input.check() {
+                Ok(()) => self.flush(py).map_err(BoxError::from),
+                Err(busy) => Err(self.lost(busy.into())), // there is no later
+            };
         });
         self.input.close();
     }

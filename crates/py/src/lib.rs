@@ -104,7 +104,7 @@ mod _core {
             Loop, as_collection, collection_stage, extract_updates, follow, negate, to_updates,
         },
         terms::{decode_term, encode_term},
-        trace::{Trace, trace_of},
+        trace::{Trace, import_trace, trace_of},
     };
 
     // Batches as bytes.

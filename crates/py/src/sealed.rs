@@ -1,10 +1,11 @@
 //! One sealed conversation between two Python programs, for what is no cluster: Spark's driver, its resident processes and its tasks.
 //!
-//! It waits without the interpreter. Who receives on the main thread still hears of signals.
+//! It waits without the interpreter. Who connects or receives on the main thread still hears of signals.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::net::TcpStream;
+use std::sync::{Mutex, PoisonError};
 
 use pointstamp_net::sealed::{Party, Refusal};
 use pointstamp_net::{Secret, sealed};
@@ -47,9 +48,22 @@ fn begun(
     link.map(SealedLink).map_err(|refusal| raised(&refusal))
 }
 
+/// Runs the handlers of signals that have come; keeps what one raised, and says that it did.
+fn heard(interrupted: &mut Option<PyErr>) -> io::Result<()> {
+    #[allow(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the method alone is for one lifetime"
+    )]
+    let heard = attached(|py| py.check_signals());
+    heard.map_err(|error| {
+        *interrupted = Some(error);
+        io::ErrorKind::Interrupted.into()
+    })
+}
+
 #[pymethods]
 impl SealedLink {
-    /// Connects to who accepts there with the same secret and context.
+    /// Connects to who accepts there with the same secret and context. It hears of signals.
     #[staticmethod]
     #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
     fn connect(
@@ -60,12 +74,17 @@ impl SealedLink {
         context: BTreeMap<String, String>,
         patience: f64,
     ) -> PyResult<Self> {
-        begun(py, &secret, context, patience, |party| {
-            sealed::SealedLink::connect(host, port, party)
-        })
+        let mut interrupted = None;
+        let link = begun(py, &secret, context, patience, |party| {
+            sealed::SealedLink::connect(host, port, party, &mut || heard(&mut interrupted))
+        });
+        interrupted.map_or(link, Err)
     }
 
     /// Takes up a connection that was accepted, by the descriptor that its socket gave up.
+    ///
+    /// Calls `fresh` with the key that the other end made to greet with, once it has shown the secret; refuses it where that says
+    /// False: what it said was said before.
     #[staticmethod]
     #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
     fn accept(
@@ -74,11 +93,22 @@ impl SealedLink {
         secret: PyBackedBytes,
         context: BTreeMap<String, String>,
         patience: f64,
+        fresh: Py<PyAny>,
     ) -> PyResult<Self> {
         let socket: TcpStream = own(descriptor)?;
-        begun(py, &secret, context, patience, |party| {
-            sealed::SealedLink::accept(socket, party)
-        })
+        let raised = Mutex::new(None);
+        let link = begun(py, &secret, context, patience, |party| {
+            sealed::SealedLink::accept(socket, party, &|key| {
+                let answer =
+                    attached(|py| fresh.bind(py).call1((PyBytes::new(py, key),))?.is_truthy());
+                answer.unwrap_or_else(|error| {
+                    *raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                    false
+                })
+            })
+        });
+        let raised = raised.into_inner().unwrap_or_else(PoisonError::into_inner);
+        raised.map_or(link, Err)
     }
 
     /// Sends a message; waits while the other end takes nothing.
@@ -90,19 +120,7 @@ impl SealedLink {
     /// The next message, of at most `most` bytes; None when the other end has closed.
     fn receive<'py>(&self, py: Python<'py>, most: usize) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let mut interrupted = None;
-        let received = detached(py, || {
-            self.0.receive(most, &mut || {
-                #[allow(
-                    clippy::redundant_closure_for_method_calls,
-                    reason = "the method alone is for one lifetime"
-                )]
-                let heard = attached(|py| py.check_signals());
-                heard.map_err(|error| {
-                    interrupted = Some(error);
-                    io::ErrorKind::Interrupted.into()
-                })
-            })
-        });
+        let received = detached(py, || self.0.receive(most, &mut || heard(&mut interrupted)));
         match (interrupted, received) {
             (Some(error), _) => Err(error),
             (None, received) => Ok(received?.map(|message| PyBytes::new(py, &message))),

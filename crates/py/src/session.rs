@@ -11,8 +11,9 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use pointstamp_columnar::pieces::Merger;
-use pointstamp_engine::error::BoxError;
-use pointstamp_engine::port::{OutputPort as EngineOutput, SendError};
+use pointstamp_engine::capability::Capability as EngineCapability;
+use pointstamp_engine::error::{BoxError, Error as EngineError};
+use pointstamp_engine::port::{MessageCapability, OutputPort as EngineOutput, SendError};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyType};
@@ -86,15 +87,35 @@ impl Authority {
         }
     }
 
-    /// Sends without looking at Python objects.
+    /// The right to send now, for as long as a flush takes. It does not look at Python objects, and nothing stays borrowed: a key
+    /// function downstream may drop or move the capability.
+    fn right(&self) -> PyResult<Right<'_>> {
+        Ok(match self {
+            Authority::Held(held) => Right::Held(held.get().with(|held| Ok(Clone::clone(held)))?),
+            Authority::Message(message) => Right::Message(message.get().message.get()?),
+        })
+    }
+}
+
+/// The right to send, while a session sends.
+enum Right<'a> {
+    Held(EngineCapability),
+    Message(&'a MessageCapability),
+}
+
+impl Right<'_> {
+    fn check(&self, port: &EngineOutput<Batch>) -> Result<(), EngineError> {
+        port.check_idle()?;
+        match self {
+            Right::Held(held) => port.check(held),
+            Right::Message(message) => port.check(*message),
+        }
+    }
+
     fn send(&self, port: &EngineOutput<Batch>, batch: Batch) -> Result<(), BoxError> {
         let sent = match self {
-            Authority::Held(held) => {
-                // The capability is not borrowed while a key function downstream runs: it may use it.
-                let held = held.get().with(|held| Ok(Clone::clone(held)))?;
-                port.send(&held, batch)
-            }
-            Authority::Message(message) => port.send(message.get().message.get()?, batch),
+            Right::Held(held) => port.send(held, batch),
+            Right::Message(message) => port.send(*message, batch),
         };
         sent.map_err(SendError::into_cause)
     }
@@ -113,11 +134,14 @@ pub(crate) struct SessionCore {
     listed: Cell<bool>,
 }
 
+/// Sends a batch.
+type SendBatch<'a> = dyn FnMut(Batch) -> Result<(), BoxError> + 'a;
+
 /// Sends a record batch.
 type SendColumns<'a> = dyn FnMut(RecordBatch) -> Result<(), BoxError> + 'a;
 
 impl SessionCore {
-    /// Sends what it holds.
+    /// Sends what it holds, or nothing.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         if !self.columns.borrow().is_empty() {
             let sent = self.feed(|merger, send| merger.flush(send));
@@ -130,9 +154,11 @@ impl SessionCore {
         if self.buffer.borrow().bind(py).is_empty() {
             return Ok(());
         }
-        let full = self.take(py);
-        in_batches(full.into_bound(py), |batch| self.send(batch))
-            .map_err(|error| exception_of(py, error))
+        self.sending(|send| {
+            let full = self.take(py);
+            in_batches(full.into_bound(py), send)
+        })
+        .map_err(|error| exception_of(py, error))
     }
 
     /// Takes the records out.
@@ -141,11 +167,21 @@ impl SessionCore {
         self.buffer.replace(empty)
     }
 
-    fn send(&self, batch: Batch) -> Result<(), BoxError> {
-        if let Some(driver) = &self.driver {
-            driver.engine()?.sends(&batch)?;
-        }
-        self.authority.send(&self.port, batch)
+    /// Takes something out and sends it, where that is possible now. What cannot be sent once it was taken out is the end of the
+    /// computation.
+    fn sending(
+        &self,
+        run: impl FnOnce(&mut SendBatch<'_>) -> Result<(), BoxError>,
+    ) -> Result<(), BoxError> {
+        let right = self.authority.right()?;
+        right.check(&self.port)?;
+        let mut send = |batch: Batch| {
+            if let Some(driver) = &self.driver {
+                driver.engine()?.sends(&batch)?;
+            }
+            right.send(&self.port, batch)
+        };
+        run(&mut send).map_err(|error| self.port.fail(error).into())
     }
 
     /// Lets a function put batches into the merger, and send what it has ready.
@@ -153,14 +189,16 @@ impl SessionCore {
         &self,
         feed: impl FnOnce(&mut Merger, &mut SendColumns<'_>) -> Result<(), BoxError>,
     ) -> Result<(), BoxError> {
-        let mut send = |columns| self.send(Batch::Arrow(columns));
-        let mut merger = self.columns.take();
-        feed(&mut merger, &mut send)?;
-        if !self.columns.borrow().is_empty() {
-            return merger.flush(send); // something was given meanwhile
-        }
-        self.columns.replace(merger);
-        Ok(())
+        self.sending(|send| {
+            let mut send = |columns| send(Batch::Arrow(columns));
+            let mut merger = self.columns.take();
+            feed(&mut merger, &mut send)?;
+            if !self.columns.borrow().is_empty() {
+                return merger.flush(send); // something was given meanwhile
+            }
+            self.columns.replace(merger);
+            Ok(())
+        })
     }
 
     /// Makes sure that it is sent before the next step, where `main` gives.
@@ -183,6 +221,14 @@ impl Gathering for SessionCore {
         self.flush(py)
     }
 
+    fn is_busy(&self) -> bool {
+        self.port.check_idle().is_err()
+    }
+
+    fn has_unsent(&self, py: Python<'_>) -> bool {
+        !self.columns.borrow().is_empty() || !self.buffer.borrow().bind(py).is_empty()
+    }
+
     fn discard(&self) {
         attached(|py| self.forget(py));
     }
@@ -195,8 +241,10 @@ impl Drop for Opened {
     /// A session that was not used in a `with` block sends what it holds when the last reference goes.
     fn drop(&mut self) {
         attached(|py| {
-            if let Err(error) = self.0.flush(py) {
-                let _told = self.0.port.fail(Raised::here(error));
+            if let Err(error) = self.0.flush(py)
+                && self.0.has_unsent(py)
+            {
+                let _told = self.0.port.fail(Raised::here(error)); // it was not sent, and there is no later
             }
         });
     }
@@ -262,7 +310,7 @@ impl Session {
             buffer.append(record)?;
             buffer.len()
         };
-        if len >= MAX_BATCH {
+        if len >= MAX_BATCH && !core.is_busy() {
             self.flush_records(py)
         } else {
             core.list()
@@ -283,7 +331,7 @@ impl Session {
             let buffer = core.buffer.borrow().clone_ref(py);
             let buffer = buffer.bind(py);
             buffer.set_slice(usize::MAX >> 1, usize::MAX >> 1, records)?;
-            if buffer.len() >= MAX_BATCH {
+            if buffer.len() >= MAX_BATCH && !core.is_busy() {
                 self.flush_records(py)
             } else {
                 core.list()

@@ -33,6 +33,11 @@ impl<P: Payload> State<P> {
             self.outlets.retain(|(output, _)| !output.is_gone());
         }
     }
+
+    fn check_idle(&self) -> Result<(), Error> {
+        let mut outlets = self.outlets.iter();
+        outlets.try_for_each(|(output, _)| output.check_idle())
+    }
 }
 
 impl<P: Payload> Clone for Input<P> {
@@ -103,6 +108,19 @@ impl<P: Payload> Input<P> {
         self.0.borrow().closed
     }
 
+    /// Checks that something may be sent now: that the input is open, and that nothing of it is being routed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`], or [`Error::Build`] inside a function that routes this input.
+    pub fn check(&self) -> Result<(), Error> {
+        let state = self.0.borrow();
+        if state.closed {
+            return Err(Error::Closed);
+        }
+        state.check_idle()
+    }
+
     /// The worker, once the input is connected.
     pub fn worker(&self) -> Option<Worker<P>> {
         self.0.borrow().worker.clone()
@@ -147,9 +165,7 @@ impl<P: Payload> Input<P> {
             let Some(((last, _), others)) = state.outlets.split_last() else {
                 return Ok(()); // its dataflows have ended
             };
-            for (output, _) in &state.outlets {
-                output.check_idle()?;
-            }
+            state.check_idle()?;
             // All at once, before a routing function runs: it may move the input on, or close it.
             for (output, _) in &state.outlets {
                 output.count(&time, data.len());

@@ -19,7 +19,9 @@ use crate::payload::Payload;
 enum Sleep {
     No,
     /// Until there is, or until then.
-    Until(Option<Instant>),
+    Until(Instant),
+    /// Until there is, as long as what others have dropped leaves something to wait for.
+    Waiting(Abandoned),
 }
 
 /// Which dataflows must have been dropped elsewhere for it to be an error.
@@ -28,6 +30,10 @@ enum Abandoned {
     Any,
     All,
 }
+
+/// A worker all of whose dataflows were dropped elsewhere would sleep for ever. While one is left it may be what `main` waits for,
+/// and the others may be dropped here, too, in a moment.
+const WAITING: Sleep = Sleep::Waiting(Abandoned::All);
 
 impl<P: Payload> Worker<P> {
     /// Runs what is active once. `false` when no dataflow is left.
@@ -70,13 +76,15 @@ impl<P: Payload> Worker<P> {
         sleep: Sleep,
         patience: Option<Duration>,
     ) -> Result<Option<bool>, Error> {
-        if let Sleep::Until(deadline) = sleep
-            && !self.has_work()
-            && self.has_dataflows()
-        {
-            if deadline.is_none() {
-                self.check_waiting()?;
-            }
+        if !matches!(sleep, Sleep::No) && !self.has_work() && self.has_dataflows() {
+            let deadline = match sleep {
+                Sleep::Until(deadline) => Some(deadline),
+                Sleep::Waiting(which) => {
+                    self.check_abandoned(which)?;
+                    None
+                }
+                Sleep::No => None,
+            };
             let slice = patience.map(|patience| Instant::now() + patience);
             self.park([deadline, slice].into_iter().flatten().min());
             let over = || deadline.is_some_and(|end| Instant::now() >= end);
@@ -259,7 +267,7 @@ impl<P: Payload> Worker<P> {
             self.0.brake.ask();
             let soon = now + ASK;
             let until = deadline.map_or(soon, |deadline| deadline.min(soon));
-            self.turn(Sleep::Until(Some(until)))?;
+            self.turn(Sleep::Until(until))?;
         }
         Ok(true)
     }
@@ -271,7 +279,7 @@ impl<P: Payload> Worker<P> {
     /// As [`step`](Self::step).
     pub fn step_or_park(&self, timeout: Option<Duration>) -> Result<bool, Error> {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        self.turn(Sleep::Until(deadline))
+        self.turn(deadline.map_or(WAITING, Sleep::Until))
     }
 
     /// Steps while the condition holds and a dataflow is left, sleeping where there is nothing to do.
@@ -293,7 +301,7 @@ impl<P: Payload> Worker<P> {
         mut condition: impl FnMut() -> Result<bool, Error>,
     ) -> Result<(), Error> {
         while condition()? {
-            if !self.turn(Sleep::Until(None))? {
+            if !self.turn(WAITING)? {
                 break;
             }
         }
@@ -308,7 +316,7 @@ impl<P: Payload> Worker<P> {
     pub fn run(&self) -> Result<(), Error> {
         loop {
             self.check_abandoned(Abandoned::Any)?;
-            if !self.turn(Sleep::Until(None))? {
+            if !self.turn(Sleep::Waiting(Abandoned::Any))? {
                 return Ok(());
             }
         }
@@ -321,19 +329,12 @@ impl<P: Payload> Worker<P> {
     /// As [`run`](Self::run), and [`Error::Disagreement`] when another worker built more dataflows.
     pub fn finish(&self) -> Result<(), Error> {
         self.check()?;
-        let flushed = self.0.host.before_step();
-        flushed.map_err(|cause| Error::Host { cause })?;
+        let sent = self.0.host.before_end();
+        sent.map_err(|cause| Error::Host { cause })?;
         self.close_inputs();
         let finished = self.0.cluster.finish(self.0.index);
         finished.map_err(|error| self.0.failing.fail(error))?;
         self.run()
-    }
-
-    /// Checks that what this worker is about to sleep for can still happen, as far as the other workers go: a worker all of whose
-    /// dataflows were dropped elsewhere would sleep for ever. While one is left it may be what `main` waits for, and the others
-    /// may be dropped here, too, in a moment.
-    fn check_waiting(&self) -> Result<(), Error> {
-        self.check_abandoned(Abandoned::All)
     }
 
     /// Checks that the dataflows that are left can still end.

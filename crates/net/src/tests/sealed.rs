@@ -32,7 +32,7 @@ fn meet(
         SealedLink::greet(socket, &client, version)
     });
     let (socket, _) = listener.accept().unwrap();
-    let accepted = SealedLink::accept(socket, server);
+    let accepted = SealedLink::accept(socket, server, &|_| true);
     (joined(connecting), accepted)
 }
 
@@ -103,7 +103,7 @@ fn a_secret_shown_for_a_cluster_is_of_no_use_here() {
     member.connect_timeout = Duration::from_secs(5);
     let forming = super::support::spawn(member, Some(TcpListener::bind("127.0.0.1:0").unwrap()));
     let (socket, _) = listener.accept().unwrap();
-    let accepted = SealedLink::accept(socket, &party("s", "driver"));
+    let accepted = SealedLink::accept(socket, &party("s", "driver"), &|_| true);
     assert!(matches!(accepted.err(), Some(Refusal::Stranger(_))));
     assert!(
         super::support::error(forming)
@@ -155,6 +155,71 @@ fn who_waits_is_asked_whether_to_go_on_and_may_be_closed() {
     drop(client);
 }
 
+#[test]
+fn who_connects_is_asked_whether_to_go_on_while_the_other_end_is_silent() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let silent = thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        let mut said = Vec::new();
+        socket.read_to_end(&mut said) // until the attempt is given up
+    });
+    let mut patient = party("s", "driver");
+    patient.patience = Duration::from_secs(3600);
+    let mut asked = 0;
+    let refusal = SealedLink::connect("127.0.0.1", port, &patient, &mut || {
+        asked += 1;
+        if asked == 2 {
+            Err(ErrorKind::Interrupted.into())
+        } else {
+            Ok(())
+        }
+    });
+    assert!(matches!(refusal.err(), Some(Refusal::Unreachable(_))));
+    let _ended = joined(silent);
+}
+
+#[test]
+fn who_is_sent_away_before_it_is_heard_tries_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let accepting = thread::spawn(move || {
+        for _ in 0..3 {
+            drop(listener.accept().unwrap());
+        }
+        let (socket, _) = listener.accept().unwrap();
+        SealedLink::accept(socket, &party("s", "driver"), &|_| true).unwrap()
+    });
+    let client = SealedLink::connect("127.0.0.1", port, &party("s", "driver"), &mut || Ok(()));
+    client.unwrap().send(&[b"here"]).unwrap();
+    assert_eq!(next(&joined(accepting)).unwrap().unwrap(), b"here");
+}
+
+#[test]
+fn a_recorded_greeting_is_refused() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut keys = std::collections::BTreeSet::new();
+    for fresh in [true, true, false] {
+        let connecting = thread::spawn(move || {
+            let socket = TcpStream::connect(address).unwrap();
+            SealedLink::greet(socket, &party("s", "driver"), VERSION)
+        });
+        let (socket, _) = listener.accept().unwrap();
+        let seen = std::cell::Cell::new(None);
+        let accepted = SealedLink::accept(socket, &party("s", "driver"), &|key| {
+            seen.set(Some(*key));
+            fresh
+        });
+        assert_eq!(accepted.is_ok(), fresh);
+        assert_eq!(joined(connecting).is_ok(), fresh);
+        assert!(
+            keys.insert(seen.get().unwrap()),
+            "every greeting has a key of its own"
+        );
+    }
+}
+
 /// Passes on what two say to each other, but for one byte of the `at`th piece of the client's.
 #[test]
 fn a_byte_that_is_changed_on_the_way_ends_it() {
@@ -180,7 +245,7 @@ fn a_byte_that_is_changed_on_the_way_ends_it() {
         SealedLink::greet(socket, &party("s", "driver"), VERSION).unwrap()
     });
     let (socket, _) = listener.accept().unwrap();
-    let server = sealed::SealedLink::accept(socket, &party("s", "driver")).unwrap();
+    let server = sealed::SealedLink::accept(socket, &party("s", "driver"), &|_| true).unwrap();
     let client = joined(connecting);
     client.send(&[b"first"]).unwrap();
     assert_eq!(next(&server).unwrap().unwrap(), b"first");

@@ -15,6 +15,7 @@ use pointstamp_engine::stream::Stream as EngineStream;
 use pointstamp_order::{Antichain, Point};
 use pyo3::prelude::*;
 
+use super::follow::{Followers, Publisher};
 use super::reducers::Form;
 use super::route::{By, exchange, not_a_pair};
 use super::rows::Terms;
@@ -47,6 +48,7 @@ pub(crate) struct Arranged<T: ScopeTime> {
     /// What its keys and values are, as records.
     pub(crate) form: Form,
     template: Template<T>,
+    pub(crate) followers: Followers<T>,
     /// A reader from where the arrangement is now.
     late: Box<dyn Fn() -> Reader<Terms, Terms, T>>,
 }
@@ -56,12 +58,14 @@ impl<T: ScopeTime> Arranged<T> {
         stream: EngineStream<Batch>,
         form: Form,
         template: Template<T>,
+        followers: Followers<T>,
         late: impl Fn() -> Reader<Terms, Terms, T> + 'static,
     ) -> Self {
         Arranged {
             stream,
             form,
             template,
+            followers,
             late: Box::new(late),
         }
     }
@@ -86,7 +90,9 @@ impl<T: ScopeTime> Arranged<T> {
             By::Key => Form::Pair,
         };
         let now = (Rc::clone(&writer), Rc::clone(&upper));
-        let arranged = Arranged::new(result, form, Rc::clone(&template), move || {
+        let followers = Followers::default();
+        let publisher = Publisher(followers.clone());
+        let arranged = Arranged::new(result, form, Rc::clone(&template), followers, move || {
             now.0.borrow().reader(now.1.borrow().clone())
         });
         let mut staging = Staging::<T>::new(by, dims, name);
@@ -97,6 +103,7 @@ impl<T: ScopeTime> Arranged<T> {
                 let mut writer = writer.borrow_mut();
                 for (capability, run) in staging.staged.seal(&frontier)? {
                     if let Some(sealed) = writer.insert(run)? {
+                        publisher.0.added(capability.time(), &sealed);
                         let sealed = Batch::Sealed(SealedBatch::new(sealed));
                         output
                             .send(&capability, sealed)
@@ -104,6 +111,7 @@ impl<T: ScopeTime> Arranged<T> {
                     }
                 }
                 upper.borrow_mut().clone_from(&frontier);
+                publisher.0.complete(&frontier);
                 writer.seal(frontier);
             }
             Ok(false)
@@ -203,7 +211,6 @@ macro_rules! on_arranged {
         }
     };
 }
-pub(crate) use on_arranged;
 
 impl ByTime {
     pub(crate) fn stream(&self) -> &EngineStream<Batch> {

@@ -7,6 +7,8 @@
 
 pub(crate) mod arrange;
 pub(crate) mod chain;
+mod follow;
+mod import;
 pub(crate) mod input;
 pub(crate) mod join;
 pub(crate) mod records;

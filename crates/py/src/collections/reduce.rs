@@ -16,6 +16,7 @@ use pointstamp_order::{Antichain, Point};
 use pyo3::prelude::*;
 
 use super::arrange::{Arranged, Arrangement, ByTime, sealed_of};
+use super::follow::{Followers, Publisher};
 use super::reducers::{Form, Rows, named};
 use super::rows::Terms;
 use super::sealed::SealedBatch;
@@ -67,13 +68,16 @@ fn build<T: ScopeTime>(
     let reduce = Reduce::new(Box::new(input.reader()), least, reducer);
     let template = Rc::new(RefCell::new(Some(reduce.trace())));
     let reduce = Rc::new(RefCell::new(reduce));
+    let followers = Followers::default();
+    let publisher = Publisher(followers.clone());
     let shared = Rc::clone(&reduce);
-    let arranged = Arranged::new(result, form, Rc::clone(&template), move || {
+    let arranged = Arranged::new(result, form, Rc::clone(&template), followers, move || {
         shared.borrow().trace()
     });
     let mut reducing = Reducing {
         reduce,
         capabilities: Vec::new(),
+        publisher,
     };
     builder.build(move || {
         template.borrow_mut().take();
@@ -91,6 +95,7 @@ type Shared<T> = Rc<RefCell<Reduce<Terms, Terms, Terms, T, Rows>>>;
 struct Reducing<T: ScopeTime> {
     reduce: Shared<T>,
     capabilities: Vec<Capability>,
+    publisher: Publisher<T>,
 }
 
 impl<T: ScopeTime> Reducing<T> {
@@ -116,10 +121,12 @@ impl<T: ScopeTime> Reducing<T> {
             };
             for (time, sealed) in batches {
                 let capability = delayed(&self.capabilities, &time.point())?;
+                self.publisher.0.added(capability.time(), &sealed);
                 output
                     .send(&capability, Batch::Sealed(SealedBatch::new(sealed)))
                     .map_err(SendError::into_cause)?;
             }
+            self.publisher.0.complete(&reduce.trace().upper());
             let owed = reduce.frontier();
             let kept = owed
                 .iter()

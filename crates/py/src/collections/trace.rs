@@ -3,16 +3,21 @@
 use std::cell::RefCell;
 
 use pointstamp_arrange::{Cursor, Trace as Reader};
+use pointstamp_engine::scope::Scope as EngineScope;
 use pointstamp_order::{Antichain, PartialOrder, Point};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use super::arrange::{Arrangement, ByTime, on_arranged};
+use super::arrange::{Arranged, Arrangement, ByTime};
+use super::follow::Followers;
+use super::import::import;
 use super::rows::{Row, Terms};
 use super::terms;
 use super::time::ScopeTime;
+use crate::batch::Batch;
 use crate::bound::ThreadBound;
-use crate::errors::{IntoException, PointstampError, TimeError};
+use crate::errors::{GraphError, IntoException, PointstampError, TimeError};
+use crate::scope::Scope;
 use crate::time::{point_from_py, point_to_py};
 
 /// This worker's share of an arrangement.
@@ -32,27 +37,46 @@ trait Reads {
     fn allow(&mut self, since: &Point);
     fn get(&self, key: &[u8], at: &Point) -> Result<Vec<Counted>, pointstamp_arrange::Overflow>;
     fn items(&self, at: &Point) -> Result<Vec<(Vec<u8>, Counted)>, pointstamp_arrange::Overflow>;
+    fn import(&self, scope: &EngineScope<Batch>) -> PyResult<ByTime>;
+    fn len(&self) -> usize;
 }
 
-impl<T: ScopeTime> Reads for Reader<Terms, Terms, T> {
+/// A reader of an arrangement, and those who follow the arrangement.
+struct Read<T: ScopeTime> {
+    trace: Reader<Terms, Terms, T>,
+    followers: Followers<T>,
+    /// Gives an arrangement to those whose times have its type.
+    whole: fn(Arranged<T>) -> ByTime,
+}
+
+impl<T: ScopeTime> Reads for Read<T> {
+    fn import(&self, scope: &EngineScope<Batch>) -> PyResult<ByTime> {
+        let arranged = import(scope, self.trace.clone(), &self.followers)?;
+        Ok((self.whole)(arranged))
+    }
+
+    fn len(&self) -> usize {
+        self.trace.len()
+    }
+
     fn since(&self) -> Vec<Point> {
-        Reader::since(self).iter().map(T::point).collect()
+        self.trace.since().iter().map(T::point).collect()
     }
 
     fn upper(&self) -> Vec<Point> {
-        Reader::upper(self).iter().map(T::point).collect()
+        self.trace.upper().iter().map(T::point).collect()
     }
 
     fn allow(&mut self, since: &Point) {
         // What it held already, moved up to the time.
-        let moved = Reader::since(self);
+        let moved = self.trace.since();
         let moved = moved.iter().map(|time| time.join(&T::of(since)));
         let moved: Antichain<T> = moved.collect();
-        self.allow_compaction(&moved);
+        self.trace.allow_compaction(&moved);
     }
 
     fn get(&self, key: &[u8], at: &Point) -> Result<Vec<Counted>, pointstamp_arrange::Overflow> {
-        let found = Reader::get(self, Row(key), &T::of(at))?;
+        let found = self.trace.get(Row(key), &T::of(at))?;
         Ok(found
             .iter()
             .map(|(value, count)| (value.0.to_vec(), count))
@@ -60,7 +84,7 @@ impl<T: ScopeTime> Reads for Reader<Terms, Terms, T> {
     }
 
     fn items(&self, at: &Point) -> Result<Vec<(Vec<u8>, Counted)>, pointstamp_arrange::Overflow> {
-        let (batches, at) = (self.batches(), T::of(at));
+        let (batches, at) = (self.trace.batches(), T::of(at));
         let mut cursor = Cursor::new(&batches);
         let mut items = Vec::new();
         while let Some(key) = cursor.key() {
@@ -159,6 +183,12 @@ impl Trace {
         times(py, &self.with(|reads| Ok(reads.upper()))?)
     }
 
+    /// How many updates it holds, merged or not.
+    #[getter]
+    fn updates(&self) -> PyResult<usize> {
+        self.with(|reads| Ok(reads.len()))
+    }
+
     #[pyo3(signature = (key, at = None))]
     fn get<'py>(
         &self,
@@ -216,9 +246,42 @@ impl Trace {
 pub(crate) fn trace_of(arrangement: &Arrangement) -> PyResult<Trace> {
     let by_time = arrangement.inner.get()?;
     let dims = by_time.stream().scope().dims();
-    let reads = on_arranged!(by_time, arranged => Box::new(arranged.reader()) as Box<dyn Reads>);
+    let reads: Box<dyn Reads> = match by_time {
+        ByTime::One(arranged) => read(arranged, ByTime::One),
+        ByTime::Two(arranged) => read(arranged, ByTime::Two),
+        ByTime::Three(arranged) => read(arranged, ByTime::Three),
+        ByTime::Many(arranged) => read(arranged, ByTime::Many),
+    };
     Ok(Trace {
         reads: ThreadBound::new(arrangement.inner.home(), RefCell::new(Some(reads))),
         dims,
+    })
+}
+
+fn read<T: ScopeTime>(arranged: &Arranged<T>, whole: fn(Arranged<T>) -> ByTime) -> Box<dyn Reads> {
+    Box::new(Read {
+        trace: arranged.reader(),
+        followers: arranged.followers.clone(),
+        whole,
+    })
+}
+
+/// The arrangement that a trace reads, in a scope of another dataflow of the worker.
+#[pyfunction]
+pub(crate) fn import_trace(scope: &Scope, trace: &Trace) -> PyResult<Arrangement> {
+    let home = scope.scope.home();
+    let scope = scope.scope.get()?;
+    if scope.dims() != trace.dims {
+        return Err(GraphError::new_err(format!(
+            "the trace's times have {} coordinates, and those of scope '{}' have {}: import it into a scope of as many, \
+             and enter from there",
+            trace.dims,
+            scope.name(),
+            scope.dims()
+        )));
+    }
+    let by_time = trace.with(|reads| reads.import(scope))?;
+    Ok(Arrangement {
+        inner: ThreadBound::new(home, by_time),
     })
 }

@@ -1,0 +1,93 @@
+//! Arrangements used by later dataflows of the worker.
+//!
+//! The operator that builds an arrangement publishes what it does: each batch, and how far the arrangement is complete.
+//! Those who follow it ([`import`](super::import)) are activated, and find that in a queue of their own.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::{Rc, Weak};
+
+use pointstamp_arrange::Sealed;
+use pointstamp_engine::wakeups::Activator;
+use pointstamp_order::{Antichain, Point};
+
+use super::rows::Terms;
+use super::time::ScopeTime;
+
+/// What an arrangement did.
+pub(crate) enum Event<T> {
+    /// A batch, with a time at or before all of its updates'.
+    Batch(Point, Sealed<Terms, Terms, T>),
+    /// It is complete before this.
+    Upper(Vec<Point>),
+    /// Its dataflow was dropped.
+    Lost,
+}
+
+/// One of those who follow an arrangement.
+pub(crate) struct Follower<T> {
+    pub(crate) events: RefCell<VecDeque<Event<T>>>,
+    activator: Activator,
+}
+
+impl<T> Follower<T> {
+    /// A follower that is activated so.
+    pub(crate) fn new(activator: Activator) -> Rc<Self> {
+        Rc::new(Follower {
+            events: RefCell::default(),
+            activator,
+        })
+    }
+}
+
+/// Those who follow an arrangement.
+pub(crate) struct Followers<T>(Rc<RefCell<Vec<Weak<Follower<T>>>>>);
+
+impl<T> Clone for Followers<T> {
+    fn clone(&self) -> Self {
+        Followers(Rc::clone(&self.0))
+    }
+}
+
+impl<T> Default for Followers<T> {
+    fn default() -> Self {
+        Followers(Rc::default())
+    }
+}
+
+impl<T: ScopeTime> Followers<T> {
+    fn tell(&self, event: impl Fn() -> Event<T>) {
+        self.0.borrow_mut().retain(|follower| {
+            let Some(follower) = follower.upgrade() else {
+                return false;
+            };
+            follower.events.borrow_mut().push_back(event());
+            follower.activator.activate();
+            true
+        });
+    }
+
+    /// Adds a follower, for as long as it is held.
+    pub(crate) fn join(&self, follower: &Rc<Follower<T>>) {
+        self.0.borrow_mut().push(Rc::downgrade(follower));
+    }
+
+    /// Says that a batch was added; each of its updates is at or after the time.
+    pub(crate) fn added(&self, time: &Point, sealed: &Sealed<Terms, Terms, T>) {
+        self.tell(|| Event::Batch(time.clone(), sealed.clone()));
+    }
+
+    /// Says that the arrangement is complete before a frontier.
+    pub(crate) fn complete(&self, upper: &Antichain<T>) {
+        self.tell(|| Event::Upper(upper.iter().map(T::point).collect()));
+    }
+}
+
+/// Tells the followers of an arrangement when its operator goes before it is complete.
+pub(crate) struct Publisher<T: ScopeTime>(pub(crate) Followers<T>);
+
+impl<T: ScopeTime> Drop for Publisher<T> {
+    fn drop(&mut self) {
+        self.0.tell(|| Event::Lost);
+    }
+}

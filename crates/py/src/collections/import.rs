@@ -1,0 +1,101 @@
+//! The arrangement of another dataflow, in a dataflow of its own operators.
+//!
+//! The operator sends the batches of the arrangement here, first those that are there already, and holds capabilities for
+//! what is not complete. Nothing is copied; both dataflows read one trace.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use pointstamp_arrange::Trace as Reader;
+use pointstamp_engine::capability::Capability;
+use pointstamp_engine::error::{BoxError, Error};
+use pointstamp_engine::port::{OutputPort, SendError};
+use pointstamp_engine::scope::Scope as EngineScope;
+use pointstamp_order::Point;
+use pyo3::prelude::*;
+
+use super::arrange::Arranged;
+use super::follow::{Event, Follower, Followers, Publisher};
+use super::reducers::Form;
+use super::rows::Terms;
+use super::sealed::SealedBatch;
+use super::staged::delayed;
+use super::time::ScopeTime;
+use crate::batch::Batch;
+use crate::errors::IntoException;
+
+/// The arrangement that a trace reads, in a scope of another dataflow.
+pub(crate) fn import<T: ScopeTime>(
+    scope: &EngineScope<Batch>,
+    mut trace: Reader<Terms, Terms, T>,
+    followers: &Followers<T>,
+) -> PyResult<Arranged<T>> {
+    let refused = IntoException::into_exception;
+    let builder = scope.operator("import").map_err(refused)?;
+    let (output, stream, capability) = builder.new_held_output().map_err(refused)?;
+    builder.start();
+    let follower = Follower::new(builder.activator());
+    let least = Point::minimum(scope.dims());
+    {
+        let mut events = follower.events.borrow_mut();
+        let there = trace.follow().into_iter();
+        events.extend(there.map(|sealed| Event::Batch(least.clone(), sealed)));
+        trace.stop_following();
+        events.push_back(Event::Upper(trace.upper().iter().map(T::point).collect()));
+    }
+    followers.join(&follower);
+    let own = Followers::default();
+    let template = Rc::new(RefCell::new(Some(trace.clone())));
+    let later = trace.clone();
+    let arranged = Arranged::new(
+        stream,
+        Form::Pair,
+        Rc::clone(&template),
+        own.clone(),
+        move || later.clone(),
+    );
+    let publisher = Publisher(own);
+    let mut capabilities = vec![capability];
+    builder.build(move || {
+        template.borrow_mut().take();
+        run(&follower, &publisher.0, &mut capabilities, &output)?;
+        Ok(false)
+    });
+    Ok(arranged)
+}
+
+fn run<T: ScopeTime>(
+    follower: &Follower<T>,
+    own: &Followers<T>,
+    capabilities: &mut Vec<Capability>,
+    output: &OutputPort<Batch>,
+) -> Result<(), BoxError> {
+    loop {
+        let Some(event) = follower.events.borrow_mut().pop_front() else {
+            return Ok(());
+        };
+        match event {
+            Event::Batch(time, sealed) => {
+                let capability = delayed(capabilities, &time)?;
+                own.added(&time, &sealed);
+                output
+                    .send(&capability, Batch::Sealed(SealedBatch::new(sealed)))
+                    .map_err(SendError::into_cause)?;
+            }
+            Event::Upper(upper) => {
+                own.complete(&upper.iter().map(T::of).collect());
+                let kept = upper.iter().map(|time| delayed(capabilities, time));
+                *capabilities = kept.collect::<Result<_, _>>()?;
+            }
+            Event::Lost if capabilities.is_empty() => {}
+            Event::Lost => {
+                return Err(Error::Build(
+                    "the dataflow of an imported trace was dropped before it was complete: drop the dataflow that \
+                     imports it first"
+                        .into(),
+                )
+                .into());
+            }
+        }
+    }
+}

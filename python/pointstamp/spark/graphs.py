@@ -1,0 +1,159 @@
+"""What is asked of graphs, on DataFrames of edges: each is one call, and runs inside the Spark job.
+
+The functions are those of `pointstamp.graphs`, with the same definitions. Edges are a DataFrame with the
+columns ``src`` and ``dst`` (others may be named), and the result is a DataFrame. Nothing runs before an
+action asks for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pointstamp import graphs
+from pointstamp._errors import GraphError
+from pointstamp.spark.calls.running import run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pyspark.sql import DataFrame
+
+    import pointstamp as ps
+
+__all__ = [
+    "bfs",
+    "clustering_coefficients",
+    "connected_components",
+    "k_core",
+    "label_propagation",
+    "pagerank",
+    "shortest_paths",
+    "strongly_connected_components",
+    "triangles",
+]
+
+
+def bfs(edges: DataFrame, roots: Iterable[Any], *, num_workers: int | None = None) -> DataFrame:
+    """How many edges lead from the nearest root to each node that can be reached: ``(node, hops)``.
+
+    Args:
+        edges: The edges, from ``src`` to ``dst``.
+        roots: Nodes.
+        num_workers: As for `run`.
+    """
+    given = list(roots)
+
+    def build(pairs: ps.Collection[Any]) -> ps.Collection[Any]:
+        return graphs.bfs(pairs, _once(pairs.scope, given))
+
+    return _call(edges, build, {"node": None, "hops": "int64"}, num_workers)
+
+
+def shortest_paths(
+    edges: DataFrame, roots: Iterable[Any], *, weight: str = "weight", num_workers: int | None = None
+) -> DataFrame:
+    """The length of the shortest path from a root to each node that can be reached: ``(node, distance)``.
+
+    Args:
+        edges: The edges, from ``src`` to ``dst``, with a column of weights, which are numbers of 0 or more.
+        roots: Nodes.
+        weight: The name of the column of weights.
+        num_workers: As for `run`.
+    """
+    given = list(roots)
+
+    def build(weighted: ps.Collection[Any]) -> ps.Collection[Any]:
+        lengths = graphs.shortest_paths(weighted, _once(weighted.scope, given))
+        return lengths.map(lambda pair: (pair[0], float(pair[1])))
+
+    return _call(edges, build, {"node": None, "distance": "float64"}, num_workers, weight)
+
+
+def connected_components(edges: DataFrame, *, num_workers: int | None = None) -> DataFrame:
+    """The component of each node, whichever way its edges point: ``(node, component)``, its least node."""
+    return _call(edges, graphs.connected_components, {"node": None, "component": None}, num_workers)
+
+
+def strongly_connected_components(edges: DataFrame, *, num_workers: int | None = None) -> DataFrame:
+    """The strong component of each node: ``(node, component)``, its least node."""
+    return _call(edges, graphs.strongly_connected_components, {"node": None, "component": None}, num_workers)
+
+
+def pagerank(
+    edges: DataFrame, *, iterations: int = 20, damping: float = 0.85, num_workers: int | None = None
+) -> DataFrame:
+    """PageRank after so many turns: ``(node, rank)``; the ranks add up to 1.
+
+    Args:
+        edges: The edges, from ``src`` to ``dst``.
+        iterations: How many turns, from ranks that are all equal.
+        damping: What share of a rank is passed on along edges.
+        num_workers: As for `run`.
+    """
+
+    def build(pairs: ps.Collection[Any]) -> ps.Collection[Any]:
+        return graphs.pagerank(pairs, iterations=iterations, damping=damping)
+
+    return _call(edges, build, {"node": None, "rank": "float64"}, num_workers)
+
+
+def label_propagation(edges: DataFrame, *, iterations: int, num_workers: int | None = None) -> DataFrame:
+    """Communities by label propagation: ``(node, label)``."""
+
+    def build(pairs: ps.Collection[Any]) -> ps.Collection[Any]:
+        return graphs.label_propagation(pairs, iterations=iterations)
+
+    return _call(edges, build, {"node": None, "label": None}, num_workers)
+
+
+def clustering_coefficients(edges: DataFrame, *, num_workers: int | None = None) -> DataFrame:
+    """How many of the pairs of a node's neighbours have an edge: ``(node, coefficient)``."""
+    columns = {"node": None, "coefficient": "float64"}
+    return _call(edges, graphs.clustering_coefficients, columns, num_workers)
+
+
+def triangles(edges: DataFrame, *, num_workers: int | None = None) -> DataFrame:
+    """The triangles of an undirected graph, each once: ``(a, b, c)`` in their order."""
+    return _call(edges, graphs.triangles, {"a": None, "b": None, "c": None}, num_workers)
+
+
+def k_core(edges: DataFrame, k: int, *, num_workers: int | None = None) -> DataFrame:
+    """The edges among the nodes of the k-core of an undirected graph, each both ways: ``(src, dst)``."""
+    return _call(edges, lambda pairs: graphs.k_core(pairs, k), {"src": None, "dst": None}, num_workers)
+
+
+def _once(scope: ps.Scope, nodes: list[Any]) -> ps.Collection[Any]:
+    """Nodes that are there once, and not on every worker."""
+    return scope.collection(nodes if scope.index == 0 else [])
+
+
+def _call(
+    edges: DataFrame,
+    function: Callable[[Any], ps.Collection[Any]],
+    columns: dict[str, str | None],
+    num_workers: int | None,
+    weight: str | None = None,
+) -> DataFrame:
+    """The result of a function of edges; columns without a type have that of the nodes."""
+    named = ["src", "dst"] if weight is None else ["src", "dst", weight]
+    missing = [name for name in named if name not in edges.columns]
+    if missing:
+        raise GraphError(
+            f"the edges have no column {missing[0]!r}: they have {', '.join(edges.columns)}; rename one with "
+            "withColumnRenamed"
+        )
+
+    def build(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
+        import pyarrow as pa
+
+        node = rows.schema.field("src").type
+        records: ps.Stream[Any] = rows.to_records()
+        if weight is None:
+            pairs = records.map(lambda row: (row["src"], row["dst"]))
+        else:
+            pairs = records.map(lambda row: (row["src"], (row["dst"], row[weight])))
+        result = function(pairs.as_collection()).consolidate().updates().map(lambda update: update[0])
+        types = {name: node if kind is None else pa.type_for_alias(kind) for name, kind in columns.items()}
+        return result.to_arrow(pa.schema(list(types.items())))
+
+    return run(edges.select(*named), build, num_workers=num_workers)  # type: ignore[no-any-return]

@@ -1,0 +1,59 @@
+"""`pointstamp.spark.graphs` gives what the functions of `pointstamp.graphs` give."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+import pointstamp as ps
+from pointstamp import graphs
+from pointstamp.spark import graphs as spark_graphs
+
+CHANCE = random.Random(3)
+EDGES = sorted({(CHANCE.randrange(12), CHANCE.randrange(12)) for _ in range(25)})
+
+
+def here(function: Any) -> list[Any]:
+    """What a function of the edges gives without Spark."""
+    [(_, records)] = ps.example(lambda scope: function(scope, scope.collection(EDGES)).capture()).extract()
+    return sorted(record for record, _ in records)
+
+
+CALLS: dict[str, tuple[Any, Any]] = {
+    "connected_components": (
+        lambda df: spark_graphs.connected_components(df),
+        lambda _, edges: graphs.connected_components(edges),
+    ),
+    "pagerank": (
+        lambda df: spark_graphs.pagerank(df, iterations=3),
+        lambda _, edges: graphs.pagerank(edges, iterations=3),
+    ),
+    "bfs": (
+        lambda df: spark_graphs.bfs(df, [EDGES[0][0]]),
+        lambda scope, edges: graphs.bfs(edges, scope.collection([EDGES[0][0]])),
+    ),
+    "shortest_paths": (
+        lambda df: spark_graphs.shortest_paths(df.selectExpr("src", "dst", "src + dst AS weight"), [0]),
+        lambda scope, edges: graphs.shortest_paths(
+            edges.map(lambda edge: (edge[0], (edge[1], edge[0] + edge[1]))), scope.collection([0])
+        ),
+    ),
+    "triangles": (spark_graphs.triangles, lambda _, edges: graphs.triangles(edges)),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_one_call_on_a_dataframe(spark: Any, name: str) -> None:
+    call, function = CALLS[name]
+    frame = call(spark.createDataFrame(EDGES, "src long, dst long"))
+    found = sorted(tuple(row) for row in frame.collect())
+    expected = here(function)
+    assert [row[:-1] for row in found] == [row[:-1] for row in expected]
+    assert [row[-1] for row in found] == pytest.approx([row[-1] for row in expected])
+
+
+def test_edges_without_the_columns_are_refused(spark: Any) -> None:
+    with pytest.raises(ps.GraphError, match="the edges have no column 'src': they have a, b"):
+        spark_graphs.triangles(spark.createDataFrame(EDGES, "a long, b long"))
