@@ -1,8 +1,9 @@
 """Clusters run for some minutes while things go wrong: `python tools/soak.py --minutes 10`.
 
-They are formed, killed, stopped, interrupted, relayed and flooded; functions raise, and callbacks do what they should
-not. Prints how often each happened and how it ended. Exits with 1 where something hung, was lost, panicked, or left
-anything behind; each such case can be repeated by its seed, as far as the system schedules alike:
+They are formed, killed, stopped, interrupted, relayed and flooded; functions raise, and callbacks do what
+they should not. Prints how often each happened and how it ended. Exits with 1 where something hung, was
+lost, panicked, or left anything behind; such a case is repeated by its seed, as far as the system schedules
+alike:
 `--case killed:123 --times 50`.
 """
 
@@ -79,7 +80,9 @@ def main() -> int:
         now = threads_and_files()[1]
         if now != before or threading.active_count() > 1:
             wrong.append(f"{kind}:{seed}")
-            print(f"--case {kind}:{seed}: this process has {now} files, not {before}, {threading.enumerate()}")
+            print(
+                f"--case {kind}:{seed}: this process has {now} files, not {before}, {threading.enumerate()}"
+            )
             before = now
         if time.monotonic() - said > SAY_EVERY:
             said = time.monotonic()
@@ -95,7 +98,11 @@ def main() -> int:
 
 def leftovers() -> set[str]:
     """Files of ours among the system's temporary files."""
-    return {str(path) for pattern in (f"soak-{os.getpid()}-*", "pointstamp*") for path in Path(tempfile.gettempdir()).glob(pattern)}
+    return {
+        str(path)
+        for pattern in (f"soak-{os.getpid()}-*", "pointstamp*")
+        for path in Path(tempfile.gettempdir()).glob(pattern)
+    }
 
 
 if __name__ == "__main__":

@@ -290,7 +290,7 @@ class Untold:
 )
 @pytest.mark.parametrize("records", [[1, 2, 3], [1, 2], [2]])
 def test_stop_iteration_loses_no_record_in_silence(workers: int, records: list[int], apply: Any) -> None:
-    with pytest.raises((RuntimeError, StopIteration), match="StopIteration|^2"):
+    with pytest.raises((RuntimeError, StopIteration), match=r"StopIteration|^2"):
         run(workers, lambda scope: apply(scope.to_stream(records)))
 
 

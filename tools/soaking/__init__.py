@@ -1,1 +1,1 @@
-"""What `tools/soak.py` is made of: workloads, processes that run them, what happens to them, what they leave behind."""
+"""What `tools/soak.py` is made of: workloads, the processes that run them, and what happens to these."""

@@ -1,7 +1,8 @@
-"""What happens to a cluster: each kind of case runs one, does something to it, and says how it ended, or what is wrong.
+"""What happens to a cluster: each kind of case runs one, does something to it, and says how it ended.
 
-A case is decided by its seed, but for when the system schedules what. What must hold, whatever happens: where no
-process says otherwise, what comes out is whole; a process that was not harmed returns, or raises what names who was.
+A case is decided by its seed, but for when the system schedules what. What must hold, whatever happens:
+where no process says otherwise, what comes out is whole; a process that was not harmed returns, or raises
+what names who was.
 """
 
 from __future__ import annotations
@@ -12,13 +13,12 @@ import signal
 import socket
 import tempfile
 import time
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pointstamp as ps
 from pointstamp.cluster import bind
-
 from soaking.forked import Ended, Forked, Hung
 from soaking.strangers import flood, relay
 from soaking.trouble import make_trouble
@@ -42,7 +42,7 @@ class Case:
 
     Args:
         seed: Decides all that is decided here.
-        typical: For a shape and a workload, the seconds that it took when nothing happened to it; this is added to.
+        typical: For a shape and a workload, the seconds that it took; this is added to.
     """
 
     def __init__(self, seed: int, typical: dict[tuple[Any, ...], float]) -> None:
@@ -61,7 +61,9 @@ class Case:
         self._all.append(process)
         return process
 
-    def form(self, *, wrap: dict[int, tuple[str, ...]] | None = None, fails: bool = False, **options: Any) -> None:
+    def form(
+        self, *, wrap: dict[int, tuple[str, ...]] | None = None, fails: bool = False, **options: Any
+    ) -> None:
         """Starts a cluster of some processes and workers on one of the workloads.
 
         Args:
@@ -83,7 +85,10 @@ class Case:
         before = [listener for listener, _ in bound]
         for number in range(count):
             addresses = (wrap or {}).get(number)
-            own = [there or address for there, address in zip(addresses or [""] * count, self.addresses, strict=True)]
+            own = [
+                there or address
+                for there, address in zip(addresses or [""] * count, self.addresses, strict=True)
+            ]
             config = ps.Config(processes=count, process=number, addresses=own, **options)
 
             def run(begin: Callable[[], None], number: int = number, config: ps.Config = config) -> Any:
@@ -109,7 +114,7 @@ class Case:
         return ps.execute(main, config=config, listener=listener)
 
     def moment(self) -> None:
-        """Sleeps until some moment: one time in eight while the cluster forms, else until a while after the usual end."""
+        """Sleeps until some moment: while the cluster forms, or until a while after the usual end."""
         if self.chance.random() < 0.125:
             time.sleep(self.chance.random() * 0.1)
             return
@@ -155,14 +160,20 @@ class Case:
                 continue
             # While a cluster forms, each gives up because of another, and names that one.
             names = (*(f"process {other} " for other in harmed), "while the cluster formed", *words)
-            if ended.how != "raised" or ended.value != "ClusterError" or not any(n in ended.text for n in names):
+            if (
+                ended.how != "raised"
+                or ended.value != "ClusterError"
+                or not any(n in ended.text for n in names)
+            ):
                 raise Wrong(f"process {number} does not name {harmed}: {ended}\n{ends}\n{self.said()}")
         if returned and len(returned) + len(harmed) == len(ends):
             return "ended before"  # it was harmed when it had left
         return "told" if not returned else "told to some"
 
     def _check_whole(self, returned: list[Ended]) -> None:
-        found = sum((counter for ended in returned for counter in ended.value), start=type(returned[0].value[0])())
+        found = sum(
+            (counter for ended in returned for counter in ended.value), start=type(returned[0].value[0])()
+        )
         expected = WORKLOADS[self._name].expected(self._size, self._peers)
         if found != expected:
             raise Wrong(f"{self._shape}: lost {expected - found}, and too much is {found - expected}")
@@ -170,7 +181,11 @@ class Case:
     def close(self) -> None:
         """Ends what is left; somebody or a port that is left is `Wrong`."""
         left = [process.pid for process in self._all if process.close()]
-        names = [path.name for path in Path(self._directory.name).iterdir() if path.suffix not in (".out", ".end", ".part")]
+        names = [
+            path.name
+            for path in Path(self._directory.name).iterdir()
+            if path.suffix not in (".out", ".end", ".part")
+        ]
         self._directory.cleanup()
         if left:
             raise Wrong(f"children of {left} are left")
@@ -213,7 +228,9 @@ def stopped(case: Case) -> str:
     case.processes[victim].signal(signal.SIGCONT)
     ends = case.wait()
     # A machine that is busy may let any of them stand still for a second.
-    return case.judge(ends, {victim} if not short else set(), () if short else ("no sign of life", "was lost"))
+    return case.judge(
+        ends, {victim} if not short else set(), () if short else ("no sign of life", "was lost")
+    )
 
 
 def interrupted(case: Case) -> str:
@@ -237,7 +254,11 @@ def relayed(case: Case) -> str:
     real.close()
     target = ""
     how = case.chance.choice(["pass", "change", "leave out", "repeat", "break"])
-    at = int(case.chance.expovariate(1 / 3000)) if case.chance.random() < 0.7 else case.chance.randrange(200_000)
+    at = (
+        int(case.chance.expovariate(1 / 3000))
+        if case.chance.random() < 0.7
+        else case.chance.randrange(200_000)
+    )
     state = {"done": False}
 
     def harm(before: int, data: bytes) -> bytes | None:
@@ -267,11 +288,15 @@ def relayed(case: Case) -> str:
     return f"{how}: {case.judge(ends, {0, 1})}"
 
 
+def _flood(addresses: list[str], seed: int, _begin: Callable[[], None]) -> int:
+    return flood(addresses, seed, 1.0)
+
+
 def flooded(case: Case) -> str:
     """Strangers connect to every port, while a cluster forms and runs."""
     case.form()
     seed = case.chance.randrange(1 << 30)
-    strangers = [case.fork(lambda _, i=i: flood(case.addresses, seed + i, 1.0), f"stranger-{i}") for i in range(2)]
+    strangers = [case.fork(partial(_flood, case.addresses, seed + i), f"stranger-{i}") for i in range(2)]
     ends = case.wait()
     for stranger in strangers:
         stranger.wait(case.end)

@@ -1,7 +1,7 @@
-"""Processes that are forked from this one, which has imported everything: hundreds of clusters start in a minute.
+"""Processes that are forked from this one, which has imported everything: a cluster starts at once.
 
-Owns the processes of one case: each leads a group of its own, writes what it prints and how it ended to files of
-the case's directory, and is waited for. The parent must have one thread, as everything that forks.
+Owns the processes of one case: each leads a group of its own, writes what it prints and how it ended to
+files of the case's directory, and is waited for. The parent must have one thread, as everything that forks.
 """
 
 from __future__ import annotations

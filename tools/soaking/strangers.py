@@ -1,4 +1,4 @@
-"""Who comes between: somebody who floods a port, and a relay that changes what it passes on. Each runs in a process of its own."""
+"""Who comes between: somebody who floods a port, and a relay that changes what it passes on."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def relay(listener: socket.socket, address: str, harm: Callable[[int, bytes], by
     Args:
         listener: Where it is found.
         address: Whom it connects to.
-        harm: Is given how many bytes came before, in both directions, and what comes now; returns what is passed
-            on in its place, or None, which breaks the connection.
+        harm: Is given how many bytes came before, in both directions, and what comes now; returns what is
+            passed on in its place, or None, which breaks the connection.
 
     Returns:
         How many bytes it has passed on.

@@ -1,4 +1,4 @@
-"""Callbacks that do random things to their worker: step it, drop its dataflows, collect garbage, raise, start threads.
+"""Callbacks that do random things to their worker: step it, drop its dataflows, collect garbage, raise.
 
 A run ends in time and does not panic; where nothing was dropped and nothing raised, no record is lost.
 """
@@ -70,6 +70,9 @@ def _main(worker: ps.Worker, seed: int, swallow: bool) -> tuple[int, int, bool]:
     probe = ps.ProbeHandle()
     kept: list[Any] = []
     left = 40
+    unordered: Any
+    cap: Any
+    stream: Any
     dropped = False
 
     def drop() -> None:
@@ -88,7 +91,8 @@ def _main(worker: ps.Worker, seed: int, swallow: bool) -> tuple[int, int, bool]:
         worker.step,
         lambda: worker.step_or_park(0.0),
         lambda: worker.step_while(lambda: bool(act())),
-        lambda: (a.send(1), a.flush()),
+        lambda: a.send_batch([1, 2]),
+        a.flush,
         lambda: b.send(_Trouble(2, act)),
         lambda: a.advance_to(_Trouble(a.time + 1, act)),  # type: ignore[arg-type, operator]
         lambda: b.advance_to(b.time + 1),  # type: ignore[operator]

@@ -1,6 +1,7 @@
 """What the clusters of a soak compute: each workload says what must come out, by a few lines of plain Python.
 
-A workload's `main` returns a counter per worker; what all workers return, added up, is compared with `expected`.
+A workload's `main` returns a counter per worker; what all workers return, added up, is compared with
+`expected`.
 """
 
 from __future__ import annotations
@@ -75,7 +76,11 @@ def _columns(worker: ps.Worker, size: int) -> Counter[Any]:
         counts = stream.exchange("s").aggregate("k", [("s", "count")]).capture()
     for number in range(size):
         keys = [*range(worker.index, 50, worker.peers)]
-        rows.send(pa.record_batch([pa.array(keys, pa.int64()), pa.array([f"t{k % 3}" for k in keys])], schema=schema))
+        rows.send(
+            pa.record_batch(
+                [pa.array(keys, pa.int64()), pa.array([f"t{k % 3}" for k in keys])], schema=schema
+            )
+        )
         rows.advance_to(number + 1)
     rows.close()
     worker.run()
