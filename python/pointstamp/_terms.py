@@ -189,7 +189,7 @@ def _datetime(value: datetime.datetime) -> Parts:
         )
         return _DATETIME, (naive - _EPOCH) // _MICROSECOND, *note
     plain = (value - _EPOCH_UTC) // _MICROSECOND
-    if value.tzinfo is datetime.timezone.utc:
+    if value.tzinfo is datetime.timezone.utc and not value.fold:
         return _DATETIME_ZONED, plain, 0, b""
     return _DATETIME_ZONED, plain, _PICKLED_NOTE, _pickled(value)
 

@@ -140,7 +140,7 @@ pub struct SealedLink {
 }
 
 impl SealedLink {
-    /// Connects to who listens there, for as long as `go_on` says so, which is asked every [`ASKED`].
+    /// Connects to who listens there, for as long as `go_on` says so, which is asked every 100 ms.
     ///
     /// The name is looked up, and the other end is spoken to, on a thread of its own: neither hears of signals. Where `go_on` ends the
     /// wait, that thread ends at once if it has a connection, and else when the system gives up or the patience is over.
@@ -290,7 +290,7 @@ impl SealedLink {
     }
 
     /// The next message, of at most `most` bytes; `None` when the other end has closed between two messages. Waits for as long as
-    /// `go_on` says so, which is asked every [`ASKED`] and whenever a signal comes.
+    /// `go_on` says so, which is asked every 100 ms and whenever a signal comes.
     ///
     /// # Errors
     ///
