@@ -12,6 +12,7 @@
 # And what takes longer, or needs more than a compiler and Python:
 #
 #   make check-deep     long property tests, models, Miri, ThreadSanitizer, fuzzing; says what it skips
+#   make check-shuttle  of that, the models of what threads share
 #   make soak           a cluster that runs for MINUTES=10 while things go wrong
 #   make coverage       which lines the tests run; says what it skips
 #   make audit          known defects and licences of what is used; says what it skips
@@ -64,7 +65,7 @@ sources := $(shell find crates python \( -name __pycache__ -o -name tests -o -na
 	\( -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' -o -name py.typed -o -type d \) -print)
 
 .PHONY: demo test test-rust test-python lint lint-rust lint-python docs bench bench-spark bench-collections build clean venv prerequisites lint-prerequisites \
-	check-deep soak coverage audit wheel-dist release-check
+	check-deep check-shuttle soak coverage audit wheel-dist release-check
 .DELETE_ON_ERROR:
 
 # What the pipeline needs is fetched while the compiler works.
@@ -130,6 +131,9 @@ build: $(wheel_stamp)
 # ARGS="--effort 100 properties" for one part, and for how long.
 check-deep: $(dev_stamp) $(wheel_stamp)
 	$(BIN)/python tools/check_deep.py $(ARGS)
+
+check-shuttle: $(dev_stamp)
+	$(BIN)/python tools/check_deep.py $(ARGS) shuttle
 
 soak: $(dev_stamp) $(wheel_stamp)
 	$(if $(SOAK),$(BIN)/python $(SOAK) --minutes $(MINUTES) $(ARGS),@echo "there is no soak program"; exit 1)

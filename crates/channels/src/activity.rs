@@ -1,10 +1,9 @@
 //! What the workers of a process are doing, as far as they tell.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use crossbeam::utils::CachePadded;
 
 use crate::Doorbell;
+use crate::sync::atomic::{AtomicU64, Ordering};
 
 const OUTSIDE: u64 = 0;
 const STEPPING: u64 = 1;

@@ -13,18 +13,18 @@
 //! that; and where every worker is busy with something else, a thread of its own sends them.
 //! A worker alone in its process sends at the end of its step.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
-use std::thread::JoinHandle;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use crossbeam::sync::{Parker, Unparker};
 use crossbeam::utils::CachePadded;
 
 use crate::activity::Activity;
 use crate::encode::{Encode, Encoder};
 use crate::lock::lock;
 use crate::sender::{Sender, Uplink};
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::thread::{self, JoinHandle};
+use crate::sync::{Mutex, Parker, Unparker};
 use crate::{ChannelId, Route};
 
 /// How long combined messages wait for other workers at most, where a worker is at hand to send them.
@@ -83,7 +83,7 @@ impl<T> Pot<T> {
     }
 }
 
-trait Flush: Send + Sync {
+pub(crate) trait Flush: Send + Sync {
     fn flush(&self, uplink: &Uplink);
 }
 
@@ -211,19 +211,25 @@ impl Combiner {
     /// Sends all that waits.
     pub(crate) fn flush(&self) {
         let _in_order = lock(&self.wire);
-        let pots = {
-            let mut pending = lock(&self.pending);
-            self.dirty.store(false, Ordering::SeqCst);
-            for (waiting, absent) in pending.waiting.iter_mut().zip(&self.absent) {
-                if std::mem::take(waiting) > 0 {
-                    absent.store(true, Ordering::SeqCst);
-                }
-            }
-            std::mem::take(&mut pending.pots)
-        };
-        for pot in pots {
-            pot.flush(&self.uplink);
+        for pot in self.take() {
+            self.send(&*pot);
         }
+    }
+
+    /// All that waits. Whoever takes it holds the wire until it is sent.
+    pub(crate) fn take(&self) -> Vec<Arc<dyn Flush>> {
+        let mut pending = lock(&self.pending);
+        self.dirty.store(false, Ordering::SeqCst);
+        for (waiting, absent) in pending.waiting.iter_mut().zip(&self.absent) {
+            if std::mem::take(waiting) > 0 {
+                absent.store(true, Ordering::SeqCst);
+            }
+        }
+        std::mem::take(&mut pending.pots)
+    }
+
+    pub(crate) fn send(&self, pot: &dyn Flush) {
+        pot.flush(&self.uplink);
     }
 }
 
@@ -261,7 +267,7 @@ impl Clock {
         let unparker = parker.unparker().clone();
         let state = Arc::<ClockState>::default();
         let seen = Arc::clone(&state);
-        let thread = std::thread::Builder::new()
+        let thread = thread::Builder::new()
             .name("pointstamp-progress".to_owned())
             .spawn(move || tick(&combiner, &seen, &parker))
             .expect("a thread for the progress of a process");
@@ -284,7 +290,7 @@ impl Clock {
         self.unparker.unpark();
         // The thread itself may be the one that drops the combiner.
         if let Some(thread) = lock(&self.thread).take()
-            && thread.thread().id() != std::thread::current().id()
+            && thread.thread().id() != thread::current().id()
         {
             let _panicked = thread.join();
         }
@@ -301,7 +307,7 @@ fn tick(combiner: &Weak<Combiner>, state: &ClockState, parker: &Parker) {
             return;
         }
         if set {
-            std::thread::sleep(TICK);
+            thread::sleep(TICK);
         }
         let Some(combiner) = combiner.upgrade() else {
             return;

@@ -9,7 +9,7 @@
 //! Workers are numbered over all processes: worker `w` of process `p` is number `p * workers + w`.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -21,9 +21,12 @@ use crate::lock::lock;
 use crate::pressure::Pressure;
 use crate::routes::Routes;
 use crate::sender::Uplink;
+use crate::sync::{Mutex, MutexGuard};
 use crate::{Doorbell, Farewell, Mailbox, Traffic, Transport};
 
 mod inbound;
+#[cfg(all(test, shuttle))]
+mod models;
 mod routing;
 mod steps;
 

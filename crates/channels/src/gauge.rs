@@ -5,9 +5,9 @@
 //! wait for each other's caches; a message is added to the stripe of who sends it and taken from the stripe of who consumes it,
 //! so that only the sum means anything.
 
-use std::sync::atomic::{AtomicI64, Ordering};
-
 use crossbeam::utils::CachePadded;
+
+use crate::sync::atomic::{AtomicI64, Ordering};
 
 /// Counts bytes in flight.
 #[derive(Debug)]
@@ -36,11 +36,11 @@ impl Gauge {
         }
     }
 
-    /// Counts bytes that came to their end.
+    /// Counts bytes that came to their end. Ordered before what the thread then reads of the pressure.
     #[inline]
     pub(crate) fn sub(&self, stripe: usize, bytes: usize) {
         if bytes > 0 {
-            self.stripes[stripe].fetch_sub(bytes as i64, Ordering::Relaxed);
+            self.stripes[stripe].fetch_sub(bytes as i64, Ordering::SeqCst);
         }
     }
 
@@ -49,7 +49,7 @@ impl Gauge {
         let sum: i64 = self
             .stripes
             .iter()
-            .map(|stripe| stripe.load(Ordering::Relaxed))
+            .map(|stripe| stripe.load(Ordering::SeqCst))
             .sum();
         usize::try_from(sum).unwrap_or(0)
     }

@@ -43,6 +43,7 @@ mod pressure;
 pub mod queue;
 mod routes;
 pub mod sender;
+mod sync;
 mod tombstones;
 pub mod transport;
 

@@ -10,8 +10,7 @@
 //! been consumed. Who needs more than the mark before he reads gets it so, at the rate of one mark in that time. Those
 //! who wait ask for that, every [`ASK`]: nobody else has to watch the time.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -20,6 +19,8 @@ use crate::activity::Activity;
 use crate::gauge::Gauge;
 use crate::lock::lock;
 use crate::sender::Uplink;
+use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{Mutex, MutexGuard};
 
 /// How long nothing must have moved before a process gives way.
 pub const STALLED: Duration = Duration::from_secs(1);
@@ -125,7 +126,7 @@ impl Pressure {
     #[inline]
     pub(crate) fn weigh(&self) {
         let level = self.gauge.level();
-        let turns = if self.here.load(Ordering::Relaxed) {
+        let turns = if self.here.load(Ordering::SeqCst) {
             level <= self.high_water / 2
         } else {
             self.is_too_much(level)
@@ -147,6 +148,10 @@ impl Pressure {
             self.given_way.store(usize::MAX, Ordering::SeqCst);
             self.here.store(true, Ordering::SeqCst);
             self.tell(ON);
+            // Who consumed the last of it may have found nothing to end: this was not to be seen yet. One of the two sees the other.
+            if self.gauge.level() <= self.high_water / 2 {
+                self.release(watch);
+            }
         }
     }
 

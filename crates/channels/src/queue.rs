@@ -11,13 +11,13 @@
 //! Messages to a receiver that is gone are dropped: the dataflow that would read them is complete.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use crossbeam::queue::SegQueue;
 
 use crate::encode::{CodecError, Encode};
 use crate::gauge::Gauge;
+use crate::sync::SegQueue;
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::{ChannelId, Doorbell, Event};
 
 /// What waits, with the bytes that the gauge counts for it.
@@ -139,7 +139,7 @@ impl<T> Drop for Receiver<T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(shuttle)))]
 mod tests {
     use super::*;
     use crate::Mailbox;

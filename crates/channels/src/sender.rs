@@ -5,13 +5,13 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 
 use crate::encode::{CodecError, Encode, Encoder};
 use crate::gauge::Gauge;
 use crate::queue::Queue;
+use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::{MAX_BODY, Route, Transport};
 
 /// What a frame of control is about: its first byte.

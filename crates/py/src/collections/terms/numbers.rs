@@ -133,12 +133,17 @@ pub(super) fn take(bytes: &[u8]) -> Option<(Number<'_>, usize)> {
             let negative = tag == NEG_BIG;
             let len = u32::from_be_bytes(bytes.get(1..5)?.try_into().ok()?);
             let len = (if negative { !len } else { len }) as usize;
-            let magnitude = bytes.get(5..5 + len)?;
+            let end = 5_usize.checked_add(len)?;
+            let magnitude = bytes.get(5..end)?;
+            if bytes.get(end) == Some(&FRACTION) {
+                // No float is so large and has a fraction.
+                return ratio(bytes, end + 9);
+            }
             let magnitude = magnitude
                 .iter()
                 .map(|&byte| if negative { !byte } else { byte })
                 .collect();
-            return Some((Number::Big(negative, magnitude), 5 + len));
+            return Some((Number::Big(negative, magnitude), end));
         }
         _ => {}
     }
@@ -160,10 +165,7 @@ pub(super) fn take(bytes: &[u8]) -> Option<(Number<'_>, usize)> {
     let bits = u64::from_be_bytes(bytes.get(end + 1..end + 9)?.try_into().ok()?);
     let end = end + 9;
     if bytes.get(end) == Some(&FRACTION) {
-        let rest = bytes.get(end + 1..)?;
-        let len = rest.iter().position(|&byte| byte == END)?;
-        let text = std::str::from_utf8(&rest[..len]).ok()?;
-        return Some((Number::Ratio(text), end + len + 2));
+        return ratio(bytes, end);
     }
     #[allow(
         clippy::cast_precision_loss,
@@ -171,11 +173,22 @@ pub(super) fn take(bytes: &[u8]) -> Option<(Number<'_>, usize)> {
     )]
     let value = if negative {
         // The integer below a negative number is one further from zero than its whole part.
-        -((magnitude - 1) as f64 + f64::from_bits(!bits))
+        -(magnitude.checked_sub(1)? as f64 + f64::from_bits(!bits))
     } else {
         magnitude as f64 + f64::from_bits(bits)
     };
     Some((Number::Float(value), end))
+}
+
+/// The ratio whose text is behind the mark at `mark`.
+fn ratio(bytes: &[u8], mark: usize) -> Option<(Number<'_>, usize)> {
+    if bytes.get(mark) != Some(&FRACTION) {
+        return None;
+    }
+    let rest = bytes.get(mark + 1..)?;
+    let len = rest.iter().position(|&byte| byte == END)?;
+    let text = std::str::from_utf8(&rest[..len]).ok()?;
+    Some((Number::Ratio(text), mark + len + 2))
 }
 
 fn small_or_big<'a>(negative: bool, magnitude: u64) -> Number<'a> {
