@@ -1,6 +1,7 @@
 """Threads that are waited for, whatever interrupts whoever waits.
 
-Ctrl-C raises `KeyboardInterrupt` between any two instructions of the main thread, also inside
+Ctrl-C raises `KeyboardInterrupt`, and a signal handler of the user's own whatever it likes, between any two
+instructions of the main thread, also inside
 `Thread.start`, where nothing says whether the thread will run, and inside `Thread.join`, after which
 CPython before 3.13 takes a thread that runs for one that has ended. So each thread says itself whether it
 has begun, and when it ends.
@@ -56,7 +57,7 @@ def join(threads: Sequence[Helper], every: float, press: Callable[[], None] = la
     """Waits until threads have ended that were told to, and calls `press` every so many seconds meanwhile.
 
     Raises:
-        KeyboardInterrupt: If that interrupts the wait: when it is over, or long after it has begun.
+        BaseException: What interrupts the wait: when it is over, or long after it has begun.
     """
     begin = time.monotonic()
     interruption = None
@@ -65,7 +66,7 @@ def join(threads: Sequence[Helper], every: float, press: Callable[[], None] = la
             while not all(thread.ends(every) for thread in threads):
                 press()
             break
-        except KeyboardInterrupt as error:
+        except BaseException as error:  # of a signal's handler, or of `press`
             interruption = error
             if time.monotonic() - begin > _LONG:
                 break

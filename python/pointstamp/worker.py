@@ -193,7 +193,13 @@ class Sequencer(Generic[T]):
             )
 
     def push(self, item: T) -> None:
-        """Adds an item, which is sent when the worker steps."""
+        """Adds an item, which is sent when the worker steps.
+
+        Raises:
+            TypeError: If it is None, which from `next` says that nothing has arrived.
+        """
+        if item is None:
+            raise TypeError("a sequencer's item cannot be None: next() returns that when nothing has arrived")
         self._input.send(item)
 
     def next(self) -> T | None:

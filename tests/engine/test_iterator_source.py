@@ -202,6 +202,7 @@ def test_no_times_at_all() -> None:
         ([((0, 0), "a")], ps.TimeError, "coordinate"),
         ([(2**64 - 1, "a"), (2**64, "b")], ps.TimeError, "the last there is"),
         ([3], TypeError, r"'words' needs pairs \(time, records\), and got 3"),
+        ([(0, "a"), None, (1, "b")], TypeError, r"'words' needs pairs \(time, records\), and got None"),
         ([(1, 2)], TypeError, "iterable"),
     ],
 )

@@ -205,6 +205,14 @@ def test_the_sequencer_gives_every_worker_the_same_order(workers: int) -> None:
         assert [i for who, i in first if who == index] == list(range(50))
 
 
+def test_the_sequencer_refuses_what_would_mean_that_nothing_has_arrived() -> None:
+    def main(worker: ps.Worker) -> None:
+        with pytest.raises(TypeError, match="cannot be None"):
+            worker.sequencer().push(None)
+
+    ps.execute(main)
+
+
 @pytest.mark.parametrize("workers", WORKERS)
 def test_main_may_leave_the_rest_to_the_worker(workers: int) -> None:
     def main(worker: ps.Worker) -> Any:

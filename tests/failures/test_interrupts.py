@@ -246,20 +246,23 @@ def test_a_thread_that_comes_late_does_nothing() -> None:
     assert done == ["timely"]
 
 
-def test_an_interruption_of_who_waits_for_threads_is_kept_until_they_have_ended() -> None:
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, TimeoutError, SystemExit])
+def test_an_interruption_of_who_waits_for_threads_is_kept_until_they_have_ended(
+    kind: type[BaseException],
+) -> None:
     go = threading.Event()
 
     def strike() -> None:
         if not go.is_set():
             go.set()
-            raise KeyboardInterrupt
+            raise kind
 
     def wait() -> None:
         go.wait(20)
 
     thread = Helper(wait, "waits")
     thread.start()
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(kind):
         join([thread], 0.01, strike)
     assert not thread.is_alive()
 

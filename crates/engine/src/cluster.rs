@@ -45,6 +45,9 @@ pub struct Cluster {
     /// Whether some worker dropped a dataflow: then those that wait for its end look again.
     dropped: AtomicBool,
     departures: Departures,
+    /// Held while this process says farewell: all others are to hear the same, and who is told first may answer by hanging up
+    /// before the last is told. Whether it was said.
+    farewell: Mutex<bool>,
 }
 
 /// A worker that has not been started: send it to its thread, then [`start`](Seed::start) it.
@@ -114,6 +117,7 @@ impl Cluster {
             agreement: Agreement::new(fabric.peers()),
             dropped: AtomicBool::new(false),
             departures: Departures::new(process, processes),
+            farewell: Mutex::new(false),
             fabric,
         });
         let seeds = cluster.fabric.here().zip(mailboxes);
@@ -310,9 +314,17 @@ impl Cluster {
 
     #[allow(clippy::cast_possible_truncation, reason = "processes are few")]
     fn say_failed(&self, origin: usize, reason: String) {
+        let origin = origin as u32;
+        self.say_farewell(Farewell::Failed { origin, reason });
+    }
+
+    /// Tells all other processes how this one ends; the first to say so has said it. When this returns, they have been told.
+    fn say_farewell(&self, how: Farewell) {
         if let Some(transport) = self.fabric.transport() {
-            let origin = origin as u32;
-            transport.farewell(Farewell::Failed { origin, reason });
+            let mut said = self.farewell.lock().unwrap_or_else(PoisonError::into_inner);
+            if !std::mem::replace(&mut *said, true) {
+                transport.farewell(how);
+            }
         }
     }
 
@@ -350,10 +362,7 @@ impl Cluster {
 
     /// Says that all workers of this process have come to their end: well, unless there was a failure.
     pub fn leave(&self) {
-        if let Some(transport) = self.fabric.transport() {
-            // After a failure the transport has said so already, and this does nothing.
-            transport.farewell(Farewell::Done);
-        }
+        self.say_farewell(Farewell::Done); // after a failure that was said, and this does nothing
     }
 
     /// Waits until all other processes have left, or for a moment after a failure, but not longer than until `deadline`. Whether

@@ -15,9 +15,11 @@ fn stopped() -> PyErr {
     )
 }
 
-/// Checks that nothing is left of the records: a function that raised `StopIteration` may have ended a loop early.
+/// Checks that a list's iterator was asked for more than there is: a function that raised `StopIteration` has ended the
+/// loop early, also where it did so for the last record. An iterator that has come to its end has let go of its list, and
+/// reduces to `(iter, ([],))`; any other to `(iter, (list,), index)`.
 fn exhausted(rest: &Bound<'_, PyIterator>) -> PyResult<()> {
-    if rest.call_method0("__length_hint__")?.extract::<usize>()? > 0 {
+    if rest.call_method0("__reduce__")?.len()? > 2 {
         return Err(stopped());
     }
     Ok(())
@@ -52,7 +54,6 @@ pub(crate) struct Tools {
     not_: Py<PyAny>,
     count_elements: Py<PyAny>,
     fromkeys: Py<PyAny>,
-    filterfalse: Py<PyAny>,
 }
 
 impl Tools {
@@ -77,7 +78,6 @@ impl Tools {
                 // What `Counter` counts with: in C, and in Python where the interpreter has no such C.
                 count_elements: collections.getattr("_count_elements")?.unbind(),
                 fromkeys: builtins.getattr("dict")?.getattr("fromkeys")?.unbind(),
-                filterfalse: itertools.getattr("filterfalse")?.unbind(),
             })
         })
     }
@@ -256,10 +256,12 @@ impl Tools {
         let py = records.py();
         let inverted = self.map.bind(py).call1((self.not_.bind(py), flags))?;
         let compress = self.compress.bind(py);
-        Ok((
-            self.list(&compress.call1((records, inverted))?)?,
-            self.list(&compress.call1((records, flags))?)?,
-        ))
+        let no = self.list(&compress.call1((records, inverted))?)?;
+        let yes = self.list(&compress.call1((records, flags))?)?;
+        if no.len() + yes.len() != records.len() {
+            return Err(stopped()); // in `__bool__`
+        }
+        Ok((no, yes))
     }
 
     /// Adds one to the count of each record.
@@ -281,7 +283,8 @@ impl Tools {
         let py = records.py();
         let once = self.fromkeys.bind(py).call1((records,))?;
         let contains = seen.getattr("__contains__")?;
-        let new = self.list(&self.filterfalse.bind(py).call1((contains, once))?)?;
+        let once = self.list(&once)?;
+        let (new, _) = self.split(&once, &self.map(&contains, &once)?)?;
         seen.call_method1("update", (&new,))?;
         Ok(new)
     }

@@ -25,6 +25,9 @@ __all__ = ["Source"]
 
 _LAST = 2**64 - 1
 
+_END: Any = object()
+"""What no iterator yields: None may come from one by mistake, and is refused."""
+
 
 class Source:
     """The operator: its constructor, and what it has in flight."""
@@ -50,8 +53,8 @@ class Source:
             self._in_flight.popleft()
         if self._ended or len(self._in_flight) >= self._most:
             return  # the watch runs it again
-        item = next(self._items, None)
-        if item is None:
+        item = next(self._items, _END)
+        if item is _END:
             self._held.downgrade(())
             self._items = iter(())
             self._ended = True
@@ -62,7 +65,7 @@ class Source:
         self._last = time
         self._in_flight.append(time)
         following = _successors(time)
-        if not following and next(self._items, None) is not None:
+        if not following and next(self._items, _END) is not _END:
             raise TimeError(f"source '{self._name}' got a time after {time}, which is the last there is")
         self._held.downgrade(following)
         self.info.activator.activate()  # one time in each run: others get their turn

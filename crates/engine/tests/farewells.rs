@@ -1,0 +1,79 @@
+//! What a process says when it ends: the same to every other, also where one answers before the last was told.
+
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use bytes::Bytes;
+use pointstamp_channels::{Farewell, Receive, Route, Transport};
+use pointstamp_engine::cluster::Cluster;
+use pointstamp_progress::Mode;
+
+/// Process 1 of three. Process 0 hangs up as soon as it is told farewell, before process 2 hears it.
+#[derive(Default)]
+struct HangsUp {
+    receiver: Mutex<Option<Arc<dyn Receive>>>,
+    /// What processes 0 and 2 were told first.
+    told: Mutex<[Option<Farewell>; 2]>,
+    threads: Mutex<Vec<thread::JoinHandle<()>>>,
+}
+
+impl Transport for HangsUp {
+    fn processes(&self) -> usize {
+        3
+    }
+
+    fn process(&self) -> usize {
+        1
+    }
+
+    fn address(&self, process: usize) -> String {
+        format!("place {process}")
+    }
+
+    fn start(&self, receiver: Arc<dyn Receive>) {
+        *self.receiver.lock().unwrap() = Some(receiver);
+    }
+
+    fn send(&self, _: usize, _: Route, _: Vec<Bytes>) -> usize {
+        0
+    }
+
+    fn farewell(&self, how: Farewell) {
+        let first = self.told.lock().unwrap()[0].get_or_insert_with(|| how.clone()) == &how;
+        let receiver = self.receiver.lock().unwrap().clone().filter(|_| first);
+        if let Some(receiver) = receiver {
+            let (done, is_done) = mpsc::channel();
+            let reader = thread::spawn(move || {
+                receiver.lost(0, "process 0 hung up".to_owned());
+                let _ = done.send(());
+            });
+            self.threads.lock().unwrap().push(reader);
+            // As long as this thread might be kept from going on; it is not an error if the other waits for it.
+            let _ = is_done.recv_timeout(Duration::from_millis(300));
+        }
+        self.told.lock().unwrap()[1].get_or_insert(how);
+    }
+
+    fn close(&self) {
+        self.receiver.lock().unwrap().take();
+    }
+}
+
+#[test]
+fn everybody_is_told_the_same() {
+    let transport = Arc::new(HangsUp::default());
+    let (cluster, _seeds) =
+        Cluster::in_cluster(1, Mode::Demand, 1 << 20, Arc::clone(&transport) as _);
+    cluster.abandon("an interruption".to_owned());
+    for reader in std::mem::take(&mut *transport.threads.lock().unwrap()) {
+        reader.join().unwrap();
+    }
+    cluster.leave();
+    cluster.close();
+    let said = Some(Farewell::Failed {
+        origin: 1,
+        reason: "an interruption".to_owned(),
+    });
+    assert_eq!(*transport.told.lock().unwrap(), [said.clone(), said]);
+}
