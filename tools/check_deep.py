@@ -97,7 +97,7 @@ def threads(_: int) -> Iterator[Command]:
     """The queues and the engine under ThreadSanitizer.
 
     Where std cannot be instrumented, for want of its sources, its synchronisation is not seen: what that
-    makes of the test harness and of Arc is suppressed, and only the queues are run, which need no lock of std.
+    makes of the test harness and of Arc is suppressed, and only the queues are run, which need no lock of it.
     The extension is not run: a library that Python loads would need the sanitizer's runtime in Python.
     """
     sysroot = _output("rustc", "+nightly", "--print", "sysroot").strip()
