@@ -10,21 +10,33 @@ import functools
 import types
 from typing import Any, NoReturn
 
-__all__ = ["function_of", "refuse_async", "unknown_attribute", "without_with"]
+__all__ = ["function_of", "main_of", "refuse_async", "refuse_generator", "unknown_attribute", "without_with"]
 
 _COROUTINE = 0x80 | 0x200
 """The flags of code that is `async def`, also of one that yields."""
 
+_GENERATOR = 0x20
+"""The flag of code that yields."""
+
+_MAY_YIELD = frozenset({"flat_map", "map_batch", "map_batches", "reduce"})
+"""The operators that take any number of results of a function."""
+
 _OTHER_WORDS = {
+    "aggregate": ("reduce", "sum"),
     "apply": ("map", "map_batches"),
     "collect": ("capture",),
+    "counts": ("count",),
     "drop_duplicates": ("distinct",),
     "each": ("inspect",),
+    "for_each": ("inspect",),
     "foreach": ("inspect",),
-    "group_by": ("aggregate", "counts"),
-    "groupby": ("aggregate", "counts"),
-    "key_by": ("exchange", "aggregate"),
+    "group_by": ("aggregate", "counts", "reduce"),
+    "groupby": ("aggregate", "counts", "reduce"),
+    "key_by": ("exchange", "aggregate", "arrange"),
     "merge": ("join", "concat"),
+    "except_": ("antijoin", "negate"),
+    "difference": ("antijoin", "negate"),
+    "left_join": ("join", "antijoin"),
     "reduce": ("aggregate", "accumulate"),
     "repartition": ("exchange",),
     "select": ("map", "map_batches"),
@@ -37,17 +49,53 @@ _OTHER_WORDS = {
 }
 """What other libraries call what there is here."""
 
+_OF_COLLECTIONS = frozenset(
+    [
+        "antijoin",
+        "arrange",
+        "count_by_key",
+        "iterate",
+        "join",
+        "max",
+        "mean",
+        "min",
+        "semijoin",
+        "sum",
+        "top_k",
+    ]
+)
+"""What a stream of records lacks and a collection has."""
+
+_OF_RECORDS = frozenset(["filter", "flat_map", "inspect", "map"])
+"""What a stream of columns lacks and a stream of records has."""
+
 
 def function_of(operator: str, function: Any) -> Any:
     """The function that an operator was given, which must be one whose result can be used at once.
 
     Raises:
-        TypeError: If it is not a function, or is `async def`.
+        TypeError: If it is not a function, is `async def`, or yields and the operator takes one result.
     """
     if not callable(function):
         raise TypeError(f"{operator} needs a function, not {function!r}")
     refuse_async(operator, function)
+    if operator not in _MAY_YIELD:
+        also = ", or use flat_map, which takes any number of them" if operator == "map" else ""
+        refuse_generator(operator, function, f"Return the result{also}")
     return function
+
+
+def main_of(call: str, main: Any) -> Any:
+    """The function that every worker runs, whose call must do what it says.
+
+    Raises:
+        TypeError: If it is not a function, is `async def`, or yields.
+    """
+    if not callable(main):
+        raise TypeError(f"{call} needs a function of a worker, such as def main(worker), not {main!r}")
+    refuse_async(call, main)
+    refuse_generator(call, main, "Return a value, or send records with an InputHandle")
+    return main
 
 
 def refuse_async(operator: str, function: Any) -> None:
@@ -56,6 +104,30 @@ def refuse_async(operator: str, function: Any) -> None:
     Raises:
         TypeError: It says what to do instead.
     """
+    name, flags = _code(function)
+    if flags & _COROUTINE:
+        raise TypeError(
+            f"{operator} was given {name}, which is async: it would return a coroutine that nobody awaits. "
+            "Give it a plain function: one that has to wait can call asyncio.run"
+        )
+
+
+def refuse_generator(operator: str, function: Any, cure: str) -> None:
+    """Refuses a function that yields, and so does nothing when it is called.
+
+    Raises:
+        TypeError: It says what to do instead.
+    """
+    name, flags = _code(function)
+    if flags & _GENERATOR:
+        raise TypeError(
+            f"{operator} was given {name}, which yields: a call would return a generator, and run nothing "
+            f"of it. {cure}"
+        )
+
+
+def _code(function: Any) -> tuple[str, int]:
+    """The name and the flags of the code that a call of the function runs."""
     inner = function
     while True:
         if isinstance(inner, functools.partial):
@@ -65,12 +137,8 @@ def refuse_async(operator: str, function: Any) -> None:
         else:
             break
     code = getattr(inner, "__code__", None) or getattr(type(inner).__call__, "__code__", None)
-    if isinstance(code, types.CodeType) and code.co_flags & _COROUTINE:
-        name = getattr(inner, "__qualname__", repr(inner))
-        raise TypeError(
-            f"{operator} was given {name}, which is async: it would return a coroutine that nobody awaits. "
-            "Give it a plain function: one that has to wait can call asyncio.run"
-        )
+    flags = code.co_flags if isinstance(code, types.CodeType) else 0
+    return getattr(inner, "__qualname__", repr(inner)), flags
 
 
 def unknown_attribute(thing: object, what: str, name: str) -> NoReturn:
@@ -88,6 +156,10 @@ def unknown_attribute(thing: object, what: str, name: str) -> NoReturn:
         close = close or difflib.get_close_matches(name, known, n=2)
         if close:
             message += f": there is {' and '.join(close)}"
+        elif "as_collection" in known and name in _OF_COLLECTIONS:
+            message += f": collections have it, as_collection().{name}"
+        elif "to_records" in known and name in _OF_RECORDS:
+            message += f": map_batches takes a function of a batch, to_records().{name} one of a row"
     raise AttributeError(message, name=name, obj=thing)
 
 

@@ -2,7 +2,7 @@
 
 Batches cross between Rust and Python without copying, by Arrow's PyCapsule interface: pyarrow, Polars,
 pandas, DuckDB and whatever else speaks it can send them. pyarrow itself is imported the first time that a
-batch or a schema goes to Python: install ``pointstamp[arrow]``.
+batch or a schema goes to Python: the extra ``arrow`` of the package installs it.
 """
 
 from __future__ import annotations
@@ -432,6 +432,10 @@ class ArrowInput:
 
 def names(by: str | Sequence[str]) -> list[str]:
     """The names of a key's columns."""
+    if callable(by):
+        raise TypeError(
+            "a key of an ArrowStream is the name of a column, or several, not a function: add a column"
+        )
     given = [by] if isinstance(by, str) else list(by)
     for name in given:
         if not isinstance(name, str):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pointstamp._errors import ConfigError, in_words
 from pointstamp._forming import form
+from pointstamp._mistakes import main_of
 from pointstamp._threads import Helper, join
 from pointstamp.config import Config
 from pointstamp.worker import Worker
@@ -59,6 +60,7 @@ def execute(
 
     Raises:
         ConfigError: If the configuration cannot work, or both `workers` and `config` are given.
+        TypeError: If `main` is not a function, is `async def` or yields, or `config` is not a `Config`.
         GraphError: If the workers build different dataflows.
         ClusterError: If the processes do not find each other in time or cannot be in one cluster, and when
             another process fails or is lost: it names that process, its address and its reason.
@@ -77,8 +79,11 @@ def execute(
         [[(0, [0, 4, 16, 36, 64])], [(0, [1, 9, 25, 49, 81])]]
     """
     with listener if listener is not None else nullcontext():  # closed, however this goes
+        main_of("execute", main)
         if config is None:
             config = Config(workers=workers)
+        elif not isinstance(config, Config):
+            raise TypeError(f"config is a pointstamp.Config, such as Config(workers=2), not {config!r}")
         elif workers != 1:
             raise ConfigError("give the number of workers in the config, or without one, not both")
         cluster = form(config, listener)

@@ -234,7 +234,12 @@ class Scope:
         Raises:
             GraphError: If the trace's times have another number of coordinates than the scope's.
             PointstampError: If the trace is closed.
+            TypeError: If it is not a `Trace`.
         """
+        if not isinstance(trace, Trace):
+            raise TypeError(
+                f"import_trace needs the trace of an arrangement, as in arranged.trace, not {trace!r}"
+            )
         return Arranged(self, _core.import_trace(self._core, trace._core), Collection)
 
     # ------------------------------------------------------------ scopes and loops

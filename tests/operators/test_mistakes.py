@@ -66,6 +66,109 @@ def test_an_async_function_is_refused_when_the_dataflow_is_built(name: str, func
         ps.example(lambda scope: CALLS[name](scope.to_stream([1]), function) and None)
 
 
+def produce(*_: Any) -> Any:
+    yield 1
+
+
+ONE_RESULT: dict[str, Any] = {
+    **{
+        name: CALLS[name]
+        for name in (
+            *(
+                "map",
+                "filter",
+                "inspect",
+                "inspect_batch",
+                "partition",
+                "branch",
+                "try_map",
+                "delay",
+                "delay_batch",
+            ),
+            *("accumulate", "aggregate", "state_machine"),
+        )
+    },
+    "map of a collection": lambda s, f: s.as_collection().map(f),
+    "inspect of a collection": lambda s, f: s.as_collection().inspect(f),
+    "threshold": lambda s, f: s.as_collection().threshold(f),
+    "join": lambda s, f: s.as_collection().join(s.as_collection(), f),
+    "branch_when of columns": CALLS["branch_when of columns"],
+}
+
+
+@pytest.mark.parametrize("name", ONE_RESULT)
+@pytest.mark.parametrize("function", [produce, functools.partial(produce, 1)], ids=["function", "partial"])
+def test_a_function_that_yields_is_refused_where_one_result_is_used(name: str, function: Any) -> None:
+    with pytest.raises(TypeError, match=r"which yields: .* Return the result") as raised:
+        ps.example(lambda scope: ONE_RESULT[name](scope.to_stream([1]), function) and None)
+    assert ("use flat_map" in str(raised.value)) == name.startswith("map")
+
+
+def test_a_function_may_yield_where_it_has_any_number_of_results() -> None:
+    def build(scope: Any) -> Any:
+        numbers = scope.to_stream([1, 2])
+        pairs = scope.collection([(1, 2)])
+        return [
+            numbers.flat_map(produce).capture(),
+            numbers.map_batch(produce).capture(),
+            pairs.flat_map(produce).capture(),
+            pairs.reduce(produce).capture(),
+        ]
+
+    assert [c.extract() for c in ps.example(build)] == [
+        [(0, [1, 1])],
+        [(0, [1])],
+        [(0, [(1, 1)])],
+        [(0, [((1, 1), 1)])],
+    ]
+
+
+@pytest.mark.parametrize("main", [*ASYNC, produce, 5])
+def test_a_main_that_would_not_run_is_refused(main: Any) -> None:
+    with pytest.raises(
+        TypeError, match=r"^execute (was given .* (is async|yields)|needs a function of a worker)"
+    ):
+        ps.execute(main)
+
+
+def test_a_configuration_is_a_config() -> None:
+    with pytest.raises(TypeError, match=r"config is a pointstamp\.Config, .*, not {'workers': 2}"):
+        ps.execute(lambda _: None, config={"workers": 2})  # type: ignore[arg-type]
+
+
+def test_what_is_not_a_collection_or_a_trace_is_refused() -> None:
+    def build(scope: Any) -> None:
+        with pytest.raises(TypeError, match=r"import_trace needs the trace of an arrangement, .*, not 5"):
+            scope.import_trace(5)
+        with scope.iterative() as inner:
+            with pytest.raises(TypeError, match=r"a variable starts from a collection, not \[1\]"):
+                inner.variable([1])
+            variable = inner.variable()
+            with pytest.raises(TypeError, match="a variable is set to a collection, not None"):
+                variable.set(None)
+            variable.set(variable.collection.distinct())
+
+    ps.example(build)
+
+
+def test_one_column_is_not_a_table() -> None:
+    def main(worker: ps.Worker) -> None:
+        rows = ps.ArrowInput(pa.schema([("n", pa.int64())]))
+        with worker.dataflow() as scope:
+            rows.to_stream(scope).capture()
+        for column in (pa.chunked_array([[1]]), pa.array([1])):
+            with pytest.raises(TypeError, match=r"make a (table or a data frame|record batch) of it$"):
+                rows.send(column)
+
+    ps.execute(main)
+
+
+def test_rows_are_exchanged_by_the_name_of_a_column() -> None:
+    by: Any = max
+    with pytest.raises(TypeError, match="the name of a column, or several, not a function"):
+        ps.example(lambda s: s.to_stream([]).to_arrow(SCHEMA).exchange(by) and None)  # type: ignore[truthy-bool]
+
+
 def test_a_fold_that_returns_nothing_is_refused() -> None:
     pairs = [("a", 1), ("a", 2)]
 
@@ -180,7 +283,20 @@ def test_what_there_is_not_suggests_what_there_is() -> None:
             (stream, "mpa", "there is map$"),
             (stream, "conect_loop", "there is connect_loop$"),
             (rows, "unique", "an ArrowStream has no attribute 'unique': there is distinct"),
-            (rows, "filter", "an ArrowStream has no attribute 'filter'"),
+            (
+                rows,
+                "filter",
+                r"an ArrowStream has no attribute 'filter': map_batches .* to_records\(\).filter one",
+            ),
+            (
+                stream,
+                "join",
+                r"a Stream has no attribute 'join': collections have it, as_collection\(\).join$",
+            ),
+            (stream, "for_each", "there is inspect$"),
+            (scope.collection([]), "groupby", "a Collection has no attribute 'groupby': there is reduce$"),
+            (scope.collection([]), "aggregate", "there is reduce and sum$"),
+            (scope.collection([]), "left_join", "there is join and antijoin$"),
             (scope, "iterate", "a Scope has no attribute 'iterate': there is iterative"),
             (stream, "_nothing", "a Stream has no attribute '_nothing'$"),
         ]:

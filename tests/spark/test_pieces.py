@@ -87,7 +87,7 @@ def test_an_interpreter_that_lacks_something_says_which_it_is(
     said = str(raised.value)
     assert f"runs {sys.executable}, which lacks {missing}; the driver runs /elsewhere/python" in said
     assert "set PYSPARK_PYTHON=/elsewhere/python" in said
-    assert f'{sys.executable} -m pip install "pointstamp[spark]=={ps.__version__}"' in said
+    assert f"version, {ps.__version__}, there: {sys.executable} -m pip install '.[spark]', in a clone" in said
     back = exceptions.recovered(f"java.lang.X: Traceback\nImportError: {said}\n at y")
     assert isinstance(back, ImportError)
     assert str(back) == said

@@ -35,7 +35,7 @@ PROGRAM = """
         said = str(raised.value)
         assert "runs {bare}, which lacks pyarrow; the driver runs {ours}" in said, said
         assert "set PYSPARK_PYTHON={ours} (or spark.pyspark.python) before the session is made" in said
-        assert '{bare} -m pip install "pointstamp[spark]==' in said
+        assert "{bare} -m pip install '.[spark]', in a clone" in said
     other = spark.newSession()
     run(other.range(10), lambda scope, rows: rows, num_workers=1)
     spark.stop()

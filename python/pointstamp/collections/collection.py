@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
 from pointstamp import _core
 from pointstamp._core import ProbeHandle
-from pointstamp._mistakes import function_of
+from pointstamp._mistakes import function_of, unknown_attribute
 from pointstamp.capture import Capture
 from pointstamp.collections.arranged import Arranged, check_scope
 
@@ -54,6 +54,11 @@ class Collection(Generic[T]):
         # them.
         self._arrangement = core if isinstance(core, _core.Arrangement) else None
         self._stream = None if isinstance(core, _core.Arrangement) else core
+
+    if not TYPE_CHECKING:  # type checkers find out by themselves
+
+        def __getattr__(self, name: str) -> NoReturn:
+            unknown_attribute(self, "a Collection", name)
 
     @property
     def _core(self) -> CoreStream:
@@ -265,7 +270,8 @@ class Collection(Generic[T]):
     def sum(self: Collection[tuple[K, V]]) -> Collection[tuple[K, V]]:
         """The sum of the values of each key, as often as they are there: pairs ``(key, sum)``.
 
-        Values are ints, floats and bools. Sums of ints are exact; floats are added in the order of their
+        Values are numbers: ints, floats, bools, `Decimal`, `Fraction` and complex numbers, and of one key not
+        both decimals and floats. Sums of ints are exact; floats are added in the order of their
         values.
 
         Raises:

@@ -53,6 +53,8 @@ class Variable(Generic[T]):
                 "variable in a "
                 f"scope of iterative()"
             )
+        if initial is not None and not isinstance(initial, Collection):
+            raise TypeError(f"a variable starts from a collection, not {initial!r}")
         if initial is not None and initial.scope is not scope:
             raise GraphError(
                 f"a variable of scope '{scope.name}' cannot start from a collection of scope "
@@ -74,7 +76,10 @@ class Variable(Generic[T]):
 
         Raises:
             GraphError: If the variable is set already, or `result` is of another scope.
+            TypeError: If it is not a collection.
         """
+        if not isinstance(result, Collection):
+            raise TypeError(f"a variable is set to a collection, not {result!r}")
         if result.scope is not self.collection.scope:
             raise GraphError(
                 f"a variable of scope '{self.collection.scope.name}' cannot be set to a collection of scope "

@@ -1,8 +1,8 @@
 """Dataflows inside Spark: the workers are the tasks of a barrier stage.
 
 Spark reads, cleans and partitions; a dataflow runs inside the Spark job, one process of a cluster for each
-task; its result is a DataFrame again. Install ``pointstamp[spark]`` where the driver runs and on every
-executor.
+task; its result is a DataFrame again. Install the package with its extra ``spark`` where the driver runs and
+on every executor.
 
 `run` is a step of a Spark job, from DataFrames to DataFrames. `setup_cluster` keeps the processes resident
 between jobs. `Epochs` is a dataflow that Structured Streaming feeds.

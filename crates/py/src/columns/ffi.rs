@@ -60,7 +60,7 @@ pub(crate) fn import_batches(
     // SAFETY: the interface says that a capsule of this name points to an ArrowArrayStream, which the first consumer
     // may move out, leaving a released one behind; the GIL is held, so that nobody else does at the same time.
     let reader = unsafe { RecordBatchStreamReader::from_raw(pointer.cast().as_ptr()) };
-    for batch in reader.map_err(|error| invalid(&error))? {
+    for batch in reader.map_err(|error| not_a_table(object, &error))? {
         each(batch.map_err(|error| invalid(&error))?)?;
     }
     Ok(())
@@ -151,12 +151,25 @@ fn capsule<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyCapsule>> {
 }
 
 fn not_columns(object: &Bound<'_, PyAny>) -> PyErr {
-    let name = object.get_type().fully_qualified_name();
-    let name = name.map_or_else(|_| "this object".to_owned(), |name| name.to_string());
+    let name = class_name(object);
     PyTypeError::new_err(format!(
         "an ArrowStream carries record batches: pyarrow's RecordBatch or Table, or another object with \
          __arrow_c_array__ or __arrow_c_stream__, not {name}"
     ))
+}
+
+/// The error of a stream whose schema is not that of batches, such as that of a Series.
+fn not_a_table(object: &Bound<'_, PyAny>, error: &ArrowError) -> PyErr {
+    let name = class_name(object);
+    PyTypeError::new_err(format!(
+        "an ArrowStream carries record batches, and {name} has no schema of named columns ({error}): make a table or \
+         a data frame of it"
+    ))
+}
+
+fn class_name(object: &Bound<'_, PyAny>) -> String {
+    let name = object.get_type().fully_qualified_name();
+    name.map_or_else(|_| "this object".to_owned(), |name| name.to_string())
 }
 
 fn invalid(error: &ArrowError) -> PyErr {

@@ -96,8 +96,10 @@ def arrived(module: str, name: str, pickled: bytes, version: str, driver: str) -
             if needed != "pointstamp" or found.__version__ == version:
                 continue
             reason = f"has pointstamp {found.__version__}, where the driver has {version}"
-        install = f'{sys.executable} -m pip install "pointstamp[spark]=={version}"'
-        advice = f"install the driver's version there: {install}"
+        advice = (
+            f"install the driver's version, {version}, there: {sys.executable} -m pip install '.[spark]', in "
+            "a clone of pointstamp's repository"
+        )
         if sys.executable != driver:
             advice = (
                 f"the driver runs {driver}: where the executors have that too, set PYSPARK_PYTHON={driver} "
