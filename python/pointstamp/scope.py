@@ -59,6 +59,11 @@ class Scope:
         self.index = core.index
         self.peers = core.peers
 
+    @property
+    def _turns(self) -> bool:
+        """Whether the last coordinate of times here counts the turns of a loop, here or around this scope."""
+        return self._parent is not None and (self.dims > self._parent.dims or self._parent._turns)
+
     @overload
     def _stream_of(self, core: _core.Stream) -> Stream[Any]: ...
     @overload
@@ -222,7 +227,7 @@ class Scope:
             initial: What it is in the first turn of the loop; None for nothing.
 
         Raises:
-            GraphError: If the scope's times have no coordinates, or `initial` is of another scope.
+            GraphError: If neither the scope nor one around it is of a loop, or `initial` is of another scope.
         """
         return Variable(self, initial)
 

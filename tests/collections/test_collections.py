@@ -232,6 +232,30 @@ def test_variables_are_set_once() -> None:
     refused(elsewhere, ps.GraphError, "it comes round in its own scope only")
 
 
+def test_variables_are_of_loops() -> None:
+    """In a scope that counts no turns, what comes round would be spread over the dataflow's own times."""
+
+    def root(scope: ps.Scope) -> None:
+        scope.variable(scope.collection([1]))
+
+    refused(root, ps.GraphError, r"make the variable in a scope of iterative\(\)")
+
+    def region(scope: ps.Scope) -> None:
+        with scope.region() as inner:
+            inner.variable()
+
+    refused(region, ps.GraphError, r"make the variable in a scope of iterative\(\)")
+
+    def within(scope: ps.Scope) -> Any:
+        with scope.iterative() as loop, loop.region() as inner:
+            numbers = scope.collection([1]).enter(loop).enter(inner)
+            variable = inner.variable(numbers)
+            variable.set(variable.collection.map(lambda n: min(n + 1, 4)).concat(numbers).distinct())
+            return variable.collection.leave().leave().distinct().capture()
+
+    assert ps.example(within).extract() == [(0, [(1, 1), (2, 1), (3, 1), (4, 1)])]
+
+
 def test_collections_of_other_scopes_are_refused() -> None:
     def build(scope: ps.Scope) -> None:
         pairs = scope.collection([(1, 2)])

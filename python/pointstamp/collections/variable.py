@@ -47,11 +47,10 @@ class Variable(Generic[T]):
     __slots__ = ("_initial", "_loop", "collection")
 
     def __init__(self, scope: Scope, initial: Collection[T] | None) -> None:
-        if scope.dims == 0:
+        if not scope._turns:
             raise GraphError(
-                f"scope '{scope.name}' has no coordinate that could count the turns of a loop: make the "
-                "variable in a "
-                f"scope of iterative()"
+                f"scope '{scope.name}' has no coordinate that could count the turns of a loop: make the variable "
+                "in a scope of iterative()"
             )
         if initial is not None and not isinstance(initial, Collection):
             raise TypeError(f"a variable starts from a collection, not {initial!r}")
