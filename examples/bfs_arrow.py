@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 import pointstamp as ps
-from support.arrays import EDGES, Part, arguments, batch_of, in_order, loop, random_edges, rounds, verdict
+from support.arrays import EDGES, Part, Rounds, arguments, batch_of, in_order, loop, random_edges, verdict
 
 FOUND = pa.schema([("node", pa.int64())])
 
@@ -24,29 +25,40 @@ SMALL = 20_000
 FAR = -1
 
 
+def far(part: Part) -> np.ndarray:
+    """The distances of a worker's nodes before any was found."""
+    return np.full(len(part.nodes), FAR, np.int64)
+
+
+def visit(distance: np.ndarray, part: Part, now: Any, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Nodes that were found give those after them, if they had not been found before."""
+    places = np.unique(np.concatenate([part.places(batch["node"]) for batch in batches]))
+    new = places[distance[places] == FAR]
+    distance[new] = now[1]  # (epoch, round)
+    targets, _ = part.after(new)
+    return pa.record_batch([np.unique(targets)], schema=FOUND)
+
+
+def search(
+    edges: ps.ArrowStream, roots: ps.ArrowStream, nodes: int, over: Callable[[Any, np.ndarray], None]
+) -> ps.ArrowStream:
+    """Searches each epoch's graph from its roots; `over` gets the epoch and this worker's distances."""
+    return loop(edges, FOUND, "distances", Rounds(nodes, far, visit, over).build, roots)
+
+
 def bfs(worker: ps.Worker, nodes: int, edges: np.ndarray) -> np.ndarray:
     """The distances of this worker's nodes, in order; `edges` is its share of the edges, two columns."""
-    part = Part(nodes, worker)
-    distance = np.full(len(part.nodes), FAR, np.int64)
-
-    def step(now: Any, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-        """Nodes that were found give those after them, if they had not been found before."""
-        places = np.unique(np.concatenate([part.places(batch["node"]) for batch in batches]))
-        new = places[distance[places] == FAR]
-        distance[new] = now[1]  # (epoch, round)
-        targets, _ = part.after(new)
-        return pa.record_batch([np.unique(targets)], schema=FOUND)
-
+    found: dict[Any, np.ndarray] = {}
     graph, roots = ps.ArrowInput(EDGES), ps.ArrowInput(FOUND)
     with worker.dataflow("bfs") as scope:
-        loop(graph.to_stream(scope), FOUND, "distances", rounds(part, step), roots.to_stream(scope))
+        search(graph.to_stream(scope), roots.to_stream(scope), nodes, found.__setitem__)
     graph.send(batch_of(edges))
     if worker.index == 0:
         roots.send(pa.record_batch([[0]], schema=FOUND))
     graph.close()
     roots.close()
     worker.run()
-    return distance
+    return found.get((0,), far(Part(nodes, worker.index, worker.peers)))
 
 
 def main() -> int:

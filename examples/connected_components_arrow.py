@@ -11,42 +11,58 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 import pointstamp as ps
-from support.arrays import EDGES, Part, arguments, batch_of, in_order, loop, random_edges, rounds, verdict
+from support.arrays import EDGES, Part, Rounds, arguments, batch_of, in_order, loop, random_edges, verdict
 
 LABELS = pa.schema([("node", pa.int64()), ("label", pa.int64())])
 
 SMALL = 20_000
 
 
+def unlabelled(part: Part) -> np.ndarray:
+    """The labels of a worker's nodes before any was told: larger than all."""
+    return np.full(len(part.nodes), np.iinfo(np.int64).max)
+
+
+def improve(label: np.ndarray, part: Part, _: Any, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Nodes take the labels that they are told, and tell their neighbours those that are smaller."""
+    before = label.copy()
+    for batch in batches:
+        np.minimum.at(label, part.places(batch["node"]), batch["label"].to_numpy())
+    smaller = np.flatnonzero(label < before)
+    neighbours, degrees = part.after(smaller)
+    return pa.record_batch([neighbours, np.repeat(label[smaller], degrees)], schema=LABELS)
+
+
+def components(
+    edges: ps.ArrowStream, own: ps.ArrowStream, nodes: int, over: Callable[[Any, np.ndarray], None]
+) -> ps.ArrowStream:
+    """Labels the nodes of each epoch's graph; `over` gets the epoch and the labels of this worker's nodes.
+
+    Edges are there in both directions, and `own` has each node with its own number as its label.
+    """
+    return loop(edges, LABELS, "labels", Rounds(nodes, unlabelled, improve, over).build, own)
+
+
 def connected_components(worker: ps.Worker, nodes: int, edges: np.ndarray) -> np.ndarray:
     """The labels of this worker's nodes, in order; `edges` is its share of the edges, two columns."""
-    part = Part(nodes, worker)
-    label = np.full(len(part.nodes), nodes, np.int64)
-
-    def step(_: Any, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-        """Nodes take the labels that they are told, and tell their neighbours those that are smaller."""
-        before = label.copy()
-        for batch in batches:
-            np.minimum.at(label, part.places(batch["node"]), batch["label"].to_numpy())
-        smaller = np.flatnonzero(label < before)
-        neighbours, degrees = part.after(smaller)
-        return pa.record_batch([neighbours, np.repeat(label[smaller], degrees)], schema=LABELS)
-
+    found: dict[Any, np.ndarray] = {}
+    mine = np.arange(worker.index, nodes, worker.peers)
     graph, own = ps.ArrowInput(EDGES), ps.ArrowInput(LABELS)
     with worker.dataflow("connected components") as scope:
-        loop(graph.to_stream(scope), LABELS, "labels", rounds(part, step), own.to_stream(scope))
+        components(graph.to_stream(scope), own.to_stream(scope), nodes, found.__setitem__)
     graph.send(batch_of(np.concatenate([edges, edges[:, ::-1]])))
-    own.send(pa.record_batch([part.nodes, part.nodes], schema=LABELS))
+    own.send(pa.record_batch([mine, mine], schema=LABELS))
     graph.close()
     own.close()
     worker.run()
-    return label
+    return found.get((0,), mine)
 
 
 def main() -> int:

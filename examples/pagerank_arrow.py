@@ -20,6 +20,7 @@ import pyarrow as pa
 
 import pointstamp as ps
 from support.arrays import EDGES, Part, arguments, batch_of, in_order, loop, random_edges, verdict
+from support.epochs import PerEpoch
 
 SHARES = pa.schema([("node", pa.int64()), ("share", pa.float64())])
 
@@ -28,42 +29,25 @@ SMALL = 3_000
 
 
 class Ranks:
-    """The ranks of one worker's nodes, and the operator that computes them."""
+    """The ranks of one worker's nodes in one epoch."""
 
     def __init__(self, nodes: int, rounds: int, part: Part) -> None:
         self.nodes, self.rounds, self.part = nodes, rounds, part
         self.rank = np.full(len(part.nodes), 1.0 / nodes)
+        self.given: dict[int, np.ndarray] = {}
+        """By round, what was given to each node."""
 
-    def build(self, capability: ps.Capability, info: ps.OperatorInfo) -> Callable[..., None]:
-        """The operator's constructor: its inputs are the links and the shares."""
-        held: ps.Capability | None = capability
-        given: dict[ps.Time, np.ndarray] = {}
+    def take(self, round: int, batch: pa.RecordBatch) -> None:
+        """Notes what nodes are given in a round."""
+        total = self.given.setdefault(round, np.zeros(len(self.rank)))
+        np.add.at(total, self.part.places(batch["node"]), batch["share"].to_numpy())
 
-        def logic(links: Any, shares: Any, output: Any) -> None:
-            nonlocal held
-            for _, batch in links:
-                self.part.add(batch)
-            for message, batch in shares:
-                total = given.setdefault(message.time, np.zeros(len(self.rank)))
-                np.add.at(total, self.part.places(batch["node"]), batch["share"].to_numpy())
-            if links.frontier:
-                return  # the graph is not complete yet
-            self.part.complete()
-            while held is not None and not shares.frontier.less_equal(held.time):
-                at: Any = held.time
-                epoch, round = at
-                if round > 0:
-                    total = given.pop(held.time, np.zeros(len(self.rank)))
-                    self.rank = (1 - DAMPING) / self.nodes + DAMPING * total
-                if round == self.rounds:
-                    held.drop()
-                    held = None
-                    return
-                with output.session(held) as session:
-                    session.give(self.shared())
-                held.downgrade((epoch, round + 1))
-
-        return logic
+    def after(self, round: int) -> np.ndarray:
+        """The ranks when all of a round has been given."""
+        if round > 0:
+            total = self.given.pop(round, np.zeros(len(self.rank)))
+            self.rank = (1 - DAMPING) / self.nodes + DAMPING * total
+        return self.rank
 
     def shared(self) -> pa.RecordBatch:
         """What this worker's nodes give in a round, added up."""
@@ -73,16 +57,55 @@ class Ranks:
         return pa.record_batch([nodes, shares[nodes]], schema=SHARES)
 
 
+def ranks(
+    links: ps.ArrowStream, nodes: int, rounds: int, over: Callable[[Any, np.ndarray], None]
+) -> ps.ArrowStream:
+    """Ranks the nodes of each epoch's graph; `over` gets the epoch and the ranks of this worker's nodes."""
+
+    def build(capability: ps.Capability, info: ps.OperatorInfo) -> Callable[..., None]:
+        """The operator's constructor: its inputs are the links and the shares."""
+        capability.drop()
+        epochs = PerEpoch(lambda: Ranks(nodes, rounds, Part(nodes, info.index, info.peers)))
+        next_round: dict[Any, ps.Capability] = {}  # of the epochs in which this worker has links
+
+        def logic(links: Any, shares: Any, output: Any) -> None:
+            for message, batch in links:
+                if message.time[0] not in next_round:
+                    next_round[message.time[0]] = message.retain()
+                epochs.at(message.time).part.add(batch)
+            for message, batch in shares:
+                epochs.at(message.time).take(message.time[1], batch)
+            frontiers = [links.frontier, shares.frontier]
+            for epoch, held in list(next_round.items()):
+                while not any(frontier.less_equal(held.time) for frontier in frontiers):
+                    at: Any = held.time
+                    own = epochs.at(at)
+                    if at[1] == rounds:
+                        next_round.pop(epoch).drop()
+                        break
+                    own.part.complete()
+                    own.after(at[1])
+                    with output.session(held) as session:
+                        session.give(own.shared())
+                    held.downgrade((epoch, at[1] + 1))
+            for done, own in epochs.forget(*frontiers):
+                over(done, own.after(rounds))
+
+        return logic
+
+    return loop(links, SHARES, "ranks", build)
+
+
 def pagerank(worker: ps.Worker, nodes: int, rounds: int, edges: np.ndarray) -> np.ndarray:
     """The ranks of this worker's nodes, in order; `edges` is its share of the links, two columns."""
     links = ps.ArrowInput(EDGES)
-    ranks = Ranks(nodes, rounds, Part(nodes, worker))
+    found: dict[Any, np.ndarray] = {}
     with worker.dataflow("pagerank") as scope:
-        loop(links.to_stream(scope), SHARES, "ranks", ranks.build)
+        ranks(links.to_stream(scope), nodes, rounds, found.__setitem__)
     links.send(batch_of(edges))
     links.close()
     worker.run()
-    return ranks.rank
+    return found[0,]
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""What the graph examples over columns share: a worker's part of a graph, and rounds over it.
+"""What the graph examples over columns share: a worker's part of each epoch's graph, and rounds over it.
 
 A worker owns the nodes whose number it gets by ``node % workers``, with the edges that lead out of them.
 """
@@ -7,22 +7,23 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 import pointstamp as ps
+from support.epochs import PerEpoch
 
 EDGES = pa.schema([("node", pa.int64()), ("to", pa.int64())])
 
 
 class Part:
-    """The edges that lead out of one worker's nodes."""
+    """The edges that lead out of one worker's nodes, in one epoch."""
 
-    def __init__(self, nodes: int, worker: ps.Worker) -> None:
-        self.peers = worker.peers
-        self.nodes = np.arange(worker.index, nodes, worker.peers)
+    def __init__(self, nodes: int, index: int, peers: int) -> None:
+        self.peers = peers
+        self.nodes = np.arange(index, nodes, peers)
         self.targets = np.zeros(0, np.int64)
         self.degrees = np.zeros(len(self.nodes), np.int64)
         self._starts = np.zeros(len(self.nodes) + 1, np.int64)
@@ -55,45 +56,63 @@ class Part:
         return self.targets[np.arange(degrees.sum()) + np.repeat(first - skipped, degrees)], degrees
 
 
-def rounds(
-    part: Part, step: Callable[[Any, list[pa.RecordBatch]], pa.RecordBatch | None]
-) -> Callable[[ps.Capability, ps.OperatorInfo], Callable[..., None]]:
-    """The constructor of an operator with edges and messages to nodes as its inputs.
+S = TypeVar("S")
+Step = Callable[[S, Part, Any, list[pa.RecordBatch]], "pa.RecordBatch | None"]
 
-    Once the graph is complete, `step` is called with each time for which there are messages, when no more of
-    them can come, and with the messages; it returns those to send.
+
+class Rounds(Generic[S]):
+    """An operator with edges and messages to nodes as its inputs; each epoch is a graph of its own.
+
+    Once an epoch's graph is complete, `step` is called with each time for which there are messages, when no
+    more of them can come: with the state of the epoch, this worker's part of the graph, the time and the
+    messages. It returns those to send. `over` is given the epoch and its state when its loop has ended.
     """
 
-    def build(capability: ps.Capability, info: ps.OperatorInfo) -> Callable[..., None]:
+    def __init__(
+        self, nodes: int, state: Callable[[Part], S], step: Step[S], over: Callable[[Any, S], None]
+    ) -> None:
+        self._nodes, self._state, self._step, self._over = nodes, state, step, over
+
+    def build(self, capability: ps.Capability, info: ps.OperatorInfo) -> Callable[..., None]:
+        """The operator's constructor."""
         capability.drop()
         waiting: dict[ps.Time, tuple[ps.Capability, list[pa.RecordBatch]]] = {}
 
+        def part_and_state() -> tuple[Part, S]:
+            part = Part(self._nodes, info.index, info.peers)
+            return part, self._state(part)
+
+        epochs = PerEpoch(part_and_state)
+
         def logic(edges: Any, messages: Any, output: Any) -> None:
-            for _, batch in edges:
-                part.add(batch)
+            for message, batch in edges:
+                epochs.at(message.time)[0].add(batch)
             for message, batch in messages:
                 if message.time not in waiting:
                     waiting[message.time] = message.retain(), []
                 waiting[message.time][1].append(batch)
-            if edges.frontier:
-                return  # the graph is not complete yet
-            part.complete()
-            for now in sorted(t for t in waiting if not messages.frontier.less_equal(t)):
+            over = [edges.frontier, messages.frontier]
+            for now in sorted(t for t in waiting if not any(f.less_equal(t) for f in over)):
+                part, state = epochs.at(now)
+                part.complete()
                 held, batches = waiting.pop(now)
                 with held, output.session(held) as session:
-                    answer = step(now, batches)
+                    answer = self._step(state, part, now, batches)
                     if answer is not None and answer.num_rows:
                         session.give(answer)
+            for epoch, (_, state) in epochs.forget(*over):
+                self._over(epoch, state)
 
         return logic
-
-    return build
 
 
 def loop(
     edges: ps.ArrowStream, schema: pa.Schema, name: str, build: Any, first: ps.ArrowStream | None = None
-) -> None:
-    """A loop in which an operator answers messages to nodes, and the answers are the next messages."""
+) -> ps.ArrowStream:
+    """A loop in which an operator answers messages to nodes, and the answers are the next messages.
+
+    Returns what was sent in it: a probe of it tells which epochs are over.
+    """
     by_node = ps.Exchange("node")
     with edges.scope.iterative() as inner:
         handle, messages = inner.loop_variable(schema=schema)
@@ -101,6 +120,8 @@ def loop(
             messages = first.enter(inner).concat(messages)
         answers = edges.enter(inner).binary_frontier(messages, by_node, by_node, name, build, schema=schema)
         answers.connect_loop(handle)
+        left: ps.ArrowStream = answers.leave()
+    return left
 
 
 def arguments(description: str, *, edges: int) -> argparse.ArgumentParser:

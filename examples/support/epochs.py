@@ -29,8 +29,11 @@ class PerEpoch(Generic[S]):
             self._states[epoch] = self._make()
         return self._states[epoch]
 
-    def forget(self, *frontiers: Antichain) -> None:
-        """Lets go of the epochs that are over at every input."""
-        for epoch in list(self._states):
-            if not any(frontier.less_equal((*epoch, LAST)) for frontier in frontiers):
-                del self._states[epoch]
+    def forget(self, *frontiers: Antichain) -> list[tuple[Any, S]]:
+        """Lets go of the epochs that are over at every input, and returns them."""
+        over = [
+            epoch
+            for epoch in self._states
+            if not any(frontier.less_equal((*epoch, LAST)) for frontier in frontiers)
+        ]
+        return [(epoch, self._states.pop(epoch)) for epoch in over]

@@ -369,6 +369,7 @@ class SealedLink:
     def receive(self, most: int) -> bytes | None: ...
     def close(self) -> None: ...
 
+@final
 class Connections:
     def __new__(
         cls,

@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pointstamp._errors import GraphError
+from pointstamp.collections import Collection
 
 if TYPE_CHECKING:
-    from pointstamp.collections import Collection
     from pointstamp.scope import Scope
 
 __all__ = [
@@ -48,6 +48,7 @@ def bfs(edges: Collection[tuple[N, N]], roots: Collection[N]) -> Collection[tupl
         >>> ps.example(build).extract()
         [(0, [(('a', 0), 1), (('b', 1), 1), (('c', 1), 1)])]
     """
+    _check_collections("bfs", edges, roots)
     start = roots.map(lambda node: (node, 0), name="roots")
 
     def turn(inner: Scope, reached: Collection[Any]) -> Collection[Any]:
@@ -81,6 +82,7 @@ def shortest_paths(
         >>> ps.example(build).extract()
         [(0, [(('a', 0), 1), (('b', 3), 1), (('c', 1), 1)])]
     """
+    _check_collections("shortest_paths", edges, roots)
     start = roots.map(lambda node: (node, 0), name="roots")
 
     def along(source: N, distance: Any, edge: tuple[N, Any]) -> tuple[N, Any]:
@@ -117,6 +119,7 @@ def connected_components(
         >>> ps.example(build).extract()
         [(0, [((1, 1), 1), ((2, 1), 1), ((3, 1), 1), ((4, 4), 1), ((5, 4), 1)])]
     """
+    _check_collections("connected_components", edges, edges if nodes is None else nodes)
     return _least_reaching(_both_ways(edges), nodes)
 
 
@@ -153,6 +156,7 @@ def strongly_connected_components(
         >>> ps.example(build).extract()
         [(0, [((1, 1), 1), ((2, 1), 1), ((3, 3), 1)])]
     """
+    _check_collections("strongly_connected_components", edges, edges if nodes is None else nodes)
     edges = edges.distinct()
 
     def trim(inner: Scope, left: Collection[Any]) -> Collection[Any]:
@@ -206,6 +210,7 @@ def pagerank(
         >>> ps.example(build).extract()
         [(0, [((1, 0.486), 1), ((2, 0.464), 1), ((3, 0.05), 1)])]
     """
+    _check_collections("pagerank", edges, edges if nodes is None else nodes)
     _check_iterations("pagerank", iterations)
     if not 0 <= damping <= 1:
         raise GraphError(f"pagerank's damping is a share from 0 to 1, not {damping!r}")
@@ -246,6 +251,7 @@ def label_propagation(
     Raises:
         GraphError: If `iterations` is less than 0.
     """
+    _check_collections("label_propagation", edges, edges if nodes is None else nodes)
     _check_iterations("label_propagation", iterations)
     edges = edges.distinct()
     ways = edges.concat(edges.map(_turned)).arrange()
@@ -286,6 +292,7 @@ def clustering_coefficients(
         >>> ps.example(build).extract()
         [(0, [((1, 0.5), 1), ((2, 0.5), 1), ((3, 0.5), 1)])]
     """
+    _check_collections("clustering_coefficients", edges, edges if nodes is None else nodes)
     there = _nodes(edges, nodes)
     edges = edges.distinct().filter(lambda edge: edge[0] != edge[1])
     neighbours = _both_ways(edges).arrange()
@@ -314,6 +321,7 @@ def triangles(edges: Collection[tuple[N, N]]) -> Collection[tuple[N, N, N]]:
         >>> ps.example(build).extract()
         [(0, [((1, 2, 3), 1)])]
     """
+    _check_collections("triangles", edges)
     up = _upwards(edges)
     arranged = up.arrange()
     wedges: Any = arranged.join(arranged, lambda a, b, c: ((b, c), a))
@@ -342,6 +350,7 @@ def k_core(edges: Collection[tuple[N, N]], k: int) -> Collection[tuple[N, N]]:
         >>> ps.example(build).extract()
         [(0, [(1, 1), (2, 1), (3, 1)])]
     """
+    _check_collections("k_core", edges)
     if k < 1:
         raise GraphError(f"k_core takes the least number of neighbours, 1 or more, not {k!r}")
     both = _both_ways(edges).filter(lambda edge: edge[0] != edge[1])
@@ -383,6 +392,16 @@ def _upwards(edges: Collection[tuple[N, N]]) -> Collection[tuple[N, N]]:
         return [edge if source < target else (target, source)]
 
     return edges.flat_map(sort, name="upwards").distinct()
+
+
+def _check_collections(name: str, *given: Any) -> None:
+    """Refuses other things than collections. The operators that read them check their scopes."""
+    for collection in given:
+        if not isinstance(collection, Collection):
+            raise TypeError(
+                f"{name} needs collections, not {collection!r}: scope.collection(...) makes one of "
+                "records, and as_collection() one of a stream"
+            )
 
 
 def _check_iterations(name: str, iterations: int) -> None:

@@ -241,3 +241,21 @@ def partition(labels: dict[int, float]) -> set[frozenset[int]]:
     for node, label in labels.items():
         groups.setdefault(label, set()).add(node)
     return {frozenset(group) for group in groups.values()}
+
+
+@pytest.mark.parametrize("name", graphs.__all__)
+def test_what_is_not_a_collection_is_refused(name: str) -> None:
+    def build(scope: Any) -> None:
+        edges = scope.collection([(1, 2)])
+        more: list[Any] = [edges] if name in ("bfs", "shortest_paths") else [2] if name == "k_core" else []
+        options = {"iterations": 1} if name in ("pagerank", "label_propagation") else {}
+        mistakes: list[list[Any]] = [[scope.to_stream([(1, 2)]), *more], [[(1, 2)], *more]]
+        if name in ("bfs", "shortest_paths"):
+            mistakes += [[edges, 1], [edges, None]]
+        elif name not in ("k_core", "triangles"):
+            mistakes += [[edges, []]]
+        for mistake in mistakes:
+            with pytest.raises(TypeError, match=rf"^{name} needs collections, not .*: scope\.collection"):
+                getattr(graphs, name)(*mistake, **options)
+
+    ps.example(build)

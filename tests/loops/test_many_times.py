@@ -9,13 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import networkx as nx
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import pointstamp as ps
 from bfs import search_from
+from bfs_arrow import FOUND, search
 from connected_components import components_of
+from connected_components_arrow import LABELS
+from connected_components_arrow import components as label
 from pagerank import ranks_of
+from pagerank_arrow import ranks as rank
+from support import arrays
 from support.components import EDGES, components
 from support.pagerank import pagerank
 from support.reachability import reachability
@@ -256,3 +262,55 @@ def test_what_can_be_reached_so_far(wait: bool, workers: int) -> None:
     for node, epoch in reached.items():
         answers.setdefault(epoch, {})[node] = True
     assert found == answers
+
+
+@BOTH
+@WORKERS
+@pytest.mark.parametrize("what", ["bfs", "components", "ranks"])
+def test_the_graphs_over_arrays(what: str, wait: bool, workers: int) -> None:
+    """The examples that keep arrays: each epoch is a graph of its own."""
+    ring = [(node, (node + 1) % NODES) for node in range(NODES)]  # every node links to another
+    epochs = [sorted({*links, *(ring if what == "ranks" else [])}) for links in EPOCHS]
+
+    def main(worker: ps.Worker) -> Any:
+        found: dict[Any, Any] = {}
+        nodes = list(range(worker.index, NODES, worker.peers))
+        links, first = ps.ArrowInput(arrays.EDGES), ps.ArrowInput(LABELS if what == "components" else FOUND)
+        with worker.dataflow() as scope:
+            edges, told = links.to_stream(scope), first.to_stream(scope)
+            if what == "bfs":
+                answers = search(edges, told, NODES, found.__setitem__)
+            elif what == "components":
+                answers = label(edges, told, NODES, found.__setitem__)
+            else:
+                answers = rank(edges, NODES, 100, found.__setitem__)
+            probe = answers.probe()
+        for epoch, every in enumerate(epochs):
+            mine = every[worker.index :: worker.peers]
+            if what == "components":
+                mine = mine + [(b, a) for a, b in mine]
+                first.send(pa.record_batch([nodes, nodes], schema=LABELS))
+            elif worker.index == 0:
+                first.send(pa.record_batch([[0]], schema=FOUND))
+            if mine:
+                links.send(arrays.batch_of(np.array(mine)))
+            for handle in (links, first):
+                handle.advance_to(epoch + 1)
+            while wait and probe.less_equal(epoch):
+                worker.step_or_park()
+        links.close()
+        first.close()
+        worker.run()
+        return {epoch[0]: dict(zip(nodes, values.tolist(), strict=True)) for epoch, values in found.items()}
+
+    results = ps.execute(main, workers=workers)
+    for epoch, edges in enumerate(epochs):
+        values = {node: value for result in results for node, value in result.get(epoch, {}).items()}
+        graph = nx.DiGraph(edges)
+        graph.add_nodes_from(range(NODES))
+        if what == "bfs":
+            assert {node: hops for node, hops in values.items() if hops >= 0} == distances(edges), epoch
+        elif what == "components":
+            assert values == least(nx.connected_components(graph.to_undirected())), epoch
+        else:
+            assert values == pytest.approx(nx.pagerank(graph, tol=1e-12, max_iter=1000), rel=1e-4), epoch

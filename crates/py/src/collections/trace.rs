@@ -173,11 +173,13 @@ fn overflowed(error: pointstamp_arrange::Overflow) -> PyErr {
 
 #[pymethods]
 impl Trace {
+    /// Reads are exact at the times that are at or after one of these.
     #[getter]
     fn since<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         times(py, &self.with(|reads| Ok(reads.since()))?)
     }
 
+    /// The trace is complete at the times that are not at or after one of these.
     #[getter]
     fn upper<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         times(py, &self.with(|reads| Ok(reads.upper()))?)
@@ -189,6 +191,7 @@ impl Trace {
         self.with(|reads| Ok(reads.len()))
     }
 
+    /// The values of a key at a time, each with how often it is there, in order.
     #[pyo3(signature = (key, at = None))]
     fn get<'py>(
         &self,
@@ -209,6 +212,7 @@ impl Trace {
         Ok(list)
     }
 
+    /// Every key, value and count of this worker's share at a time, in order.
     #[pyo3(signature = (at = None))]
     fn items<'py>(
         &self,
@@ -226,6 +230,7 @@ impl Trace {
         Ok(list)
     }
 
+    /// Gives up reading at times that are not at or after one.
     fn allow_merging_before(&self, time: &Bound<'_, PyAny>) -> PyResult<()> {
         let time = point_from_py(time, self.dims)?;
         self.with(|reads| {
@@ -234,6 +239,7 @@ impl Trace {
         })
     }
 
+    /// Gives up reading.
     fn close(&self) -> PyResult<()> {
         let reads = self.reads.get()?.borrow_mut().take();
         drop(reads);
