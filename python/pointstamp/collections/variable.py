@@ -49,8 +49,8 @@ class Variable(Generic[T]):
     def __init__(self, scope: Scope, initial: Collection[T] | None) -> None:
         if not scope._turns:
             raise GraphError(
-                f"scope '{scope.name}' has no coordinate that could count the turns of a loop: make the variable "
-                "in a scope of iterative()"
+                f"scope '{scope.name}' has no coordinate that could count the turns of a loop: make the "
+                "variable in a scope of iterative()"
             )
         if initial is not None and not isinstance(initial, Collection):
             raise TypeError(f"a variable starts from a collection, not {initial!r}")
