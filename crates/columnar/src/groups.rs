@@ -1,7 +1,7 @@
 //! Numbering the distinct keys of columns: 0 for the first key seen, 1 for the next, and so on.
 //!
 //! A [`Groups`] gives every row the number of its key, and gives the keys back as columns. Keys are equal where their
-//! values are, nulls included, and floats by the rule of [`crate::floats`]: a NaN is a key, and `-0.0` is `0.0`. Three
+//! values are, nulls included, and floats by the rule of `crate::floats`: a NaN is a key, and `-0.0` is `0.0`. Three
 //! forms: integers and times as words, strings and bytes as they are, everything else as the comparable rows of
 //! `arrow-row`. State: each distinct key once. Cost: a hash and a look into a table per row; of a dictionary, per value.
 

@@ -50,7 +50,7 @@ pub struct Cluster {
     farewell: Mutex<bool>,
 }
 
-/// A worker that has not been started: send it to its thread, then [`start`](Seed::start) it.
+/// A worker that has not been started: send it to its thread, then `start` it.
 pub struct Seed {
     cluster: Arc<Cluster>,
     index: usize,
