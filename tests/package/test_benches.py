@@ -55,7 +55,7 @@ def test_the_benches_of_processes_run() -> None:
 
 @pytest.mark.timeout(200)
 def test_a_fast_source_waits_for_a_slow_worker() -> None:
-    """How far a source that waits runs ahead differs from run to run; one that does not is far ahead in each."""
+    """How far a source that waits runs ahead differs; one that does not is far ahead in each run."""
     command = [sys.executable, "-W", "error", str(RUN.parent / "backpressure.py"), "--seconds", "2"]
     runs = ""
     for _ in range(5):
