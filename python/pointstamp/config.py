@@ -33,7 +33,7 @@ SECRET_VARIABLE = "POINTSTAMP_SECRET"
 PROGRESS_MODES = ("demand", "eager")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, init=False)
+@dataclass(frozen=True, init=False)
 class Config:
     """How many workers there are and how they reach each other. Read-only once made.
 

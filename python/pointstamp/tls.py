@@ -13,7 +13,7 @@ from pointstamp._errors import ConfigError
 __all__ = ["TLS"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, init=False)
+@dataclass(frozen=True, init=False)
 class TLS:
     """Mutual TLS between the processes of a cluster, for a network that is not trusted. Read-only once made.
 

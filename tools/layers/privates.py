@@ -50,6 +50,8 @@ def _reached(tree: ast.Module, modules: set[str]) -> Iterable[str]:
 def _named(node: ast.AST) -> list[str]:
     """The names by which a node reaches into something, or imports from it."""
     match node:
+        case ast.Attribute(value=ast.Name(id="os" | "sys")):
+            return []  # what their documentation names with an underscore: `os._exit`, `sys._xoptions`
         case ast.Attribute():
             return [node.attr]
         case ast.ImportFrom():
