@@ -299,8 +299,8 @@ def _outliving_the_daemon() -> Iterator[None]:
     Spark's `PythonWorkerFactory` takes a task that is killed while its Python process starts for a daemon
     that is lost: it ends the daemon, which sends SIGHUP to all processes that it has forked, those of other
     jobs too. So one failed job ended the cluster. What ends this process is the driver's word, or the end of
-    its connection to the driver. What is printed here goes to the daemon's pipe, which is closed then; so that
-    printing does not raise, it goes nowhere from then on.
+    its connection to the driver. What is printed here goes to the daemon's pipe, which is closed then;
+    it goes nowhere from then on, so that printing does not raise.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread can handle a signal
