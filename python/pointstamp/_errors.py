@@ -18,6 +18,7 @@ __all__ = [
     "ConfigError",
     "GraphError",
     "PointstampError",
+    "StallError",
     "TimeError",
 ]
 
@@ -47,6 +48,10 @@ class GraphError(PointstampError):
     A cycle that does not advance time (the message names its operators), workers that built
     different graphs, or a reference to a node or port that is not there.
     """
+
+
+class StallError(PointstampError, TimeoutError):
+    """What a worker waited for has not come in time; the message says what holds it, and what to do."""
 
 
 class ClusterError(PointstampError, ConnectionError):

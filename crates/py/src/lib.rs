@@ -38,6 +38,7 @@ mod raised;
 mod scope;
 mod sealed;
 mod session;
+mod simulation;
 mod stream;
 mod time;
 mod tools;
@@ -79,6 +80,7 @@ mod _core {
         scope::{LoopHandle, Scope},
         sealed::SealedLink,
         session::Session,
+        simulation::Simulation,
         stream::Stream,
         worker::{Cluster, Worker},
     };

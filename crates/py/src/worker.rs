@@ -23,6 +23,7 @@ use crate::gil::detached;
 use crate::kinds::ProgressMode;
 use crate::raised::{Raised, exception, told};
 use crate::scope::Scope;
+use crate::simulation::Simulation;
 
 /// One worker.
 #[pyclass(frozen, module = "pointstamp._core")]
@@ -159,7 +160,10 @@ impl Cluster {
     }
 
     /// Makes this thread a worker, by its number in this process: runs `main(wrap(worker))`, closes what it left open, and steps until its
-    /// dataflows are complete. Returns what `main` returned. Failures are kept, for `raise_failure`.
+    /// dataflows are complete. Returns what `main` returned. Failures are kept, for `raise_failure`. In a simulation the worker
+    /// takes turns with the others.
+    #[allow(clippy::too_many_arguments, reason = "called in two places")]
+    #[pyo3(signature = (index, wrap, main, thread, signals, simulation = None))]
     fn run(
         &self,
         index: usize,
@@ -167,6 +171,7 @@ impl Cluster {
         main: &Bound<'_, PyAny>,
         thread: std::ffi::c_ulong,
         signals: bool,
+        simulation: Option<&Simulation>,
     ) -> PyResult<Option<Py<PyAny>>> {
         let py = main.py();
         let seed = self
@@ -207,7 +212,10 @@ impl Cluster {
                 }
             })
         };
-        let hosting = Rc::clone(&host) as Rc<dyn Host>;
+        let hosting = match simulation {
+            Some(simulation) => simulation.host(number, &host),
+            None => Rc::clone(&host) as Rc<dyn Host>,
+        };
         let result = run_worker(seed, &hosting, run_main);
         host.discard();
         drop((hosting, host)); // nothing is held here any more: only Python objects refer to the worker
