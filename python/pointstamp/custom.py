@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pointstamp._core import Stream as CoreStream
     from pointstamp._types import Time
     from pointstamp.arrow import ArrowStream
+    from pointstamp.capture import EventWriter
     from pointstamp.info import OperatorInfo
     from pointstamp.notify import Notificator
     from pointstamp.pacts import Pact
@@ -316,5 +317,18 @@ class CustomOperators(Generic[T, Like]):
 
     def _capture(self) -> Capture[Any]:
         capture: Capture[Any] = Capture()
+        capture._form = (self.scope.dims, getattr(self, "_columns", None))
         self._core.capture(capture._queue)
         return capture
+
+    def capture_into(self, writer: EventWriter) -> None:
+        """Writes the stream's events on this worker, from which `Scope.replay` makes the same stream again.
+
+        Args:
+            writer: Where to; each worker has its own.
+
+        Raises:
+            GraphError: If the writer was given to a stream already.
+            OSError: When the dataflow runs, if writing fails.
+        """
+        writer._sink.capture(self._core, self.scope.dims, getattr(self, "_columns", None))
