@@ -207,8 +207,7 @@ class EventReader:
         return self._feed.frontier
 
     def _begin(self) -> tuple[int, _core.Schema | None]:
-        """Waits for how the capture begins: how many coordinates its times have, and the schema of
-        columns."""
+        """Waits for how the capture begins: the number of coordinates of times, and the schema of columns."""
         if self._carrier is not None and not self._started:
             _carriers.start_reading(self._carrier, self._feed)
         self._started = True

@@ -86,7 +86,7 @@ impl Decoder {
     /// # Errors
     ///
     /// [`Damage`]: at this offset, and whenever one asks again.
-    pub fn next(&mut self) -> Result<Option<Item>, Damage> {
+    pub fn take(&mut self) -> Result<Option<Item>, Damage> {
         if let Some(damage) = &self.failed {
             return Err(damage.clone());
         }
@@ -115,17 +115,16 @@ impl Decoder {
             self.pass(MAGIC.len());
             self.begun = true;
         }
-        let header = match self.header {
-            Some(header) => header,
-            None => {
-                let Some(bytes) = self.buffer.first_chunk::<HEADER>() else {
-                    return Ok(None);
-                };
-                let header = Header::read(*bytes)?;
-                self.pass(HEADER);
-                self.header = Some(header);
-                header
-            }
+        let header = if let Some(header) = self.header {
+            header
+        } else {
+            let Some(bytes) = self.buffer.first_chunk::<HEADER>() else {
+                return Ok(None);
+            };
+            let header = Header::read(*bytes)?;
+            self.pass(HEADER);
+            self.header = Some(header);
+            header
         };
         if self.buffer.len() < header.len {
             return Ok(None);

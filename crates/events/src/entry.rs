@@ -19,7 +19,7 @@ pub fn events(data: &[u8]) {
     for piece in bytes.chunks(usize::from(size) + 1) {
         decoder.buffer().extend_from_slice(piece);
         loop {
-            match decoder.next() {
+            match decoder.take() {
                 Err(_) => return,
                 Ok(None) => break,
                 Ok(Some(Item::Start(start))) => {
@@ -55,4 +55,30 @@ fn sealed(mut rest: &[u8]) -> Vec<u8> {
         rest = others;
     }
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::events;
+
+    #[test]
+    fn the_corpus_and_all_that_is_one_change_away() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/events");
+        let mut count = 0;
+        for file in std::fs::read_dir(&folder).unwrap() {
+            let whole = std::fs::read(file.unwrap().path()).unwrap();
+            count += 1;
+            for at in 0..whole.len() {
+                let mut changed = whole.clone();
+                for byte in [0, 1, 0x7f, 0x80, 0xff] {
+                    changed[at] = byte;
+                    events(&changed);
+                }
+                events(&whole[..at]);
+            }
+        }
+        assert!(count >= 5, "no corpus in {folder:?}");
+    }
 }

@@ -14,7 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod decoder;
-#[cfg(feature = "fuzzing")]
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod entry;
 pub mod event;
 pub mod frame;

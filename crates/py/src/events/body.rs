@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::batch::Batch;
-use crate::errors::{CodecError, IntoException};
+use crate::errors::IntoException;
 use crate::gil::attached;
 use crate::wire;
 
@@ -33,20 +33,20 @@ pub(super) fn schema_of(bytes: Bytes) -> Result<SchemaRef, pointstamp_columnar::
 /// The frames of a batch at a time: one, or several of a batch that is too long for one.
 pub(super) fn frames(
     time: &Point,
-    batch: Batch,
+    batch: &Batch,
     each: &mut dyn FnMut(Vec<Bytes>) -> PyResult<()>,
 ) -> PyResult<()> {
     let run = [Run {
         time: time.clone(),
         records: batch.len() as u64,
     }];
-    let pieces = match &batch {
+    let pieces = match batch {
         Batch::Arrow(columns) => {
             if columns.num_rows() > 1 && ipc::footprint(columns) > frame::MOST / 2 {
                 let half = columns.num_rows() / 2;
                 let rest = columns.slice(half, columns.num_rows() - half);
-                frames(time, Batch::Arrow(columns.slice(0, half)), each)?;
-                return frames(time, Batch::Arrow(rest), each);
+                frames(time, &Batch::Arrow(columns.slice(0, half)), each)?;
+                return frames(time, &Batch::Arrow(rest), each);
             }
             ipc::encode(columns).map_err(IntoException::into_exception)?
         }
@@ -59,7 +59,7 @@ pub(super) fn frames(
             unreachable!("streams of records and columns are captured")
         }
     };
-    each(Event::messages(&run, pieces).map_err(|long| CodecError::new_err(long.to_string()))?)
+    each(Event::messages(&run, pieces).map_err(IntoException::into_exception)?)
 }
 
 /// The batch of an event.
@@ -74,10 +74,9 @@ pub(super) fn batch(contents: Contents, body: Bytes) -> PyResult<Batch> {
 }
 
 /// The batches of a message at each time of its runs, in order; the runs have as many records as the batch.
-pub(super) fn by_time(runs: Vec<Run>, batch: Batch) -> PyResult<Vec<(Point, Batch)>> {
-    let mut runs = runs;
+pub(super) fn by_time(mut runs: Vec<Run>, batch: Batch) -> Vec<(Point, Batch)> {
     if runs.len() == 1 {
-        return Ok(vec![(runs.remove(0).time, batch)]);
+        return vec![(runs.remove(0).time, batch)];
     }
     let mut parts = Vec::with_capacity(runs.len());
     let mut at = 0;
@@ -86,7 +85,7 @@ pub(super) fn by_time(runs: Vec<Run>, batch: Batch) -> PyResult<Vec<(Point, Batc
         parts.push((run.time, slice(&batch, at, len)));
         at += len;
     }
-    Ok(parts)
+    parts
 }
 
 fn slice(batch: &Batch, at: usize, len: usize) -> Batch {

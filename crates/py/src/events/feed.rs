@@ -61,10 +61,14 @@ enum Input {
         path: PathBuf,
         follow: bool,
     },
-    Fed {
-        /// Nothing more comes; perhaps because of an error.
-        ended: Option<Option<PyErr>>,
-    },
+    Fed(Feeding),
+}
+
+/// What a thread that feeds has said.
+enum Feeding {
+    Going,
+    Ended,
+    Failed(PyErr),
 }
 
 /// What a feed has next.
@@ -119,7 +123,7 @@ impl Shared {
                 return Ok(Next::End { complete: true });
             }
             let offset = state.decoder.offset();
-            let item = state.decoder.next();
+            let item = state.decoder.take();
             match item.map_err(|damage| self.damaged(damage.offset, &damage.what))? {
                 Some(Item::Start(start)) => {
                     let begun = state.begin(start);
@@ -212,15 +216,13 @@ impl State {
                     Err(error) => Err(Failed::File(error, path.clone())),
                 }
             }
-            Input::Fed { ended } => match ended {
-                None => Ok(Some(Next::Wait { ask: false })),
-                Some(None) => Ok(Some(end)),
-                Some(error) => {
-                    let error = error.take();
-                    Err(Failed::Feeder(error.unwrap_or_else(|| {
-                        CodecError::new_err("the reader failed before")
-                    })))
+            Input::Fed(feeding) => match std::mem::replace(feeding, Feeding::Ended) {
+                Feeding::Going => {
+                    *feeding = Feeding::Going;
+                    Ok(Some(Next::Wait { ask: false }))
                 }
+                Feeding::Ended => Ok(Some(end)),
+                Feeding::Failed(error) => Err(Failed::Feeder(error)),
             },
         }
     }
@@ -282,7 +284,7 @@ impl EventFeed {
     /// Of bytes that a thread brings.
     #[staticmethod]
     fn fed(name: String) -> Self {
-        EventFeed::new(name, Input::Fed { ended: None })
+        EventFeed::new(name, Input::Fed(Feeding::Going))
     }
 
     /// Puts bytes behind those that are there; waits for room. False when nobody wants more.
@@ -306,10 +308,12 @@ impl EventFeed {
     /// Says that nothing more comes, or why.
     #[pyo3(signature = (error = None))]
     fn end(&self, error: Option<Bound<'_, PyAny>>) {
-        let error = error.map(PyErr::from_value);
+        let said = error.map_or(Feeding::Ended, |error| {
+            Feeding::Failed(PyErr::from_value(error))
+        });
         let mut state = self.shared.state();
-        if let Input::Fed { ended } = &mut state.input {
-            ended.get_or_insert(error);
+        if let Input::Fed(feeding) = &mut state.input {
+            *feeding = said;
         }
         if let Some(reader) = &state.reader {
             reader.activate();
@@ -347,7 +351,7 @@ impl EventFeed {
                     return Ok(Some((dims, state.schema.clone().map(Schema::new))));
                 }
                 let offset = state.decoder.offset();
-                let item = state.decoder.next();
+                let item = state.decoder.take();
                 match item.map_err(|damage| self.shared.damaged(damage.offset, &damage.what))? {
                     Some(Item::Start(start)) => {
                         let begun = state.begin(start);
@@ -388,7 +392,7 @@ impl EventFeed {
     fn frontier<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let promise = self.shared.state().promise.clone();
         let list = PyList::empty(py);
-        for time in promise.iter().flat_map(|promise| promise.frontier()) {
+        for time in promise.iter().flat_map(Promise::frontier) {
             list.append(point_to_py(py, time)?)?;
         }
         Ok(list)
@@ -457,6 +461,6 @@ impl Shared {
                 return Err(self.damaged(offset, "a batch of another schema than the capture's"));
             }
         }
-        body::by_time(runs, batch)
+        Ok(body::by_time(runs, batch))
     }
 }

@@ -101,7 +101,7 @@ pub(crate) fn replay(scope: &Scope, captures: Vec<Bound<'_, PyAny>>) -> PyResult
             ended: false,
         });
     }
-    let mut player = Player {
+    let mut operator = Player {
         played,
         held: vec![capability],
         output,
@@ -109,7 +109,7 @@ pub(crate) fn replay(scope: &Scope, captures: Vec<Bound<'_, PyAny>>) -> PyResult
         patience: ASK_AGAIN.0,
     };
     builder.build(move || {
-        player.run()?;
+        operator.run()?;
         Ok(false)
     });
     Ok(Stream::plain(scope.scope.home(), stream))

@@ -20,7 +20,7 @@ use pyo3::types::PyBytes;
 use super::body;
 use crate::batch::Batch;
 use crate::columns::schema::Schema;
-use crate::errors::{CodecError, GraphError, IntoException};
+use crate::errors::{GraphError, IntoException};
 use crate::gil::{Held, attached};
 use crate::raised::Raised;
 use crate::stream::Stream;
@@ -83,9 +83,9 @@ impl EventSink {
             dims,
             schema: bytes,
         };
-        let mut start = start.write().map_err(|long| too_long(&long))?;
+        let mut start = start.write().map_err(IntoException::into_exception)?;
         start.insert(0, Bytes::from_static(&MAGIC));
-        target.write(start)?;
+        target.write(&start)?;
         let (mut target, mut promise) = (Some(target), Promise::new(dims));
         let sink = move |event| {
             let written = write_event(&mut target, &mut promise, event);
@@ -93,10 +93,6 @@ impl EventSink {
         };
         operators::capture(&stream.engine()?, sink).map_err(IntoException::into_exception)
     }
-}
-
-fn too_long(long: &events::frame::TooLong) -> PyErr {
-    CodecError::new_err(long.to_string())
 }
 
 fn write_event(
@@ -109,7 +105,8 @@ fn write_event(
     };
     match event {
         Event::Progress(changes) => {
-            open.write(events::Event::progress(&changes).map_err(|long| too_long(&long))?)?;
+            let frame = events::Event::progress(&changes).map_err(IntoException::into_exception)?;
+            open.write(&frame)?;
             let kept = promise.progress(&changes);
             debug_assert!(kept.is_ok(), "the engine keeps its promise: {kept:?}");
             if promise.is_complete()
@@ -119,16 +116,18 @@ fn write_event(
             }
             Ok(())
         }
-        Event::Messages(time, batch) => body::frames(&time, batch, &mut |frame| open.write(frame)),
+        Event::Messages(time, batch) => {
+            body::frames(&time, &batch, &mut |frame| open.write(&frame))
+        }
     }
 }
 
 impl Target {
     /// Writes all pieces.
-    fn write(&self, pieces: Vec<Bytes>) -> PyResult<()> {
+    fn write(&self, pieces: &[Bytes]) -> PyResult<()> {
         match self {
             Target::File(file, path) => {
-                write_pieces(file, &pieces).map_err(|why| os_error(&why, path))
+                write_pieces(file, pieces).map_err(|why| os_error(&why, path))
             }
             Target::Object(object) => attached(|py| {
                 let bytes = PyBytes::new(py, &pieces.concat());
