@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pointstamp._types import Time
 
-    _Carrier: TypeAlias = str | os.PathLike[str] | BinaryIO | socket
+    Carrier: TypeAlias = str | os.PathLike[str] | BinaryIO | socket
 
 __all__ = ["Capture", "EventReader", "EventWriter", "Messages", "Progress"]
 
@@ -69,16 +69,16 @@ class Capture(Generic[T]):
         [(0, ['a', 'b', 'c'])]
     """
 
-    __slots__ = ("_form", "_queue")
+    __slots__ = ("core", "form")
 
     def __init__(self) -> None:
-        self._queue = EventQueue()
-        self._form: tuple[int, _core.Schema | None] | None = None
+        self.core = EventQueue()
+        self.form: tuple[int, _core.Schema | None] | None = None
 
     def __iter__(self) -> Iterator[Progress | Messages]:
         """Yields the events that are there, in order."""
         index = 0
-        while (event := self._queue.event(index)) is not None:
+        while (event := self.core.event(index)) is not None:
             time, data = event
             yield Progress(data) if time is None else Messages(time, data)
             index += 1
@@ -138,15 +138,15 @@ class EventWriter:
         [(0, ['a', 'b', 'c'])]
     """
 
-    __slots__ = ("_sink",)
+    __slots__ = ("core",)
 
-    def __init__(self, target: _Carrier, *, overwrite: bool = False) -> None:
+    def __init__(self, target: Carrier, *, overwrite: bool = False) -> None:
         if isinstance(target, (str, os.PathLike)):
-            self._sink = _core.EventSink.create(os.fspath(target), overwrite)
+            self.core = _core.EventSink.create(os.fspath(target), overwrite)
         elif _carriers.is_socket(target):
-            self._sink = _core.EventSink.to_object(_carriers.SocketTarget(target))  # type: ignore[arg-type]
+            self.core = _core.EventSink.to_object(_carriers.SocketTarget(target))  # type: ignore[arg-type]
         elif hasattr(target, "write"):
-            self._sink = _core.EventSink.to_object(_carriers.FileTarget(target))
+            self.core = _core.EventSink.to_object(_carriers.FileTarget(target))
         else:
             raise TypeError(
                 f"events are written to a path, a binary file or a connected socket, not {target!r}"
@@ -174,22 +174,21 @@ class EventReader:
         CodecError: When it is read: what is damaged, at which offset; or that `allow_pickle` is needed.
     """
 
-    __slots__ = ("_carrier", "_feed", "_follow", "_name", "_pickle", "_started")
+    __slots__ = ("_carrier", "_pickle", "_started", "core", "name")
 
-    def __init__(self, source: _Carrier, *, allow_pickle: bool = False, follow: bool = False) -> None:
+    def __init__(self, source: Carrier, *, allow_pickle: bool = False, follow: bool = False) -> None:
         self._pickle = allow_pickle
-        self._follow = follow
         self._carrier: Any = None
         self._started = False
         if isinstance(source, (str, os.PathLike)):
             path = os.fspath(source)
-            self._name = path
-            self._feed = _core.EventFeed.open(path, path, follow)
+            self.name = path
+            self.core = _core.EventFeed.open(path, path, follow)
             if not follow:
-                self._begin()  # what cannot be read is known now
+                self.begin()  # what cannot be read is known now
         elif _carriers.is_socket(source) or hasattr(source, "read"):
-            self._name = f"<{type(source).__name__}>"
-            self._feed = _core.EventFeed.fed(self._name)
+            self.name = f"<{type(source).__name__}>"
+            self.core = _core.EventFeed.fed(self.name)
             self._carrier = source
         else:
             raise TypeError(
@@ -199,49 +198,49 @@ class EventReader:
     @property
     def offset(self) -> int:
         """How many bytes the events take that were read so far."""
-        return self._feed.offset
+        return self.core.offset
 
     @property
     def frontier(self) -> list[Time]:
         """The times that may still come after the events that were read so far."""
-        return self._feed.frontier
+        return self.core.frontier
 
-    def _begin(self) -> tuple[int, _core.Schema | None]:
+    def begin(self) -> tuple[int, _core.Schema | None]:
         """Waits for how the capture begins: the number of coordinates of times, and the schema of columns."""
         if self._carrier is not None and not self._started:
-            _carriers.start_reading(self._carrier, self._feed)
+            _carriers.start_reading(self._carrier, self.core)
         self._started = True
         pause = 0.001
-        while (start := self._feed.start()) is None:
+        while (start := self.core.start()) is None:
             clock.sleep(pause)
             pause = min(2 * pause, 0.05)
         if start[1] is None and not self._pickle:
             raise CodecError(
-                f"{self._name} holds pickled records, and reading them can run code of whoever wrote it: "
+                f"{self.name} holds pickled records, and reading them can run code of whoever wrote it: "
                 "pass allow_pickle=True if you trust it"
             )
         return start
 
     def close(self) -> None:
         """Gives up what was not read. What was read to its end, or is replayed, needs no closing."""
-        self._feed.close()
+        self.core.close()
 
     def __iter__(self) -> Iterator[Progress | Messages]:
         """Yields the events that were not read yet; with `follow`, or of a socket, waits for more.
 
         What ends before its stream ends here, too; `frontier` says what was still to come.
         """
-        self._begin()
+        self.begin()
         pause = 0.001
         while True:
-            event = self._feed.next(True)
+            event = self.core.next(True)
             if event is None:
                 clock.sleep(pause)
                 pause = min(2 * pause, 0.05)
                 continue
             pause = 0.001
             if isinstance(event, bool):
-                self._feed.close()
+                self.core.close()
                 return
             _, first, second = event
             if first is None:
@@ -259,19 +258,19 @@ def replayed(
     columns = schema
     for n, capture in enumerate(captures):
         if isinstance(capture, Capture):
-            form = capture._form
+            form = capture.form
             if form is None:
                 raise TypeError(
                     "replay plays captures of streams, and this is none: "
                     "of a collection, capture its updates()"
                 )
             dims, own = form
-            played.append(capture._queue)
+            played.append(capture.core)
             name = "this capture"
         elif isinstance(capture, EventReader):
-            dims, own = capture._begin()
-            played.append(capture._feed)
-            name = capture._name
+            dims, own = capture.begin()
+            played.append(capture.core)
+            name = capture.name
         else:
             raise TypeError(f"replay plays captures and event readers, not {capture!r}")
         if dims != scope.dims:

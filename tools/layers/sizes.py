@@ -1,7 +1,4 @@
-"""No source file is past a number of lines: a file that is has two subjects.
-
-Stubs do not count: the stub of a module is one file, whatever the module has.
-"""
+"""No source file is past a number of lines: a file that is has two subjects."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -15,7 +12,7 @@ def lengths(root: Path, folders: Iterable[str]) -> dict[str, int]:
         path.relative_to(root).as_posix(): path.read_text().count("\n")
         for folder in folders
         for path in sorted((root / folder).rglob("*"))
-        if path.suffix in (".rs", ".py") and "target" not in path.parts
+        if path.suffix in (".rs", ".py", ".pyi") and "target" not in path.parts
     }
 
 
