@@ -4,74 +4,66 @@
 //! dataflow is installed: then each scope becomes a subgraph, which is one operator to its parent.
 //! Child 0 of a scope stands for the scope's boundary: its outputs are the scope's inputs and the other way round.
 
-mod downstream;
-mod install;
-
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use pointstamp_channels::{ChannelId, Receiver, Sender};
+use pointstamp_channels::ChannelId;
 use pointstamp_progress::{Source, Target};
 use rustc_hash::FxHashSet;
 
-use crate::activation::Activation;
-use crate::arrival::Arrival;
-use crate::edge::{Edge, Label, MAX_APPENDED, Tees};
+use super::draft::Draft;
 use crate::error::Error;
 use crate::observe::{EdgeId, OperatorId};
-use crate::operator::{Draft, OperatorBuilder};
-use crate::payload::{Message, Payload};
-use crate::progress::PortChanges;
-use crate::stream::Stream;
+use crate::payload::Payload;
+use crate::run::activation::Activation;
+use crate::run::boundary::MAX_APPENDED;
+use crate::run::edge::{EdgeShape, Label};
+use crate::run::progress::PortChanges;
+use crate::run::tee::Tees;
 use crate::worker::Worker;
 
-/// An edge, as progress tracking sees it: each record from the source arrives `copies` times.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct EdgeShape {
-    pub(crate) id: EdgeId,
-    pub(crate) source: Source,
-    pub(crate) target: Target,
-    pub(crate) copies: i64,
-    pub(crate) pact: &'static str,
-}
+/// Something to do when all of a dataflow is there, with the scope in which it was asked for.
+pub(super) type Late<P> = Box<dyn FnOnce(&Scope<P>)>;
 
-enum ChildDraft<P: Payload> {
+/// An operator or scope in a scope that is being built.
+pub(super) enum ChildDraft<P: Payload> {
     Operator(Rc<RefCell<Draft<P>>>),
     Scope(Scope<P>),
 }
 
 /// A scope under construction; afterwards a name for where streams are. Clones are the same scope.
-pub struct Scope<P: Payload>(Rc<ScopeCore<P>>);
+pub struct Scope<P: Payload>(pub(super) Rc<ScopeCore<P>>);
 
-struct ScopeCore<P: Payload> {
-    name: String,
-    address: Vec<usize>,
-    dims: usize,
-    parent: Option<Scope<P>>,
-    worker: Worker<P>,
-    activation: Activation,
-    id: OperatorId,
+pub(super) struct ScopeCore<P: Payload> {
+    pub(super) name: String,
+    pub(super) address: Vec<usize>,
+    pub(super) dims: usize,
+    pub(super) parent: Option<Scope<P>>,
+    pub(super) worker: Worker<P>,
+    pub(super) activation: Activation,
+    pub(super) id: OperatorId,
     /// The dataflow's, all scopes together.
-    numbers: Rc<Numbers>,
+    pub(super) numbers: Rc<Numbers>,
     /// The dataflow's, all scopes together.
-    tees: Rc<Tees<P>>,
+    pub(super) tees: Rc<Tees<P>>,
     /// Child `i + 1`.
-    children: RefCell<Vec<ChildDraft<P>>>,
+    pub(super) children: RefCell<Vec<ChildDraft<P>>>,
     /// Their numbers, which stay when they are installed.
-    ids: RefCell<Vec<OperatorId>>,
-    edges: RefCell<Vec<EdgeShape>>,
-    inputs: Cell<usize>,
-    outputs: Cell<usize>,
-    input_counts: Rc<RefCell<PortChanges>>,
+    pub(super) ids: RefCell<Vec<OperatorId>>,
+    pub(super) edges: RefCell<Vec<EdgeShape>>,
+    pub(super) inputs: Cell<usize>,
+    pub(super) outputs: Cell<usize>,
+    pub(super) input_counts: Rc<RefCell<PortChanges>>,
     /// Outputs whose streams have left.
-    left: RefCell<FxHashSet<Source>>,
-    watches: RefCell<Vec<downstream::Watch<P>>>,
-    state: Cell<State>,
+    pub(super) left: RefCell<FxHashSet<Source>>,
+    /// What is connected when the dataflow is complete.
+    pub(super) late: RefCell<Vec<Late<P>>>,
+    pub(super) state: Cell<State>,
 }
 
 /// What comes next in a dataflow, all scopes together.
 #[derive(Default)]
-struct Numbers {
+pub(super) struct Numbers {
     channel: Cell<u32>,
     operator: Cell<u32>,
     edge: Cell<u32>,
@@ -83,7 +75,7 @@ fn next(number: &Cell<u32>) -> u32 {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
+pub(super) enum State {
     Building,
     /// A nested scope whose block has ended; the dataflow is not installed yet.
     Closed,
@@ -152,7 +144,7 @@ impl<P: Payload> Scope<P> {
             outputs: Cell::new(0),
             input_counts: Rc::default(),
             left: RefCell::default(),
-            watches: RefCell::default(),
+            late: RefCell::default(),
             state: Cell::new(State::Building),
         }))
     }
@@ -203,7 +195,7 @@ impl<P: Payload> Scope<P> {
         for child in self.0.children.take() {
             child.give_up();
         }
-        self.0.watches.take();
+        drop(self.0.late.take());
         self.0.tees.clear();
     }
 
@@ -242,102 +234,6 @@ impl<P: Payload> Scope<P> {
         &self.0.worker
     }
 
-    /// Starts an operator in this scope.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Build`] when the scope is no longer being built.
-    pub fn operator(&self, name: &str) -> Result<OperatorBuilder<P>, Error> {
-        OperatorBuilder::new(self, name)
-    }
-
-    /// Brings a stream of the parent scope into this one.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Build`] when the stream is not of the parent scope, or either is no longer being built.
-    pub fn enter(&self, stream: &Stream<P>) -> Result<Stream<P>, Error> {
-        self.check_building()?;
-        let Some(parent) = &self.0.parent else {
-            return Err(Error::Build(format!(
-                "scope '{}' is a root scope: no stream enters it",
-                self.0.name
-            )));
-        };
-        parent.check_stream(stream, &self.0.name)?;
-        let port = self.0.inputs.get();
-        self.0.inputs.set(port + 1);
-        let inside = self.0.tees.make();
-        let node = self.index();
-        let edge = parent.add_edge(stream.source, Target { node, port }, 1, "enter");
-        stream.tee.attach(
-            self.label(edge),
-            Edge::Enter {
-                port,
-                dims: self.0.dims - parent.0.dims,
-                counts: Rc::clone(&self.0.input_counts),
-                scope: self.0.activation.clone(),
-                inside: inside.clone(),
-            },
-        );
-        Ok(Stream::new(
-            self.clone(),
-            Source { node: 0, port },
-            inside,
-            &stream.producer,
-        ))
-    }
-
-    /// Brings a stream of this scope out to the parent.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Build`] when the stream is not of this scope, has left it already, or there is no scope around it.
-    pub fn leave(&self, stream: &Stream<P>) -> Result<Stream<P>, Error> {
-        let Some(parent) = &self.0.parent else {
-            return Err(Error::Build(format!(
-                "the stream of '{}' is in the root scope '{}': there is no scope to leave to",
-                stream.producer, self.0.name
-            )));
-        };
-        parent.check_building()?;
-        self.check_not_installed()?;
-        if stream.scope != *self {
-            return Err(self.wrong_scope(stream, "leave"));
-        }
-        if !self.0.left.borrow_mut().insert(stream.source) {
-            return Err(Error::Build(format!(
-                "the stream of '{}' has left scope '{}' {:?} for scope '{}' {:?} already: a stream leaves once; use the \
-                 stream that the first leave() returned",
-                stream.producer, self.0.name, self.0.address, parent.0.name, parent.0.address
-            )));
-        }
-        let port = self.0.outputs.get();
-        self.0.outputs.set(port + 1);
-        let outside = self.0.tees.make();
-        let edge = self.add_edge(stream.source, Target { node: 0, port }, 1, "leave");
-        stream.tee.attach(
-            self.label(edge),
-            Edge::Leave {
-                dims: parent.0.dims,
-                outside: outside.clone(),
-            },
-        );
-        Ok(Stream::new(
-            parent.clone(),
-            Source {
-                node: self.index(),
-                port,
-            },
-            outside,
-            &stream.producer,
-        ))
-    }
-
-    pub(crate) fn activation(&self) -> &Activation {
-        &self.0.activation
-    }
-
     /// The number of the operator that is a node here; node 0 is the scope.
     pub(crate) fn operator_at(&self, node: usize) -> OperatorId {
         let Some(child) = node.checked_sub(1) else {
@@ -346,7 +242,7 @@ impl<P: Payload> Scope<P> {
         self.0.ids.borrow()[child]
     }
 
-    fn index(&self) -> usize {
+    pub(super) fn index(&self) -> usize {
         *self.0.address.last().expect("an address is never empty")
     }
 
@@ -395,31 +291,30 @@ impl<P: Payload> Scope<P> {
         Label { id, here, room }
     }
 
-    /// Opens a channel to each worker.
-    pub(crate) fn open_channel(&self) -> Result<Opened<P>, Error> {
-        let id = self.next_channel(0);
-        let worker = &self.0.worker;
-        let (senders, receiver) = worker.fabric().open(worker.index(), id)?;
-        Ok((senders, Inbox { id, receiver }))
-    }
-
-    /// Opens a channel to all other workers.
-    pub(crate) fn open_broadcast_channel(&self) -> Result<Opened<P>, Error> {
-        let id = self.next_channel(0);
-        let worker = &self.0.worker;
-        let (senders, receiver) = worker.fabric().open_broadcast(worker.index(), id)?;
-        Ok((senders, Inbox { id, receiver }))
-    }
-
-    fn next_channel(&self, kind: u32) -> ChannelId {
+    pub(super) fn next_channel(&self, kind: u32) -> ChannelId {
         ChannelId {
             dataflow: self.0.id.dataflow,
             channel: kind | next(&self.0.numbers.channel),
         }
     }
 
-    pub(crate) fn expect_arrivals(&self, id: ChannelId, reader: &Rc<dyn Arrival>) {
-        self.0.worker.expect_arrivals(id, reader);
+    /// Does, when the dataflow is complete, what waited for that, here and in the scopes inside.
+    pub(crate) fn finish(&self) {
+        for late in self.0.late.take() {
+            late(self);
+        }
+        for scope in self.nested_scopes() {
+            scope.finish();
+        }
+    }
+
+    fn nested_scopes(&self) -> Vec<Scope<P>> {
+        let children = self.0.children.borrow();
+        let scopes = children.iter().filter_map(|child| match child {
+            ChildDraft::Scope(scope) => Some(scope.clone()),
+            ChildDraft::Operator(_) => None,
+        });
+        scopes.collect()
     }
 
     /// Checks that operators may still be added.
@@ -444,36 +339,15 @@ impl<P: Payload> Scope<P> {
         }
     }
 
-    /// Checks that a stream can be read in this scope.
-    pub(crate) fn check_stream(&self, stream: &Stream<P>, reader: &str) -> Result<(), Error> {
-        if stream.scope == *self {
-            Ok(())
-        } else {
-            Err(self.wrong_scope(stream, reader))
-        }
-    }
-
-    fn wrong_scope(&self, stream: &Stream<P>, reader: &str) -> Error {
-        let (from, to) = (&stream.scope, self);
-        let way = if to.0.parent.as_ref() == Some(from) {
-            "call .enter(scope) on it first".to_owned()
-        } else if from.0.parent.as_ref() == Some(to) {
-            "call .leave() on it first".to_owned()
-        } else {
-            "streams cross one scope boundary at a time, with .enter(scope) and .leave()".to_owned()
-        };
-        Error::Build(format!(
-            "'{reader}' in scope '{}' {:?} cannot read the stream of '{}', which is in scope '{}' {:?}: {way}",
-            to.0.name, to.0.address, stream.producer, from.0.name, from.0.address
-        ))
-    }
-
     /// An activator for an operator of this dataflow, by its address.
     ///
     /// # Errors
     ///
     /// [`Error::Build`] when nothing has the address.
-    pub fn activator_for(&self, address: &[usize]) -> Result<crate::wakeups::Activator, Error> {
+    pub fn activator_for(
+        &self,
+        address: &[usize],
+    ) -> Result<crate::run::wakeups::Activator, Error> {
         let found = self.0.worker.root_activation().find(address);
         let found = found.filter(|_| !address.is_empty()).ok_or_else(|| {
             Error::Build(format!(
@@ -483,13 +357,4 @@ impl<P: Payload> Scope<P> {
         })?;
         Ok(Rc::clone(self.0.worker.wakeups()).activator(&found))
     }
-}
-
-/// A channel of batches: the way to other workers, and what arrives here.
-pub(crate) type Opened<P> = (Vec<Sender<Message<P>>>, Inbox<Message<P>>);
-
-/// The receiving end of a channel, with its name.
-pub(crate) struct Inbox<T> {
-    pub(crate) id: ChannelId,
-    pub(crate) receiver: Receiver<T>,
 }

@@ -5,13 +5,14 @@ use std::rc::Rc;
 
 use pointstamp_channels::Combined;
 
-use super::{ChildDraft, Inbox, Scope, State};
-use crate::agreement::Blueprint;
-use crate::changes::Changes;
+use super::scope::{ChildDraft, Scope, State};
+use crate::cluster::blueprint::Blueprint;
 use crate::error::Error;
 use crate::observe::{Observation, Room};
 use crate::payload::Payload;
-use crate::subgraph::{Child, Parts, Subgraph};
+use crate::run::changes::Changes;
+use crate::run::edge::Inbox;
+use crate::run::subgraph::{Child, Parts, Subgraph};
 
 impl<P: Payload> ChildDraft<P> {
     fn install(&self, room: &Rc<Room>) -> Result<Child, Error> {
@@ -145,7 +146,7 @@ impl<P: Payload> Scope<P> {
             brake: Rc::clone(worker.brake()),
         })?;
         if let Some((id, reader)) = reader {
-            self.expect_arrivals(id, &reader);
+            worker.arrivals().expect(id, &reader);
         }
         Ok(subgraph)
     }

@@ -2,13 +2,13 @@
 
 use pointstamp_progress::Source;
 
-use crate::edge::Tee;
+use crate::build::scope::Scope;
 use crate::observe::OperatorId;
 use crate::payload::Payload;
-use crate::scope::Scope;
+use crate::run::tee::Tee;
 
 /// The records that an operator's output sends; attach readers with an
-/// [`OperatorBuilder`](crate::operator::OperatorBuilder). Clones are the same stream.
+/// [`OperatorBuilder`](crate::build::operator::OperatorBuilder). Clones are the same stream.
 pub struct Stream<P: Payload> {
     pub(crate) scope: Scope<P>,
     pub(crate) source: Source,

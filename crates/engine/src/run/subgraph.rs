@@ -19,21 +19,19 @@ use pointstamp_channels::{ChannelId, Combined, Receiver};
 use pointstamp_order::{MutableAntichain, Point, Summary};
 use pointstamp_progress::{Connectivity, Graph, Location, Mode, Port, Source, Target};
 
-use crate::activation::Activation;
-use crate::arrival::Arrival;
-use crate::brake::Brake;
-use crate::changes::Changes;
-use crate::edge::MAX_APPENDED;
 use crate::error::Error;
 use crate::observe::{Change, Observation, OperatorId, Room};
-use crate::operate::{Description, Inside, Schedule};
-use crate::progress::{PortChanges, SharedProgress};
-use crate::scope::{EdgeShape, Inbox};
-use crate::view::{View, view};
+use crate::run::activation::Activation;
+use crate::run::arrival::Arrival;
+use crate::run::boundary::ZEROS;
+use crate::run::brake::Brake;
+use crate::run::changes::Changes;
+use crate::run::edge::{EdgeShape, Inbox};
+use crate::run::operate::{Description, Inside, Schedule};
+use crate::run::progress::{PortChanges, SharedProgress};
+use crate::run::view::{View, view};
 
 pub(crate) use child::Child;
-
-const ZEROS: [u64; MAX_APPENDED] = [0; MAX_APPENDED];
 
 /// What a subgraph is made of.
 pub(crate) struct Parts {
@@ -190,6 +188,14 @@ impl Subgraph {
         };
         subgraph.collect_initial();
         Ok((subgraph, reader))
+    }
+
+    pub(crate) fn id(&self) -> OperatorId {
+        self.id
+    }
+
+    pub(crate) fn activation(&self) -> &Activation {
+        &self.activation
     }
 
     /// What the subgraph says of itself to its parent.

@@ -14,7 +14,7 @@ use pointstamp_progress::Connectivity;
 use crate::error::Error;
 use crate::inspect::ScopeState;
 use crate::observe::OperatorId;
-use crate::progress::SharedProgress;
+use crate::run::progress::SharedProgress;
 
 /// An operator that can be scheduled.
 pub(crate) trait Schedule {

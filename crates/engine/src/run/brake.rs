@@ -10,8 +10,7 @@ use std::time::Instant;
 
 use pointstamp_channels::{ASK, Fabric};
 
-use crate::activation::Activation;
-use crate::cluster::Cluster;
+use crate::run::activation::Activation;
 
 /// What the brake knows of one source: while it is put aside, since which release of the pressure.
 #[derive(Default)]
@@ -26,7 +25,7 @@ impl Gate {
 
 /// The sources of one worker that are put aside.
 pub(crate) struct Brake {
-    cluster: Arc<Cluster>,
+    fabric: Arc<Fabric>,
     /// They may go on when the fabric has been released after they were put aside: then the number is another.
     aside: RefCell<Vec<(Activation, u64)>>,
     /// When to ask next whether anything moves.
@@ -34,28 +33,24 @@ pub(crate) struct Brake {
 }
 
 impl Brake {
-    pub(crate) fn new(cluster: Arc<Cluster>) -> Rc<Self> {
+    pub(crate) fn new(fabric: Arc<Fabric>) -> Rc<Self> {
         Rc::new(Brake {
-            cluster,
+            fabric,
             aside: RefCell::default(),
             ask_at: Cell::new(None),
         })
     }
 
-    fn fabric(&self) -> &Fabric {
-        self.cluster.fabric()
-    }
-
     /// Whether a source that is to run must wait.
     pub(crate) fn holds(&self, source: &Activation, gate: &Gate) -> bool {
-        let releases = self.fabric().releases(); // before the pressure is looked at
+        let releases = self.fabric.releases(); // before the pressure is looked at
         match gate.0.get() {
             Some(since) if since == releases => true,
             Some(_) => {
                 gate.0.set(None);
                 false
             }
-            None if self.fabric().is_pressed() => {
+            None if self.fabric.is_pressed() => {
                 gate.0.set(Some(releases));
                 self.aside.borrow_mut().push((source.clone(), releases));
                 true
@@ -68,7 +63,7 @@ impl Brake {
     pub(crate) fn is_released(&self) -> bool {
         let aside = self.aside.borrow();
         !aside.is_empty() && {
-            let releases = self.fabric().releases();
+            let releases = self.fabric.releases();
             aside.iter().any(|&(_, since)| since != releases)
         }
     }
@@ -78,7 +73,7 @@ impl Brake {
         if self.aside.borrow().is_empty() {
             return;
         }
-        let releases = self.fabric().releases();
+        let releases = self.fabric.releases();
         self.aside.borrow_mut().retain(|(source, since)| {
             if *since != releases {
                 source.run();
@@ -95,7 +90,7 @@ impl Brake {
         let now = Instant::now();
         if self.ask_at.get().is_none_or(|at| at <= now) {
             self.ask_at.set(Some(now + ASK));
-            self.fabric().ask_for_release();
+            self.fabric.ask_for_release();
         }
     }
 

@@ -1,7 +1,7 @@
 //! The right to send at a time.
 //!
 //! A [`Capability`] is counted from its creation to its drop: dropping it *is* the progress update. All counts
-//! go to the operator's [`SharedProgress`](crate::progress::SharedProgress), which the scope collects after
+//! go to the operator's [`SharedProgress`](crate::run::progress::SharedProgress), which the scope collects after
 //! the operator has run, or at the next pass when a capability moved while something else ran.
 
 use std::cell::{Cell, RefCell};
@@ -11,9 +11,9 @@ use std::rc::Rc;
 use pointstamp_order::{PartialOrder, Point};
 use rustc_hash::FxHashMap;
 
-use crate::edge::Site;
 use crate::error::{Error, check_advance};
 use crate::observe::{Observation, OperatorId};
+use crate::run::site::Site;
 
 /// One output of an operator, as its capabilities know it.
 pub struct OutputCore {

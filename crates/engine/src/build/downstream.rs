@@ -16,21 +16,13 @@ use pointstamp_order::Point;
 use pointstamp_progress::{Source, Target};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{ChildDraft, Scope};
+use super::scope::{ChildDraft, Scope};
+use super::stream::Stream;
 use crate::error::Error;
-use crate::operator::OperatorBuilder;
-use crate::operators::Probe;
 use crate::payload::Payload;
-use crate::port::InputPort;
-use crate::stream::Stream;
-use crate::wakeups::Activator;
-
-/// A watch whose ends are not known yet.
-pub(super) struct Watch<P: Payload> {
-    from: Source,
-    builder: OperatorBuilder<P>,
-    inputs: Rc<RefCell<Vec<InputPort<P>>>>,
-}
+use crate::run::port::InputPort;
+use crate::run::probe::Probe;
+use crate::run::wakeups::Activator;
 
 impl<P: Payload> Scope<P> {
     /// Makes a probe report the times that are still anywhere downstream of a stream, in its scope and the scopes
@@ -58,40 +50,15 @@ impl<P: Payload> Scope<P> {
             reader.activate();
             Ok(false)
         });
-        scope.0.watches.borrow_mut().push(Watch {
-            from: stream.source,
-            builder,
-            inputs,
-        });
-        Ok(())
-    }
-
-    /// Connects the watches of this scope, and of those inside, to the ends that the dataflow turned out to have.
-    pub(crate) fn connect_watches(&self) {
-        for Watch {
-            from,
-            builder,
-            inputs,
-        } in self.0.watches.take()
-        {
+        let from = stream.source;
+        let connect = move |scope: &Scope<P>| {
             let mut inputs = inputs.borrow_mut();
-            for end in Search::new(self).ends(from) {
+            for end in Search::new(scope).ends(from) {
                 inputs.push(builder.new_frontier_input(end));
             }
-        }
-        let nested: Vec<_> = self
-            .0
-            .children
-            .borrow()
-            .iter()
-            .filter_map(|child| match child {
-                ChildDraft::Scope(scope) => Some(scope.clone()),
-                ChildDraft::Operator(_) => None,
-            })
-            .collect();
-        for scope in nested {
-            scope.connect_watches();
-        }
+        };
+        scope.0.late.borrow_mut().push(Box::new(connect));
+        Ok(())
     }
 
     /// Brings the frontier of an output in this scope, without its records, out to an enclosing scope.

@@ -2,24 +2,24 @@
 
 use std::rc::Rc;
 
-use crate::edge::Site;
 use crate::error::{Error, UserResult};
-use crate::operate::{Inside, Schedule};
 use crate::payload::Payload;
-use crate::port::InputCore;
+use crate::run::operate::{Inside, Schedule};
+use crate::run::port::InputCore;
+use crate::run::site::Site;
 
 /// An operator's logic. `Ok(true)` keeps the dataflow from ending although no frontier shows why.
 pub type Logic = Box<dyn FnMut() -> UserResult<bool>>;
 
 /// Runs the logic of an operator.
-pub(super) struct ClosureOperator<P> {
-    pub(super) name: String,
-    pub(super) inputs: Vec<Rc<InputCore<P>>>,
+pub(crate) struct ClosureOperator<P> {
+    pub(crate) name: String,
+    pub(crate) inputs: Vec<Rc<InputCore<P>>>,
     /// The inputs that other workers send to.
-    pub(super) remote: Vec<Rc<InputCore<P>>>,
-    pub(super) site: Rc<Site>,
-    pub(super) notify: bool,
-    pub(super) logic: Option<Logic>,
+    pub(crate) remote: Vec<Rc<InputCore<P>>>,
+    pub(crate) site: Rc<Site>,
+    pub(crate) notify: bool,
+    pub(crate) logic: Option<Logic>,
 }
 
 impl<P: Payload> Schedule for ClosureOperator<P> {

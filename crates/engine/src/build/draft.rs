@@ -6,15 +6,15 @@ use std::rc::Rc;
 use pointstamp_order::{Antichain, Point, Summary};
 use pointstamp_progress::Connectivity;
 
-use super::closure::{ClosureOperator, Logic};
-use crate::activation::Activation;
-use crate::capability::OutputCore;
-use crate::edge::Site;
 use crate::error::Error;
 use crate::observe::OperatorId;
-use crate::operate::Description;
 use crate::payload::Payload;
-use crate::port::InputCore;
+use crate::run::activation::Activation;
+use crate::run::capability::OutputCore;
+use crate::run::closure::{ClosureOperator, Logic};
+use crate::run::operate::Description;
+use crate::run::port::InputCore;
+use crate::run::site::Site;
 
 /// How the shared part of an output is made.
 pub(super) type MakeOutput = fn(usize, Rc<Site>) -> Rc<OutputCore>;

@@ -4,7 +4,6 @@
 //! activator on any thread, a timer or a stop wakes it. All that waits goes through a turn of the same loop, which asks the host
 //! before each step and during each sleep.
 
-use std::rc::Weak;
 use std::time::{Duration, Instant};
 
 use pointstamp_channels::{ASK, Event};
@@ -12,8 +11,8 @@ use pointstamp_channels::{ASK, Event};
 use super::Worker;
 use crate::error::Error;
 use crate::observe::Observation;
-use crate::operate::Schedule;
 use crate::payload::Payload;
+use crate::run::operate::Schedule;
 
 /// Whether a turn may sleep where there is nothing to do.
 #[derive(Clone, Copy)]
@@ -129,10 +128,7 @@ impl<P: Payload> Worker<P> {
         while let Some(event) = mailbox.next() {
             match event {
                 Event::Channel(id) => {
-                    let reader = self.0.channels.borrow().get(&id).and_then(Weak::upgrade);
-                    if let Some(reader) = reader {
-                        reader.arrived();
-                    }
+                    self.0.arrivals.arrived(id);
                 }
                 Event::Activate(id) => self.0.wakeups.activate(id),
             }
@@ -180,7 +176,6 @@ impl<P: Payload> Worker<P> {
                 drop(dataflows); // before what the dataflow holds: dropping it may run user code
                 drop(subgraph);
                 drop(removed);
-                self.0.root.forget(index);
                 self.forget_dataflow(index);
                 if !dropped && matches!(other, Ok(false)) {
                     self.0.cluster.completed(self.0.index, index);
@@ -337,7 +332,7 @@ impl<P: Payload> Worker<P> {
         self.check()?;
         let sent = self.0.host.before_end();
         sent.map_err(|cause| Error::Host { cause })?;
-        self.close_inputs();
+        self.0.open_inputs.close();
         let finished = self.0.cluster.finish(self.0.index);
         finished.map_err(|error| self.0.failing.fail(error))?;
         self.run()

@@ -4,11 +4,11 @@ use std::rc::Rc;
 
 use pointstamp_progress::{Port, Target};
 
-use crate::activation::Activation;
-use crate::brake::Gate;
 use crate::observe::{Observation, OperatorId, Room};
-use crate::operate::{Description, Schedule};
-use crate::progress::{PortChanges, SharedProgress};
+use crate::run::activation::Activation;
+use crate::run::brake::Gate;
+use crate::run::operate::{Description, Schedule};
+use crate::run::progress::{PortChanges, SharedProgress};
 
 /// An operator of a subgraph, and what the subgraph knows of it.
 pub(crate) struct Child {

@@ -3,9 +3,9 @@
 use pointstamp_progress::Location;
 
 use super::{Child, Subgraph};
-use crate::brake::Gate;
 use crate::inspect::{EdgeState, InputState, OperatorState, OutputState, ScopeState};
-use crate::operate::Inside;
+use crate::run::brake::Gate;
+use crate::run::operate::Inside;
 
 impl Subgraph {
     /// What is known of the scope now; its address is the caller's to say.

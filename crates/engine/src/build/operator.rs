@@ -5,9 +5,6 @@
 //! activates the operator. Ports may be added until the dataflow is installed: a loop connects its
 //! input after its output, and a chain of record functions grows an output for each branch.
 
-mod closure;
-mod draft;
-
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -15,21 +12,22 @@ use std::rc::Rc;
 use pointstamp_order::{Point, Summary};
 use pointstamp_progress::{Source, Target};
 
-use crate::arrival::Arrival;
-use crate::capability::{Capability, OutputCore};
-use crate::edge::{Edge, Exchange, LocalQueue, Site};
+use super::draft::{Draft, MakeOutput};
+use super::scope::Scope;
+use crate::build::stream::Stream;
 use crate::error::{Error, UserResult};
 use crate::observe::OperatorId;
-use crate::pact::Pact;
 use crate::payload::Payload;
-use crate::port::{InputCore, InputPort, OutputPort, ReadyInputs, Ticket};
-use crate::scope::{Inbox, Scope};
-use crate::stream::Stream;
-use crate::wakeups::Activator;
+use crate::run::arrival::Arrival;
+use crate::run::capability::{Capability, OutputCore};
+use crate::run::edge::Inbox;
+use crate::run::pact::{Connection, Pact};
+use crate::run::port::{InputCore, InputPort, OutputPort, ReadyInputs, Ticket};
+use crate::run::queue::LocalQueue;
+use crate::run::site::Site;
+use crate::run::wakeups::Activator;
 
-pub use closure::Logic;
-pub(crate) use draft::Draft;
-use draft::MakeOutput;
+pub use crate::run::closure::Logic;
 
 /// Builds an operator. Clones build the same one.
 pub struct OperatorBuilder<P: Payload> {
@@ -45,6 +43,17 @@ impl<P: Payload> Clone for OperatorBuilder<P> {
             index: self.index,
             draft: Rc::clone(&self.draft),
         }
+    }
+}
+
+impl<P: Payload> Scope<P> {
+    /// Starts an operator in this scope.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Build`] when the scope is no longer being built.
+    pub fn operator(&self, name: &str) -> Result<OperatorBuilder<P>, Error> {
+        OperatorBuilder::new(self, name)
     }
 }
 
@@ -131,47 +140,16 @@ impl<P: Payload> OperatorBuilder<P> {
             port,
         };
         let worker = self.scope.worker();
-        let (copies, kind) = match pact {
-            Pact::Broadcast => (worker.peers() as i64, pact.name()),
-            _ => (1, pact.name()),
-        };
-        let mut inbox = None;
+        let (copies, kind) = (pact.copies(worker.peers()), pact.name());
         let reader = Rc::<str>::from(draft.name.as_str());
-        let edge = match pact {
-            Pact::Pipeline => Edge::Local(Rc::clone(&queue)),
-            Pact::Exchange(router) => {
-                let mut remote = vec![None];
-                if worker.peers() > 1 {
-                    let (senders, opened) = self.scope.open_channel()?;
-                    remote = senders.into_iter().map(Some).collect();
-                    remote[worker.index()] = None;
-                    inbox = Some(opened);
-                }
-                let parts = remote.iter().map(|_| Vec::new()).collect();
-                Edge::Exchange(Exchange {
-                    router,
-                    local: Rc::clone(&queue),
-                    remote,
-                    parts,
-                    reader: Rc::clone(&reader),
-                })
-            }
-            Pact::Broadcast => {
-                let mut remote = Vec::new();
-                if worker.peers() > 1 {
-                    let (senders, opened) = self.scope.open_broadcast_channel()?;
-                    remote = senders;
-                    inbox = Some(opened);
-                }
-                Edge::Broadcast {
-                    local: Rc::clone(&queue),
-                    remote,
-                    reader: Rc::clone(&reader),
-                    peers: worker.peers(),
-                }
-            }
-        };
         let id = self.scope.add_edge(stream.source, target, copies, kind);
+        let (edge, inbox) = pact.connect(Connection {
+            label: self.scope.label(id),
+            queue: Rc::clone(&queue),
+            reader: Rc::clone(&reader),
+            fabric: worker.fabric(),
+            channel: &|| self.scope.next_channel(0),
+        })?;
         let core = Rc::new(InputCore {
             port,
             queue,
@@ -183,10 +161,10 @@ impl<P: Payload> OperatorBuilder<P> {
         });
         if let Some(Inbox { id, receiver }) = inbox {
             *core.remote.borrow_mut() = Some(receiver);
-            self.scope
-                .expect_arrivals(id, &(Rc::clone(&core) as Rc<dyn Arrival>));
+            let reader = Rc::clone(&core) as Rc<dyn Arrival>;
+            worker.arrivals().expect(id, &reader);
         }
-        stream.tee.attach(self.scope.label(id), edge);
+        stream.tee.attach(edge);
         draft.inputs.push(Rc::clone(&core));
         Ok(InputPort { core })
     }

@@ -18,13 +18,15 @@ use pointstamp_channels::Receiver;
 use pointstamp_order::{MutableAntichain, Point, Summary};
 use pointstamp_order::{PartialOrder, PathSummary};
 
-use crate::arrival::Arrival;
-use crate::capability::{Capability, OutputCore};
-use crate::edge::{LocalQueue, Site, Tee};
 use crate::error::{BoxError, Error, check_dims};
 use crate::observe::{EdgeId, Observation};
-use crate::operate::Waiting;
 use crate::payload::{Message, Payload};
+use crate::run::arrival::Arrival;
+use crate::run::capability::{Capability, OutputCore};
+use crate::run::operate::Waiting;
+use crate::run::queue::LocalQueue;
+use crate::run::site::Site;
+use crate::run::tee::Tee;
 
 /// The summaries from one input to the outputs, in order of the outputs; shared by all who need it.
 pub(crate) type OutputSummaries = Rc<RefCell<Vec<(usize, Vec<Summary>)>>>;

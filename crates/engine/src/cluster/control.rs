@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::agreement::Blueprint;
+use super::blueprint::Blueprint;
 
 /// A message to every other process.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use pointstamp_channels::{Doorbell, Event};
 use rustc_hash::FxHashMap;
 
-use crate::activation::{Activation, WeakActivation};
+use crate::run::activation::{Activation, WeakActivation};
 
 /// The timers and the registry of one worker.
 pub struct Wakeups {

@@ -1,4 +1,4 @@
-//! Parallelization contracts: how records reach the worker that should see them.
+//! The function that splits batches over the workers.
 
 use crate::error::UserResult;
 
@@ -18,31 +18,5 @@ pub trait Route<P> {
 impl<P, F: FnMut(P, &mut [Vec<P>]) -> UserResult<()>> Route<P> for F {
     fn route(&mut self, batch: P, parts: &mut [Vec<P>]) -> UserResult<()> {
         self(batch, parts)
-    }
-}
-
-/// How an edge moves records between workers.
-pub enum Pact<P> {
-    /// Records stay on their worker.
-    Pipeline,
-    /// Each record goes to the worker that the router says.
-    Exchange(Box<dyn Route<P>>),
-    /// Each record goes to every worker.
-    Broadcast,
-}
-
-impl<P> Pact<P> {
-    /// An exchange by a router.
-    pub fn exchange(router: impl Route<P> + 'static) -> Self {
-        Pact::Exchange(Box::new(router))
-    }
-
-    /// The contract's name, for messages.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Pact::Pipeline => "pipeline",
-            Pact::Exchange(_) => "exchange",
-            Pact::Broadcast => "broadcast",
-        }
     }
 }
