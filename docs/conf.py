@@ -26,7 +26,7 @@ nitpick_ignore_regex = [
     ("py:class", r"(.*\.)?(T|U|K|V|V2|R|N|S|P|Like|T[12]|U[12])"),
     (
         "py:class",
-        r"(os\.)?PathLike|(socket\.)?socket|pa\.(Schema|RecordBatch|Table)|DataFrame|SparkSession",
+        r"(os\.)?PathLike|(socket\.)?socket|pa\.(Schema|RecordBatch|Table)|DataFrame|SparkSession|Carrier",
     ),
     ("py:class", r"pointstamp\.(scope\._Nested|worker\._Building)"),
 ]
@@ -41,7 +41,7 @@ maximum_signature_line_length = 90
 # What the package's modules use of each other's classes (CONTRIBUTING.md) is not for
 # programs.
 INTERNAL = (
-    "collection_of,core,core_schema,forwarded,in_loop,kind,placed,route,stream_of"
+    "begin,collection_of,core,core_schema,forwarded,in_loop,kind,placed,route,stream_of"
 )
 autodoc_default_options = {"members": True, "exclude-members": INTERNAL}
 napoleon_google_docstring = True
