@@ -89,7 +89,8 @@ def simulate(
     """
     main_of("simulate", main)
     config = Config(workers=workers)  # which says what is wrong with the number
-    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
+    given: object = seed
+    if not isinstance(given, int) or isinstance(given, bool) or given < 0:
         raise ConfigError(f"seed is an integer from 0 on, not {seed!r}")
     if processes is None:
         processes = workers if lose_process or random.Random(seed).random() < 0.5 else 1
@@ -117,7 +118,7 @@ class _Simulated:
         self._here = config.workers // processes
         """How many workers each process has."""
         self._simulation = _core.Simulation(processes, self._here, seed % 2**64, loses, _STILL)
-        self._results: list[R | None] = [None] * config.workers  # type: ignore[valid-type]
+        self._results: list[R | None] = [None] * config.workers
         self._clusters = [
             _core.Cluster(
                 self._here,

@@ -2,6 +2,7 @@
 
 import threading
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ LAYOUTS = [(1, 1), (3, 1), (3, 3), (4, 4)]
 def traced(trace: list[Any]) -> Any:
     """A `main` with a loop and an exchange that writes down what each worker sees, in the order of all."""
 
-    def main(worker: ps.Worker) -> list[tuple[int, list[int]]]:
+    def main(worker: ps.Worker) -> list[tuple[Any, list[int]]]:
         with worker.dataflow() as scope:
             handle, numbers = scope.new_input()
             with scope.iterative() as inner:
@@ -72,7 +73,7 @@ def test_the_seed_draws_how_many_processes_there_are() -> None:
 def test_the_results_are_those_of_a_plain_program(
     seed: int, workers: int, feed: list[tuple[int, int]]
 ) -> None:
-    def main(worker: ps.Worker) -> list[tuple[int, list[int]]]:
+    def main(worker: ps.Worker) -> list[tuple[Any, list[int]]]:
         with worker.dataflow() as scope:
             handle, numbers = scope.new_input()
             sent = numbers.exchange(lambda x: x).capture()
@@ -173,7 +174,7 @@ def test_a_lost_process_ends_the_others() -> None:
         for epoch in range(1000):
             handle.send(epoch)
             handle.advance_to(epoch + 1)
-            worker.step_while(lambda epoch=epoch: probe.less_than(epoch + 1))
+            worker.step_while(partial(probe.less_than, epoch + 1))
         handle.close()
 
     for seed in range(5):
@@ -185,11 +186,14 @@ def test_a_lost_process_ends_the_others() -> None:
 def test_an_exception_is_the_users_own() -> None:
     mistake = LookupError("no such word")
 
+    def fails(_record: int) -> None:
+        raise mistake
+
     def main(worker: ps.Worker) -> None:
         with worker.dataflow() as scope:
             stream = scope.to_stream(range(3)).exchange(lambda x: x)
             if worker.index == 1:
-                stream.inspect(lambda x: (_ for _ in ()).throw(mistake))
+                stream.inspect(fails)
             else:
                 stream.inspect(lambda x: None)
         worker.run()

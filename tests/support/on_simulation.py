@@ -37,9 +37,10 @@ def pytest_configure(config: pytest.Config) -> None:
         try:
             return simulate(main, workers=workers, seed=seed)
         except Exception as error:
-            error.__notes__.pop()  # tests look at the others
-            if not error.__notes__:
-                del error.__notes__
+            others: Any = error  # the tests look at the notes before the last
+            others.__notes__.pop()
+            if not others.__notes__:
+                del others.__notes__
             raise
 
     ps.execute = execute

@@ -50,7 +50,17 @@ MUST_REACH = [
     ("py", "pyo3"),
 ]
 
-FORBID_UNSAFE = ["order", "progress", "channels", "net", "simulate", "engine", "columnar", "arrange", "events"]
+FORBID_UNSAFE = [
+    "order",
+    "progress",
+    "channels",
+    "net",
+    "simulate",
+    "engine",
+    "columnar",
+    "arrange",
+    "events",
+]
 
 
 def violations(reached: dict[str, set[str]]) -> list[str]:

@@ -5,10 +5,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pointstamp_channels::Transport;
 use pointstamp_engine::error::{BoxError, Error};
 use pointstamp_engine::host::Host;
-use pointstamp_simulate::World;
+use pointstamp_simulate::{Link, World};
 use pyo3::prelude::*;
 
 use crate::connections::{Connections, seconds};
@@ -41,7 +40,8 @@ impl Simulation {
 
     /// The connections of one process to all others.
     fn connections(&self, process: usize) -> Connections {
-        Connections::of(self.world.link(process) as Arc<dyn Transport>)
+        let link = Link::new(Arc::clone(&self.world), process);
+        Connections::of(Arc::new(link))
     }
 
     /// Waits for the first turn of a worker, whose thread this becomes.

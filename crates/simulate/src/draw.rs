@@ -53,10 +53,7 @@ impl Draw {
 
     /// Which process is to be lost, and after how many draws.
     pub(crate) fn loss(&mut self, processes: usize) -> (usize, u64) {
-        (
-            self.random.usize(..processes),
-            self.random.u64(1..=LOST_BY),
-        )
+        (self.random.usize(..processes), self.random.u64(1..=LOST_BY))
     }
 
     /// One of the workers.
@@ -75,8 +72,7 @@ impl Draw {
             self.weigh();
         }
         let turns = workers.map(|worker| (Choice::Turn(worker), self.workers[worker]));
-        let frames =
-            links.map(|(from, to)| (Choice::Frame { from, to }, self.links[to][from]));
+        let frames = links.map(|(from, to)| (Choice::Frame { from, to }, self.links[to][from]));
         let choices: Vec<(Choice, u64)> = turns.chain(frames).collect();
         let sum = choices.iter().map(|&(_, weight)| weight).sum::<u64>();
         if sum == 0 {
@@ -135,9 +131,6 @@ mod tests {
             assert!(seen.contains(&choice), "{choice:?}");
         }
         assert!(!seen.contains(&Choice::Turn(0)));
-        assert_eq!(
-            draw.choose(std::iter::empty(), std::iter::empty()),
-            None
-        );
+        assert_eq!(draw.choose(std::iter::empty(), std::iter::empty()), None);
     }
 }
