@@ -93,8 +93,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
 
 # Files past `sizes.MOST` lines, with how many they may have.
 LONG: dict[str, int] = {
-    "crates/engine/src/operator.rs": 510,
-    "crates/engine/src/scope.rs": 540,
+    "crates/engine/src/operator.rs": 509,
     "crates/engine/tests/programs.rs": 514,
     "tests/arrow/test_arrow.py": 546,
 }
