@@ -25,6 +25,7 @@ from pointstamp._errors import (
     ConfigError,
     GraphError,
     PointstampError,
+    StallError,
     TimeError,
 )
 from pointstamp._types import Summary, Time
@@ -82,6 +83,7 @@ __all__ = [
     "Scope",
     "Sequencer",
     "Session",
+    "StallError",
     "Stream",
     "Summary",
     "Time",
