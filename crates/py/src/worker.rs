@@ -382,31 +382,32 @@ impl Cluster {
     ) -> PyResult<Vec<Option<Py<PyAny>>>> {
         let wait = duration(Some(seconds))?.unwrap_or_default();
         let deadline = Instant::now() + wait;
-        let homes = self.homes().clone();
-        let asked: Vec<_> = homes
-            .into_iter()
-            .map(|home| {
-                let home = home?;
-                let request = home.inquiry().ask();
-                home.wake();
-                Some((home, request))
-            })
-            .collect();
+        let ask = |index: usize| {
+            let home = self.homes()[index].clone()?;
+            let request = home.inquiry().ask();
+            home.wake();
+            Some((home, request))
+        };
+        let mut asked: Vec<_> = (0..self.threads.len()).map(ask).collect();
         let mut answers = Vec::new();
-        for asked in &asked {
-            let Some((home, request)) = asked else {
-                answers.push(None);
-                continue;
-            };
+        for (index, asked) in asked.iter_mut().enumerate() {
             let answer = loop {
                 meanwhile();
-                let answer = home.inquiry().take(py, *request);
-                let over = Instant::now() >= deadline;
-                if over || !matches!(answer, Answer::None) {
+                if asked.is_none() {
+                    *asked = ask(index); // it may have begun by now
+                }
+                let answer = match asked {
+                    Some((home, request)) => home.inquiry().take(py, *request),
+                    None => Answer::None,
+                };
+                if Instant::now() >= deadline || !matches!(answer, Answer::None) {
                     break answer;
                 }
                 let soon = deadline.min(Instant::now() + SLICE);
-                detached(py, || home.inquiry().wait(*request, soon));
+                detached(py, || match asked {
+                    Some((home, request)) => home.inquiry().wait(*request, soon),
+                    None => std::thread::sleep(SLICE),
+                });
                 py.check_signals()?;
             };
             answers.push(match answer {

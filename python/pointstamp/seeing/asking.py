@@ -30,6 +30,10 @@ DISTANCE = 1.0
 
 _PACKAGE = __file__.rpartition("seeing")[0]
 
+_EXECUTION = f"{_PACKAGE}execution.py"
+
+_NOT_THEIRS = (_PACKAGE, threading.__file__.rpartition("threading")[0], "<frozen ")
+
 
 class Asking:
     """Asks the workers of a computation.
@@ -138,12 +142,16 @@ def _teller(data: dict[str, Any]) -> Told | Silent:
 
 
 def _line(frame: FrameType | None) -> str:
-    """The innermost line of a thread's that is not this package's; empty where there is none."""
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    """The innermost line of a thread's that is the program's own; empty where there is none.
+
+    What this package or an installed one runs was called from there. Beyond `execute` lies what called it.
+    """
+    while frame is not None and frame.f_code.co_filename != _EXECUTION:
+        file = frame.f_code.co_filename
+        if not file.startswith(_NOT_THEIRS) and "site-packages" not in file:
+            return f"{file}:{frame.f_lineno} in {frame.f_code.co_name}"
         frame = frame.f_back
-    if frame is None:
-        return ""
-    return f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
+    return ""
 
 
 def _is_alive(number: int | None, name: str) -> bool:

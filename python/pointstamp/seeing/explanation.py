@@ -22,8 +22,14 @@ __all__ = ["Explanation", "Holder", "explain"]
 MOST_SEARCHED = 500
 """Pointstamps from which the graph is searched; those of the least times come first."""
 
+STILL = 0.1
+"""Seconds since an operator last ran after which it does not read what waits, and is not just about to."""
+
 SHOWN = 6
 """Causes that `str` shows."""
+
+
+ENDLESS = "If it should have ended, see what keeps records going round: a filter must let fewer back each time."
 
 
 class Holder(NamedTuple):
@@ -97,15 +103,22 @@ class Explanation:
         lines = [self.subject]
         if not self.causes and not self.silent:
             return self.subject
-        for number, holder in enumerate(self.causes[:SHOWN], 1):
+        alike: dict[object, list[Holder]] = {}
+        for holder in self.causes:
+            alike.setdefault((holder.kind, holder.address, holder.port, holder.time), []).append(holder)
+        for number, (holder, *others) in enumerate(list(alike.values())[:SHOWN], 1):
             lines.append(f"{number}. {holder.what}")
+            workers = sorted({other.worker for other in others if other.worker is not None})
+            if workers:
+                lines.append(f"   It is the same on {_workers(workers)}.")
             if holder.cure:
                 lines.append(f"   {holder.cure}")
             if len(holder.way) > 1:
                 lines.append(f"   Its way there: {' -> '.join(holder.way)}.")
-        if len(self.causes) > SHOWN:
-            lines.append(f"And {len(self.causes) - SHOWN} more like these.")
-        lines.extend(f"{_silence(silent)}" for silent in self.silent if not silent.ended)
+        if len(alike) > SHOWN:
+            lines.append(f"And {len(alike) - SHOWN} more.")
+        if not any(holder.kind == "worker" for holder in self.causes):
+            lines.extend(_silence(silent) for silent in self.silent if not silent.ended)
         if self.waiting:
             names = list(
                 dict.fromkeys(f"'{holder.operator}' at {written(holder.time)}" for holder in self.waiting)
@@ -380,10 +393,10 @@ class _Look:
         many = f"{records} record{'s' if records > 1 else ''}"
         port = f"input {stamp.place.port} of " if self._graph.operators[stamp.place.address].inputs > 1 else ""
         loop = self._graph.loops(stamp.place.address)
-        if ran is not None and ran.count and not told.busy:
+        if ran is not None and ran.count and (not told.busy or ran.seconds > STILL):
             what = (
-                f"{many.capitalize()} at time {when} wait at {port}the operator '{name}'{_made(made)} on worker "
-                f"{told.worker}, which does not read them: it ran {_times(ran.count)}, last {ran.seconds:.1f} s "
+                f"{many} at time {when} {'wait' if records > 1 else 'waits'} at {port}the operator '{name}'{_made(made)} on worker "
+                f"{told.worker}, which does not read {'them' if records > 1 else 'it'}: it ran {_times(ran.count)}, last {ran.seconds:.1f} s "
                 f"ago{self._turn(stamp)}."
             )
             cure = (
@@ -396,10 +409,9 @@ class _Look:
                 f"The loop '{loop[-1].name}' still turns on worker {told.worker}: {many} at '{name}'{_made(made)}"
                 f"{self._turn(stamp)}."
             )
-            cure = "If it should have ended, see what lets records out of it: some must stop going round."
-            return self._holder("loop", stamp, told, records, None, made, what, cure)
+            return self._holder("loop", stamp, told, records, None, made, what, ENDLESS)
         what = (
-            f"{many.capitalize()} at time {when} wait at {port}the operator '{name}'{_made(made)} on worker "
+            f"{many} at time {when} {'wait' if records > 1 else 'waits'} at {port}the operator '{name}'{_made(made)} on worker "
             f"{told.worker}{self._turn(stamp)}."
         )
         cure = "The worker is at work, and will take them." if told.busy else "The worker takes them as it steps."
@@ -416,14 +428,22 @@ class _Look:
         if suspects:
             who = " or ".join(_called(silent) for silent in suspects)
             what = (
-                f"Time {when} is held by {thing} the operator '{name}'{_made(made)} on {who}, which has not "
-                f"answered{self._turn(stamp)}."
+                f"Time {when} is held by {thing} the operator '{name}'{_made(made)} on {who}{self._turn(stamp)}."
             )
             cure = " ".join(_silence(silent) for silent in suspects)
             first = suspects[0]
             return Holder(
                 *("worker", name, stamp.place.address, stamp.place.port, outside(stamp.time), first.worker),
                 *(first.process, stamp.count, first.seconds, made, what, cure),
+            )
+        loop = self._graph.loops(stamp.place.address)
+        if loop and any(told.busy for told in self._said.values()):
+            what = (
+                f"The loop '{loop[-1].name}' still turns: records go to '{name}'{_made(made)}{self._turn(stamp)}."
+            )
+            return Holder(
+                *("loop", name, stamp.place.address, stamp.place.port, outside(stamp.time), None),
+                *(None, stamp.count, None, made, what, ENDLESS),
             )
         what = (
             f"Time {when} is held by {thing} the operator '{name}'{_made(made)}; no worker has it now, so that it is on "
@@ -534,6 +554,12 @@ def _bytes(count: int) -> str:
         if count >= size:
             return f"{count / size:.1f} {unit}"
     return f"{count} bytes"
+
+
+def _workers(numbers: Sequence[int]) -> str:
+    if len(numbers) == 1:
+        return f"worker {numbers[0]}"
+    return f"workers {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
 
 
 def _called(silent: Silent) -> str:
