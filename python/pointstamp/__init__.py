@@ -27,12 +27,13 @@ from pointstamp._errors import (
     PointstampError,
     StallError,
     TimeError,
+    TruncatedWarning,
 )
 from pointstamp._types import Summary, Time
 from pointstamp.arrow import ArrowInput, ArrowStream
 from pointstamp.builder import OperatorBuilder
 from pointstamp.capability_set import CapabilitySet
-from pointstamp.capture import Capture
+from pointstamp.capture import Capture, EventReader, EventWriter
 from pointstamp.collections import Arranged, Collection, CollectionInput, Trace, Variable
 from pointstamp.config import Config
 from pointstamp.encoders import register_encoder
@@ -65,6 +66,8 @@ __all__ = [
     "CollectionInput",
     "Config",
     "ConfigError",
+    "EventReader",
+    "EventWriter",
     "Exchange",
     "FrontierNotificator",
     "FrontieredInput",
@@ -90,6 +93,7 @@ __all__ = [
     "TimeError",
     "Trace",
     "Traffic",
+    "TruncatedWarning",
     "UnorderedInput",
     "Variable",
     "Vertex",

@@ -34,14 +34,14 @@ class Worker:
         peers: How many workers there are, in all processes.
     """
 
-    __slots__ = ("_asking", "_core", "index", "peers")
+    __slots__ = ("asking", "core", "index", "peers")
 
     index: int
     peers: int
 
     def __init__(self, core: _core.Worker, asking: Asking) -> None:
-        self._core = core
-        self._asking = asking
+        self.core = core
+        self.asking = asking
         self.index = core.index
         self.peers = core.peers
 
@@ -60,7 +60,7 @@ class Worker:
         """
         if dims < 0:
             raise GraphError(f"a dataflow's times cannot have {dims} coordinates: dims is 0 or more")
-        return _Building(self._core, name, dims)
+        return _Building(self.core, name, dims)
 
     def step(self) -> bool:
         """Runs every operator that has something to do once.
@@ -68,7 +68,7 @@ class Worker:
         Returns:
             False once no dataflow is left.
         """
-        return self._core.step()
+        return self.core.step()
 
     def step_or_park(self, timeout: float | None = None) -> bool:
         """Steps; where there is nothing to do, sleeps first until there is.
@@ -79,7 +79,7 @@ class Worker:
         Returns:
             False once no dataflow is left.
         """
-        return self._core.step_or_park(timeout)
+        return self.core.step_or_park(timeout)
 
     def step_while(self, condition: Callable[[], bool], *, timeout: float | None = None) -> None:
         """Steps while the condition holds and a dataflow is left; sleeps while idle, and never spins.
@@ -92,8 +92,8 @@ class Worker:
             StallError: When the condition still holds after that time. It says what is waited for: which input,
                 operator or worker holds which time, since when, and what to do about it.
         """
-        if not self._core.step_while(condition, timeout):
-            explanation = explained(self._asking, self._core, probes_of(condition))
+        if not self.core.step_while(condition, timeout):
+            explanation = explained(self.asking, self.core, probes_of(condition))
             raise StallError(
                 f"the condition of step_while still holds after {timeout:g} s\n{explanation}", explanation
             )
@@ -124,19 +124,19 @@ class Worker:
             >>> ps.execute(main) and None
             input input 0 ('input', 'map', 'probe')
         """
-        return explained(self._asking, self._core, [(probe, time)])
+        return explained(self.asking, self.core, [(probe, time)])
 
     def run(self) -> None:
         """Steps until every dataflow is complete. Inputs that are open keep theirs from completing."""
-        self._core.run()
+        self.core.run()
 
     def installed_dataflows(self) -> list[int]:
         """The numbers of the dataflows that are not complete."""
-        return self._core.installed_dataflows()
+        return self.core.installed_dataflows()
 
     def drop_dataflow(self, dataflow: int) -> None:
         """Removes a dataflow, complete or not. Every worker must."""
-        self._core.drop_dataflow(dataflow)
+        self.core.drop_dataflow(dataflow)
 
     def barrier(self) -> None:
         """Returns once every worker has called it as often as this one."""
@@ -154,7 +154,7 @@ class Worker:
 
     def traffic(self) -> Traffic:
         """What this process has sent to the others so far; zeros where there are none."""
-        return Traffic(*self._core.traffic())
+        return Traffic(*self.core.traffic())
 
     def __repr__(self) -> str:
         return f"<Worker {self.index} of {self.peers}>"
@@ -187,9 +187,9 @@ class _Building:
     ) -> None:
         assert self._scope is not None
         if kind is None:
-            self._scope._installed(self._worker)
+            self._scope.installed_by(self._worker)
         else:
-            self._worker.discard(self._scope._core)
+            self._worker.discard(self._scope.core)
 
 
 class Sequencer(Generic[T]):
@@ -232,9 +232,9 @@ class Sequencer(Generic[T]):
         with worker.dataflow("Sequencer") as scope:
             (
                 self._input.to_stream(scope)
-                ._forward("to one", Exchange(_to_worker_zero))
+                .forwarded("to one", Exchange(_to_worker_zero))
                 .map_batch(number)
-                ._forward("to all", Broadcast())
+                .forwarded("to all", Broadcast())
                 .inspect(lambda numbered: arrived.__setitem__(*numbered))
             )
 
