@@ -10,7 +10,7 @@ from pointstamp._mistakes import without_with
 from pointstamp.info import Traffic
 from pointstamp.pacts import Broadcast, Exchange
 from pointstamp.scope import Scope
-from pointstamp.seeing.stalls import explained, probes_of
+from pointstamp.seeing.stalls import explained, interrupted, probes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,17 +89,23 @@ class Worker:
             timeout: For how many seconds at most; None for as long as it holds.
 
         Raises:
-            StallError: When the condition still holds after that time. It says what is waited for: which input,
+            StallError: When the condition still holds after that time. It says what is waited for: which
+            input,
                 operator or worker holds which time, since when, and what to do about it.
         """
-        if not self.core.step_while(condition, timeout):
+        try:
+            over = self.core.step_while(condition, timeout)
+        except KeyboardInterrupt as error:  # of the condition; that of a sleep has been noted
+            interrupted(self.asking, self.core, error)
+            raise
+        if not over:
             explanation = explained(self.asking, self.core, probes_of(condition))
             raise StallError(
                 f"the condition of step_while still holds after {timeout:g} s\n{explanation}", explanation
             )
 
     def explain(self, probe: ProbeHandle, time: Time | None = None) -> Explanation:
-        """Says why a time is still possible at a probe: who holds it, on which worker, and what to do about it.
+        """Says why a time is still possible at a probe: who holds it, where, and what to do about it.
 
         All workers are asked, also those that sleep and those of other processes. One that runs the program's
         own code does not answer, and is named with the line that it runs. Call it outside of operators.

@@ -1,8 +1,8 @@
 """Asking every worker what it does: those of this process, and those of the others.
 
-Owns `Asking`, one for each computation of this process. A worker answers between two steps, also when it sleeps; one
-that runs the program's own code cannot, and then the line that it runs is looked up. Other processes are asked
-over the cluster's own connections, and answer for all their workers.
+Owns `Asking`, one for each computation of this process. A worker answers between two steps, also when it
+sleeps; one that runs the program's own code cannot, and then the line that it runs is looked up. Other
+processes are asked over the cluster's own connections, and answer for all their workers.
 """
 
 from __future__ import annotations
@@ -56,9 +56,7 @@ class Asking:
         if processes > 1:
             cluster.listen(self._hear)
 
-    def everyone(
-        self, worker: _core.Worker | None = None, seconds: float = PATIENCE
-    ) -> list[Told | Silent]:
+    def everyone(self, worker: _core.Worker | None = None, seconds: float = PATIENCE) -> list[Told | Silent]:
         """What every worker says, in their order.
 
         Args:
@@ -96,9 +94,7 @@ class Asking:
                 data.append({**who, **about, "silent": True, "ended": answer == "ended"})
         return data
 
-    def _elsewhere(
-        self, number: int, worker: _core.Worker | None, seconds: float
-    ) -> list[dict[str, Any]]:
+    def _elsewhere(self, number: int, worker: _core.Worker | None, seconds: float) -> list[dict[str, Any]]:
         """What the other processes have answered, and which have not."""
         end = time.monotonic() + seconds
         with self._arrived:

@@ -74,10 +74,10 @@ def to_svg(graph: Graph, root: Address) -> str:
     """The graph of a scope as a picture that stands alone, in colours for light and dark."""
     placed = boxes(graph, root)
     whole = placed[root]
+    size = f'viewBox="0 0 {whole.width:.0f} {whole.height:.0f}" width="{whole.width:.0f}"'
+    style = "max-width:100%;height:auto;font:12px system-ui,sans-serif;color:currentColor"
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {whole.width:.0f} {whole.height:.0f}" '
-        f'width="{whole.width:.0f}" style="max-width:100%;height:auto;font:12px system-ui,sans-serif;'
-        'color:currentColor">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} style="{style}">',
         '<g fill="none" stroke="currentColor">',
     ]
     for address in graph.scopes:
@@ -99,13 +99,14 @@ def to_svg(graph: Graph, root: Address) -> str:
                 f"{escape(shown(name))}</text>"
             )
             continue
-        made = graph.operators[address].made
+        made, fed = graph.operators[address].made, graph.operators[address].inputs
+        middle, centre = box.x + box.width / 2, box.y + box.height / 2
         title = f"{name} {list(address)}" + (f"\n{made}" if made else "")
         parts.append(
             f'<g><title>{escape(title)}</title><rect x="{box.x:.0f}" y="{box.y:.0f}" width="{box.width:.0f}" '
-            f'height="{box.height:.0f}" rx="{box.height / 2 if not graph.operators[address].inputs else 5:.0f}" '
+            f'height="{box.height:.0f}" rx="{5 if fed else box.height / 2:.0f}" '
             'fill="#3b82f6" fill-opacity=".14" stroke="#3b82f6"/>'
-            f'<text x="{box.x + box.width / 2:.0f}" y="{box.y + box.height / 2 + 4:.0f}" text-anchor="middle" '
+            f'<text x="{middle:.0f}" y="{centre + 4:.0f}" text-anchor="middle" '
             f'fill="currentColor">{escape(shown(name))}</text></g>'
         )
     parts.append("</svg>")
@@ -136,9 +137,9 @@ def _id(address: Address) -> str:
 
 def _mermaid(name: str) -> str:
     """A name between the quotes of Mermaid, which takes entities of HTML."""
-    return "".join(
-        char if char.isalnum() or char in " _-.,:+*/()=" else f"#{ord(char)};" for char in " ".join(name.split())
-    )
+    plain = " _-.,:+*/()="
+    shown = " ".join(name.split())
+    return "".join(char if char.isalnum() or char in plain else f"#{ord(char)};" for char in shown)
 
 
 def _dot(name: str) -> str:

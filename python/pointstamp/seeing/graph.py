@@ -1,9 +1,9 @@
 """The graph of a dataflow as data, and what could result in what.
 
-Owns `Graph`. It is flat: the operators of all scopes, and between their ports the steps that a timestamp takes.
-A step keeps some coordinates of a time, adds to them, and appends others; an edge changes nothing, entering a
-scope appends zeros, leaving it cuts them off. Searches visit each port once for each time that nothing before
-it dominates: they are for people, who ask now and then.
+Owns `Graph`. It is flat: the operators of all scopes, and between their ports the steps that a timestamp
+takes. A step keeps some coordinates of a time, adds to them, and appends others; an edge changes nothing,
+entering a scope appends zeros, leaving it cuts them off. Searches visit each port once for each time that
+nothing before it dominates: they are for people, who ask now and then.
 """
 
 from __future__ import annotations
@@ -114,9 +114,14 @@ class Graph:
             [ScopeOf(tuple(address), *rest) for address, *rest in data["scopes"]],
             [
                 Operator(
-                    tuple(address), *rest, tuple((i, o, keep, tuple(more)) for i, o, keep, more in steps)
+                    tuple(address),
+                    name,
+                    inputs,
+                    outputs,
+                    made,
+                    tuple((i, o, keep, tuple(more)) for i, o, keep, more in steps),
                 )
-                for address, *rest, steps in data["operators"]
+                for address, name, inputs, outputs, made, steps in data["operators"]
             ],
             [Edge(tuple(scope), *rest) for scope, *rest in data["edges"]],
         )

@@ -1,8 +1,8 @@
 """Where a graph's operators and scopes stand in a picture.
 
 A scope is a box that holds what is in it, laid out in columns from left to right by the longest way from what
-feeds it; an edge that closes a loop goes back and counts for no column. Within a column, what follows is beside what it
-follows. The live page lays out in the same way (`page/layout.js`).
+feeds it; an edge that closes a loop goes back and counts for no column. Within a column, what follows is
+beside what it follows. The live page lays out in the same way (`page/layout.js`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def boxes(graph: Graph, root: Address) -> dict[Address, Box]:
 
 
 def links(graph: Graph, root: Address) -> list[tuple[Address, Address, str]]:
-    """From which operator to which there is an edge, through the boundaries of scopes, and how it moves records."""
+    """Which operator feeds which, through the boundaries of scopes, and how records move there."""
     onward: dict[tuple[Address, int], list[tuple[Address, int, str]]] = {}
     inward: dict[tuple[Address, int], list[tuple[Address, int]]] = {}
     for edge in graph.edges:
@@ -96,7 +96,8 @@ def _place(graph: Graph, scope: Address, placed: dict[Address, Box]) -> None:
     before: dict[Address, list[Address]] = {child: [] for child in children}
     for edge in graph.edges:
         if edge.scope == scope and edge.source and edge.target:
-            before[(*scope, edge.target)].append((*scope, edge.source))
+            target = (*scope, edge.target)
+            before[target].append((*scope, edge.source))
     columns = _columns(children, before)
     x = PADDING
     height = 0.0
@@ -131,7 +132,9 @@ def _columns(children: list[Address], before: dict[Address, list[Address]]) -> l
             if one is None:
                 stack.pop()
                 open_now.discard(child)
-                column[child] = max((column[other] + 1 for other in before[child] if other in column), default=0)
+                column[child] = max(
+                    (column[other] + 1 for other in before[child] if other in column), default=0
+                )
             elif one not in column and one not in open_now:
                 open_now.add(one)
                 stack.append((one, iter(before[one])))

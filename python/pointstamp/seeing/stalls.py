@@ -1,7 +1,7 @@
 """Saying what a computation waits for: when somebody asks, interrupts it, or it stands still.
 
-Owns who asks, and where the answer goes: an `Explanation` to the program, a note on a `KeyboardInterrupt`, a text on
-standard error for signals and for `stall_report=`. Signals are only taken over where nobody else has.
+Owns who asks, and where the answer goes: an `Explanation` to the program, a note on a `KeyboardInterrupt`, a
+text on standard error for signals and for `stall_report=`. Signals are only taken over where nobody else has.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pointstamp.seeing.graph import Place
 from pointstamp.seeing.told import Told
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pointstamp import _core
     from pointstamp._types import Time
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Report", "explained", "probes_of", "reporting"]
 
-QUICK = 0.3
+QUICK = 1.0
 """Seconds that workers have to answer when the program is to end."""
 
 Asked = list[tuple[ProbeHandle, "Time | None"]]
@@ -63,7 +63,7 @@ def explained(
 
 
 def probes_of(condition: Callable[[], Any]) -> Asked:
-    """The probes that a condition refers to: in what it closes over, as a method's object, as an attribute."""
+    """The probes that a condition refers to: what it closes over, globals, attributes of these."""
     found: dict[int, ProbeHandle] = {}
     values: list[Any] = [getattr(condition, "__self__", None)]
     for cell in getattr(condition, "__closure__", None) or ():
@@ -80,12 +80,25 @@ def probes_of(condition: Callable[[], Any]) -> Asked:
     return [(probe, None) for probe in found.values()]
 
 
+def interrupted(asking: Asking, worker: _core.Worker | None, error: BaseException) -> None:
+    """Notes on Ctrl-C what was waited for, once.
+
+    Args:
+        asking: Who is asked.
+        worker: The worker on whose thread this is called; None on any other thread.
+        error: What interrupted the wait.
+    """
+    if isinstance(error, KeyboardInterrupt) and not getattr(error, "__notes__", None):
+        note(error, str(explained(asking, worker, [], QUICK)))
+
+
 class Report:
     """Says on standard error what a computation waits for, to whoever has not asked from inside.
 
     Args:
         asking: Who is asked.
-        worker: The worker of the main thread, once there is one; None where workers have threads of their own.
+        worker: The worker of the main thread, once there is one; None where workers have threads of their
+        own.
     """
 
     def __init__(self, asking: Asking) -> None:
@@ -99,8 +112,7 @@ class Report:
 
     def on_interruption(self, error: BaseException) -> None:
         """Notes on Ctrl-C what was waited for."""
-        if isinstance(error, KeyboardInterrupt):
-            note(error, self.text(here=True, seconds=QUICK))
+        interrupted(self._asking, self.worker, error)
 
     def on_terminate(self, number: int, frame: object) -> None:
         """Says what is waited for, and ends as the signal would have ended this process."""
@@ -118,7 +130,7 @@ class Report:
             say(self.text(here=False))
 
     def watch(self, seconds: float, ended: threading.Event) -> None:
-        """Says what is waited for whenever nothing has moved for so long although something is outstanding."""
+        """Says what is waited for whenever nothing has moved for so long and something is outstanding."""
         before: object = None
         still = 0
         while not ended.wait(seconds / 4):
@@ -195,5 +207,3 @@ def note(error: BaseException, text: str) -> None:
     else:
         error.__dict__.setdefault("__notes__", []).append(text)
         say(text)
-
-

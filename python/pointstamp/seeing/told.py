@@ -25,7 +25,8 @@ class Standing(NamedTuple):
     Attributes:
         graph: Its graph.
         pointstamps: What is outstanding on all workers, as this one knows: at a place and time, how much.
-        queued: By operator and input, the times and numbers of records that wait there on this worker; of those
+        queued: By operator and input, the times and numbers of records that wait there on this worker; of
+        those
             that other workers sent it is only known that there are some: None, and 0.
         held: By operator, output and time, how many capabilities there are on this worker.
         paused: Sources that do not run on this worker, since too much is on its way.
@@ -54,7 +55,7 @@ class Ran(NamedTuple):
     The thread's name is empty where none did; `alive` says whether it still runs.
     """
 
-    count: int
+    times: int
     seconds: float
     thread: str
     alive: bool
