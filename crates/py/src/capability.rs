@@ -76,10 +76,7 @@ impl Holding {
 }
 
 impl Capability {
-    pub(crate) fn new(
-        home: &Arc<Home>,
-        capability: EngineCapability,
-    ) -> Self {
+    pub(crate) fn new(home: &Arc<Home>, capability: EngineCapability) -> Self {
         let note = Note::new(home, &capability);
         Capability {
             held: ThreadBound::new(

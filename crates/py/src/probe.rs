@@ -55,10 +55,7 @@ impl ProbeHandle {
     /// The operators by which it is attached, as (dataflow, number) pairs.
     fn places(&self) -> Vec<(u32, u32)> {
         let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        places
-            .iter()
-            .map(|id| (id.dataflow, id.operator))
-            .collect()
+        places.iter().map(|id| (id.dataflow, id.operator)).collect()
     }
 
     /// Whether a time strictly less than `time` is still possible.

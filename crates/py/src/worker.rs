@@ -213,7 +213,10 @@ impl Cluster {
     /// Makes this thread a worker, by its number in this process; `interrupted` is called with what a signal's handler raises
     /// between steps. Runs `main(wrap(worker))`, closes what it left open, and steps until its
     /// dataflows are complete. Returns what `main` returned. Failures are kept, for `raise_failure`.
-    #[allow(clippy::too_many_arguments, reason = "called in one place, by position")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "called in one place, by position"
+    )]
     #[pyo3(signature = (index, wrap, main, thread, signals, interrupted = None))]
     fn run(
         &self,
@@ -344,7 +347,8 @@ impl Cluster {
             let hear = Arc::clone(&hear);
             std::thread::spawn(move || {
                 // Where the interpreter is gone, nobody asks any more.
-                let _heard = Python::try_attach(|py| hear.get().bind(py).call1((from, what)).map(drop));
+                let _heard =
+                    Python::try_attach(|py| hear.get().bind(py).call1((from, what)).map(drop));
             });
         }));
     }

@@ -75,8 +75,8 @@ impl Collector {
     ) -> PyResult<Bound<'py, PyDict>> {
         let graph = self.0.borrow();
         let made = |id: OperatorId| {
-            let noted = notes.operator(id);
-            noted.map_or_else(String::new, |noted| noted.made.text())
+            let known = notes.operator(id);
+            known.map_or_else(String::new, |known| known.made.text())
         };
         let scopes = PyList::empty(py);
         let mut addresses = FxHashMap::default();
@@ -88,12 +88,26 @@ impl Collector {
         let operators = PyList::empty(py);
         for (id, address, name, inputs, outputs) in &graph.operators {
             let address = PyTuple::new(py, address)?;
-            operators.append((address, name, inputs, outputs, made(*id), PyTuple::empty(py)))?;
+            operators.append((
+                address,
+                name,
+                inputs,
+                outputs,
+                made(*id),
+                PyTuple::empty(py),
+            ))?;
         }
         let edges = PyList::empty(py);
         for (scope, source, target, pact) in &graph.edges {
             let scope = PyTuple::new(py, addresses[scope])?;
-            let edge = (scope, source.node, source.port, target.node, target.port, *pact);
+            let edge = (
+                scope,
+                source.node,
+                source.port,
+                target.node,
+                target.port,
+                *pact,
+            );
             edges.append(edge)?;
         }
         let data = PyDict::new(py);

@@ -85,20 +85,20 @@ fn operators<'py>(
 ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
     let (inputs, ran) = (PyList::empty(py), PyList::empty(py));
     for (id, address) in addresses {
-        let Some(noted) = notes.operator(*id) else {
+        let Some(known) = notes.operator(*id) else {
             continue;
         };
         let address = PyTuple::new(py, address)?;
-        if noted.is_input()
+        if known.is_input()
             && let Some(state) = snapshot.operator(*id)
         {
             for (time, _) in state.outputs.iter().flat_map(|output| &output.here) {
                 inputs.append((&address, coordinates(py, time)?))?;
             }
         }
-        let (count, seconds) = noted.ran();
+        let (count, seconds) = known.ran();
         if count > 0 {
-            let asked = noted.asked.lock().unwrap_or_else(PoisonError::into_inner);
+            let asked = known.asked.lock().unwrap_or_else(PoisonError::into_inner);
             let (thread, name) = match &*asked {
                 Some((thread, name)) => (Some(*thread), name.clone()),
                 None => (None, String::new()),
@@ -213,7 +213,9 @@ impl<'py, 'a> Form<'py, 'a> {
             }
             let shape = (operator.inputs.len(), operator.outputs.len());
             let made = self.made(operator.id);
-            let node = steps.get(&(i + 1)).map_or(&[][..], |steps| steps.as_slice());
+            let node = steps
+                .get(&(i + 1))
+                .map_or(&[][..], |steps| steps.as_slice());
             let list = PyList::empty(py);
             for (input, output, keep, increments) in node {
                 let increments = PyTuple::new(py, *increments)?;
