@@ -15,6 +15,8 @@ from pointstamp.collections import Arranged, Collection, CollectionInput, Trace,
 from pointstamp.connectors.reading import Reading
 from pointstamp.connectors.timing import Arrival, EventTime, Timing
 from pointstamp.operators.iterator_source import Source
+from pointstamp.seeing.drawing import to_dot, to_mermaid, to_svg
+from pointstamp.seeing.graph import Graph
 from pointstamp.stream import Stream
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ class Scope:
         parent: The scope around it; None for the dataflow itself.
     """
 
-    __slots__ = ("address", "core", "dims", "index", "name", "parent", "peers")
+    __slots__ = ("_graph", "address", "core", "dims", "index", "name", "parent", "peers")
 
     core: _core.Scope
     parent: Scope | None
@@ -61,6 +63,7 @@ class Scope:
     def __init__(self, core: _core.Scope, parent: Scope | None) -> None:
         self.core = core
         self.parent = parent
+        self._graph: Graph | None = None
         self.name = core.name
         self.address = core.address
         self.dims = core.dims
@@ -97,6 +100,63 @@ class Scope:
 
     def __repr__(self) -> str:
         return f"<Scope '{self.name}' {self.address}>"
+
+    # ------------------------------------------------------------ pictures
+
+    def installed_by(self, worker: _core.Worker) -> None:
+        """Installs the dataflow of which this is the root."""
+        self._graph = Graph.from_data(worker.install(self.core))
+
+    @property
+    def graph(self) -> Graph:
+        """The dataflow's operators, scopes and edges, once its block has ended.
+
+        Raises:
+            GraphError: While the dataflow is being built.
+        """
+        root = self
+        while root.parent is not None:
+            root = root.parent
+        if root._graph is None:
+            raise GraphError(f"the dataflow '{root.name}' is drawn once its `with` block has ended")
+        return root._graph
+
+    def to_mermaid(self) -> str:
+        """The scope as a flowchart of Mermaid, which Markdown on many sites shows as a picture.
+
+        Raises:
+            GraphError: While the dataflow is being built.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         scope.to_stream("ab").exchange(ord).inspect(str)
+            ...     return scope.to_mermaid()
+            >>> print(ps.execute(main)[0])
+            flowchart LR
+              n0_1(["to_stream"])
+              n0_2["exchange"]
+              n0_3["inspect"]
+              n0_1 == exchange ==> n0_2
+              n0_2 --> n0_3
+        """
+        return to_mermaid(self.graph, self.address)
+
+    def to_dot(self) -> str:
+        """The scope in the language of Graphviz.
+
+        Raises:
+            GraphError: While the dataflow is being built.
+        """
+        return to_dot(self.graph, self.address)
+
+    def _repr_html_(self) -> str | None:
+        """What notebooks show: a picture of the scope; while it is being built, its `repr`."""
+        try:
+            return to_svg(self.graph, self.address)
+        except GraphError:
+            return None
 
     # ------------------------------------------------------------ sources
 
@@ -208,8 +268,8 @@ class Scope:
         in this process (`Stream.capture`) or in another.
 
         Args:
-            captures: What this worker replays: captures of streams in memory, and `EventReader`s. A reader of
-                a socket, or of a file that it follows, is waited for here until the capture has begun.
+            captures: What this worker replays: captures of streams in memory, and objects of `EventReader`.
+                A reader of a socket, or of a file that it follows, is waited for until its capture has begun.
             schema: Of columns. Where a worker may have no capture, it says that the stream is an
                 `ArrowStream`.
 
