@@ -207,7 +207,7 @@ impl Scope {
     #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
     fn activator_for(&self, address: Vec<usize>) -> PyResult<Activator> {
         let activator = self.scope.get()?.activator_for(&address).map_err(refused)?;
-        Ok(Activator::new(self.scope.home(), activator))
+        Ok(Activator::new(self.scope.home(), activator, None))
     }
 }
 
