@@ -160,8 +160,16 @@ class Scope:
 
     # ------------------------------------------------------------ sources
 
-    def new_input(self) -> tuple[InputHandle[Any], Stream[Any]]:
-        """An input that `main` drives, and its stream."""
+    @overload
+    def new_input(self, *, of: None = None) -> tuple[InputHandle[Any], Stream[Any]]: ...
+    @overload
+    def new_input(self, *, of: type[T]) -> tuple[InputHandle[T], Stream[T]]: ...
+    def new_input(self, *, of: Any = None) -> tuple[InputHandle[Any], Stream[Any]]:
+        """An input that `main` drives, and its stream.
+
+        Args:
+            of: The type of its records, for type checkers: nothing looks at it when the program runs.
+        """
         handle: InputHandle[Any] = InputHandle()
         return handle, self.input_from(handle)
 
@@ -180,10 +188,19 @@ class Scope:
             return handle.to_stream(self)
         return Stream(self, self.core.input_from(handle))
 
-    def new_unordered_input(self) -> tuple[UnorderedInput[Any], Capability, Stream[Any]]:
+    @overload
+    def new_unordered_input(
+        self, *, of: None = None
+    ) -> tuple[UnorderedInput[Any], Capability, Stream[Any]]: ...
+    @overload
+    def new_unordered_input(self, *, of: type[T]) -> tuple[UnorderedInput[T], Capability, Stream[T]]: ...
+    def new_unordered_input(self, *, of: Any = None) -> tuple[UnorderedInput[Any], Capability, Stream[Any]]:
         """An input driven by capabilities, the first of them (at the minimum time), and its stream.
 
         The worker takes back the capabilities that are left when `main` returns.
+
+        Args:
+            of: The type of its records, as in `new_input`.
         """
         handle, capability, stream = self.core.unordered_input()
         return handle, capability, Stream(self, stream)
@@ -429,15 +446,22 @@ class Scope:
         return _Nested(self, name, 1)
 
     @overload
-    def feedback(self, summary: Summary = 1, *, schema: None = None) -> tuple[LoopHandle, Stream[Any]]: ...
+    def feedback(self, summary: Summary = 1, *, of: None = None) -> tuple[LoopHandle[Any], Stream[Any]]: ...
     @overload
-    def feedback(self, summary: Summary = 1, *, schema: pa.Schema) -> tuple[LoopHandle, ArrowStream]: ...
-    def feedback(self, summary: Summary = 1, *, schema: pa.Schema | None = None) -> tuple[LoopHandle, Any]:
+    def feedback(self, summary: Summary = 1, *, of: type[T]) -> tuple[LoopHandle[T], Stream[T]]: ...
+    @overload
+    def feedback(
+        self, summary: Summary = 1, *, schema: pa.Schema
+    ) -> tuple[LoopHandle[pa.RecordBatch], ArrowStream]: ...
+    def feedback(
+        self, summary: Summary = 1, *, schema: pa.Schema | None = None, of: Any = None
+    ) -> tuple[LoopHandle[Any], Any]:
         """A stream that is defined later, by `Stream.connect_loop`; each trip adds the summary to the time.
 
         Args:
             summary: What to add: to the last coordinate, or, as a tuple, to each.
             schema: Of a loop over record batches; None for one over records.
+            of: The type of a loop's records, as in `new_input`.
 
         Returns:
             The loop's end, to connect, and the stream: a `Stream`, or with a schema an `ArrowStream`.
@@ -447,10 +471,16 @@ class Scope:
         return handle, self.stream_of(stream, columns)
 
     @overload
-    def loop_variable(self, step: int = 1, *, schema: None = None) -> tuple[LoopHandle, Stream[Any]]: ...
+    def loop_variable(self, step: int = 1, *, of: None = None) -> tuple[LoopHandle[Any], Stream[Any]]: ...
     @overload
-    def loop_variable(self, step: int = 1, *, schema: pa.Schema) -> tuple[LoopHandle, ArrowStream]: ...
-    def loop_variable(self, step: int = 1, *, schema: pa.Schema | None = None) -> tuple[LoopHandle, Any]:
+    def loop_variable(self, step: int = 1, *, of: type[T]) -> tuple[LoopHandle[T], Stream[T]]: ...
+    @overload
+    def loop_variable(
+        self, step: int = 1, *, schema: pa.Schema
+    ) -> tuple[LoopHandle[pa.RecordBatch], ArrowStream]: ...
+    def loop_variable(
+        self, step: int = 1, *, schema: pa.Schema | None = None, of: Any = None
+    ) -> tuple[LoopHandle[Any], Any]:
         """As `feedback`, where each trip adds `step` to the last coordinate."""
         return self.feedback(step, schema=schema)
 
