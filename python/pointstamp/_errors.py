@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from pointstamp.seeing.explanation import Explanation
+
 __all__ = [
     "CapabilityError",
     "ClusterError",
@@ -52,7 +54,15 @@ class GraphError(PointstampError):
 
 
 class StallError(PointstampError, TimeoutError):
-    """What a worker waited for has not come in time; the message says what holds it, and what to do."""
+    """What a worker waited for has not come in time; the message says what holds it, and what to do.
+
+    Attributes:
+        explanation: A `pointstamp.seeing.Explanation`: who holds which time, and why.
+    """
+
+    def __init__(self, message: str, explanation: Explanation | None = None) -> None:
+        super().__init__(message)
+        self.explanation = explanation
 
 
 class ClusterError(PointstampError, ConnectionError):

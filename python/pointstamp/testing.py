@@ -19,6 +19,7 @@ from pointstamp._errors import ClusterError, ConfigError
 from pointstamp._mistakes import main_of
 from pointstamp._threads import Helper, join
 from pointstamp.config import Config
+from pointstamp.seeing.asking import Asking
 from pointstamp.worker import Worker
 
 if TYPE_CHECKING:
@@ -128,6 +129,9 @@ class _Simulated:
             )
             for process in range(processes)
         ]
+        self._asking = [
+            Asking(cluster, process, processes, self._here) for process, cluster in enumerate(self._clusters)
+        ]
         self._left = [self._here] * processes
 
     def run(self) -> list[R]:
@@ -159,8 +163,9 @@ class _Simulated:
         cluster = self._clusters[process]
         self._simulation.enter(index)
         try:
+            wrap = partial(Worker, asking=self._asking[process])
             self._results[index] = cluster.run(
-                number, Worker, self._main, threading.get_ident(), False, self._simulation
+                number, wrap, self._main, threading.get_ident(), False, simulation=self._simulation
             )
         except BaseException as error:  # before `main` began, or after it
             cluster.fail(number, error)
