@@ -25,6 +25,7 @@ from pointstamp._errors import (
     ConfigError,
     GraphError,
     PointstampError,
+    StallError,
     TimeError,
     TruncatedWarning,
 )
@@ -85,6 +86,7 @@ __all__ = [
     "Scope",
     "Sequencer",
     "Session",
+    "StallError",
     "Stream",
     "Summary",
     "Time",
