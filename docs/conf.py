@@ -28,7 +28,7 @@ nitpick_ignore_regex = [
         "py:class",
         r"(os\.)?PathLike|(socket\.)?socket|pa\.(Schema|RecordBatch|Table)|DataFrame|SparkSession|Carrier",
     ),
-    ("py:class", r"pointstamp\.(scope\._Nested|worker\._Building)"),
+    ("py:class", r"pointstamp\.(nested\.Nested|worker\._Building)"),
     ("py:class", r"AnyStream|Build|Schema"),  # aliases of pointstamp.custom
 ]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
