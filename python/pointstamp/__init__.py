@@ -37,6 +37,7 @@ from pointstamp.config import Config
 from pointstamp.encoders import register_encoder
 from pointstamp.execution import example, execute, execute_from_args
 from pointstamp.info import OperatorInfo, Traffic
+from pointstamp.keyed import KeyedState, KeyedStream, WindowedStream
 from pointstamp.keys import register_key
 from pointstamp.notify import FrontierNotificator, Notificator
 from pointstamp.pacts import Broadcast, Exchange, Pact, Pipeline
@@ -44,6 +45,8 @@ from pointstamp.scope import Scope
 from pointstamp.stream import Stream
 from pointstamp.tls import TLS
 from pointstamp.vertex import Vertex
+from pointstamp.windows import Count, Sliding, Tumbling, Window
+from pointstamp.windows import Session as SessionWindow
 from pointstamp.worker import Sequencer, Worker
 
 __all__ = [
@@ -64,12 +67,15 @@ __all__ = [
     "CollectionInput",
     "Config",
     "ConfigError",
+    "Count",
     "Exchange",
     "FrontierNotificator",
     "FrontieredInput",
     "GraphError",
     "InputHandle",
     "InputPort",
+    "KeyedState",
+    "KeyedStream",
     "LoopHandle",
     "Notificator",
     "OperatorBuilder",
@@ -82,15 +88,20 @@ __all__ = [
     "Scope",
     "Sequencer",
     "Session",
+    "SessionWindow",
+    "Sliding",
     "Stream",
     "Summary",
     "Time",
     "TimeError",
     "Trace",
     "Traffic",
+    "Tumbling",
     "UnorderedInput",
     "Variable",
     "Vertex",
+    "Window",
+    "WindowedStream",
     "Worker",
     "__version__",
     "example",

@@ -108,6 +108,13 @@ class ByKey(Pact):
     _kind = "exchange first"
 
 
+class BySecond(Pact):
+    """An exchange of ``(time, key, value)`` records by their keys, for the library's own operators."""
+
+    __slots__ = ()
+    _kind = "exchange second"
+
+
 def pact_of(pact: Any, stream: Any, operator: str) -> tuple[str, Any]:
     """A pact's kind and key for an operator's input that reads a stream.
 

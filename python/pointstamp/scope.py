@@ -11,6 +11,7 @@ from pointstamp._mistakes import unknown_attribute, without_with
 from pointstamp.arrow import ArrowInput, ArrowStream
 from pointstamp.builder import OperatorBuilder, single_output
 from pointstamp.collections import Arranged, Collection, CollectionInput, Trace, Variable
+from pointstamp.eventstream import EventStream
 from pointstamp.operators.iterator_source import Source
 from pointstamp.stream import Stream
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from pointstamp._core import Activator, Capability, LoopHandle, OutputPort, UnorderedInput
     from pointstamp._types import Summary, Time
+    from pointstamp.eventclock import Clock
     from pointstamp.info import OperatorInfo
 
 __all__ = ["Scope"]
@@ -76,6 +78,10 @@ class Scope:
         The modules of both kinds, and those below them, make streams of the other kind through their scope.
         """
         return Stream(self, core) if schema is None else ArrowStream(self, core, schema)
+
+    def _event_stream(self, pairs: _core.Stream, clock: Clock) -> EventStream[Any]:
+        """A stream of records at their event times, from ``(time, record)`` pairs."""
+        return EventStream(self, pairs, clock)
 
     def _collection(self, core: _core.Stream) -> Collection[Any]:
         return Collection(self, core)

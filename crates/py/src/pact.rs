@@ -23,6 +23,7 @@ pub(crate) fn pact(kind: &str, key: Option<Py<PyAny>>, reader: &str) -> PyResult
             Ok(attached(|py| columns.extract::<Vec<usize>>(py)).map(pact_by_columns)?)
         }
         ("exchange first", None) => Ok(pact_by(Key::First, reader)),
+        ("exchange second", None) => Ok(pact_by(Key::Second, reader)),
         _ => Err(PyValueError::new_err(format!(
             "'{kind}' is not the kind of a pact, or it has the wrong arguments"
         ))),
@@ -45,6 +46,8 @@ pub(crate) enum Key {
     Record,
     /// The first of the two things in it.
     First,
+    /// The second of the three things in it: the library's `(time, key, value)`.
+    Second,
 }
 
 impl Key {
@@ -63,6 +66,12 @@ impl Key {
             Key::Record => {
                 for record in records {
                     hashes.push(route_hash(&record)?);
+                }
+            }
+            Key::Second => {
+                for record in records {
+                    let tuple = record.cast::<PyTuple>()?;
+                    hashes.push(route_hash(&*tuple.get_borrowed_item(1)?)?);
                 }
             }
             Key::First => {
