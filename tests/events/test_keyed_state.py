@@ -1,4 +1,4 @@
-"""Keyed state against loops over sorted events: what is sent, what is kept, what is forgotten, and snapshots of it."""
+"""Keyed state against loops over sorted events: what is sent, kept and forgotten, and snapshots of it."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_a_snapshot_is_of_a_frontier() -> None:
     assert after == [2, None, 2, True, None]
     restored = ps.KeyedState.restore([snapshot])
     assert (restored.frontier, dict(restored.items())) == (6, states)
-    with pytest.raises(ValueError, match="several frontiers"):
+    with pytest.raises(ValueError, match="not of one frontier"):
         ps.KeyedState.restore([snapshot, ps.KeyedState[int, int]().snapshot()])
     with pytest.raises(ps.CodecError):
         ps.KeyedState.restore([b"nothing of ours"])
