@@ -1,13 +1,54 @@
 """What the extension module holds; `make lint` compares this with the module (`mypy.stubtest`)."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from types import GenericAlias
-from typing import Any, ClassVar, Generic, TypeVar, final
+from typing import Any, Generic, TypeVar, final
 
 from typing_extensions import Self, disjoint_base
 
+from pointstamp._core_kinds import (
+    CollectionStageKind as CollectionStageKind,
+)
+from pointstamp._core_kinds import (
+    JoinKind as JoinKind,
+)
+from pointstamp._core_kinds import (
+    PactKind as PactKind,
+)
+from pointstamp._core_kinds import (
+    ProgressMode as ProgressMode,
+)
+from pointstamp._core_kinds import (
+    Reduction as Reduction,
+)
+from pointstamp._core_kinds import (
+    StageKind as StageKind,
+)
+from pointstamp._core_order import (
+    Antichain as Antichain,
+)
+from pointstamp._core_order import (
+    Graph as Graph,
+)
+from pointstamp._core_order import (
+    MutableAntichain as MutableAntichain,
+)
+from pointstamp._core_order import (
+    Scheduler as Scheduler,
+)
+from pointstamp._core_order import (
+    Tracker as Tracker,
+)
+from pointstamp._core_order import (
+    followed_by as followed_by,
+)
+from pointstamp._core_order import (
+    less_equal as less_equal,
+)
+from pointstamp._core_order import (
+    results_in as results_in,
+)
 from pointstamp._types import Summary, Time
-from pointstamp.progress import Source, Target
 from pointstamp.scope import Scope as _PyScope
 from pointstamp.stream import Stream as _PyStream
 
@@ -20,22 +61,28 @@ __all__ = [
     "Capability",
     "CapabilityRef",
     "Cluster",
+    "CollectionStageKind",
     "Connections",
     "EventQueue",
     "FrontieredInput",
     "Graph",
     "InputHandle",
     "InputPort",
+    "JoinKind",
     "Loop",
     "LoopHandle",
     "MutableAntichain",
     "OutputPort",
+    "PactKind",
     "ProbeHandle",
+    "ProgressMode",
+    "Reduction",
     "Scheduler",
     "Schema",
     "Scope",
     "SealedLink",
     "Session",
+    "StageKind",
     "Stream",
     "Trace",
     "Tracker",
@@ -94,68 +141,6 @@ HIGH_WATER: int
 
 def stable_hash(key: Hashable) -> int: ...
 def tagged_hash(tag: bytes, bytes: bytes) -> int: ...
-
-# pointstamp.order
-
-@final
-class Antichain:
-    def __new__(cls, elements: Iterable[Time] = ()) -> Antichain: ...
-    @property
-    def elements(self) -> list[Time]: ...
-    def insert(self, time: Time) -> bool: ...
-    def less_than(self, time: Time) -> bool: ...
-    def less_equal(self, time: Time) -> bool: ...
-    def __len__(self) -> int: ...
-    def __iter__(self) -> Iterator[Time]: ...
-    def __eq__(self, other: object, /) -> bool: ...
-    __hash__: ClassVar[None]  # type: ignore[assignment]
-    def __reduce__(self) -> tuple[type[Antichain], tuple[list[Time]]]: ...
-
-@final
-class MutableAntichain:
-    def __new__(cls) -> MutableAntichain: ...
-    @property
-    def frontier(self) -> Antichain: ...
-    def update(self, changes: Iterable[tuple[Time, int]]) -> list[tuple[Time, int]]: ...
-    def count_for(self, time: Time) -> int: ...
-
-def less_equal(a: Time, b: Time) -> bool: ...
-def results_in(summary: Summary, time: Time) -> Time | None: ...
-def followed_by(first: Summary, second: Summary) -> Summary | None: ...
-
-# pointstamp.progress
-
-@final
-class Graph:
-    def __new__(cls, *, dims: int = 1) -> Graph: ...
-    def add_node(
-        self,
-        inputs: int,
-        outputs: int,
-        summaries: Mapping[tuple[int, int], Iterable[Summary]] | None = None,
-        *,
-        name: str | None = None,
-    ) -> int: ...
-    def add_edge(self, source: Source, target: Target) -> None: ...
-    def path_summaries(self, start: Source | Target, end: Source | Target) -> list[Summary]: ...
-    def could_result_in(
-        self, time1: Time, location1: Source | Target, time2: Time, location2: Source | Target
-    ) -> bool: ...
-    def build(self) -> Tracker: ...
-
-@final
-class Tracker:
-    def update(self, location: Source | Target, time: Time, diff: int) -> None: ...
-    def propagate(self) -> list[tuple[Source | Target, Time, int]]: ...
-    def frontier(self, location: Source | Target) -> Antichain: ...
-
-@final
-class Scheduler:
-    def __new__(cls, graph: Graph) -> Scheduler: ...
-    def update(self, location: Source | Target, time: Time, diff: int) -> None: ...
-    def occurrence_count(self, location: Source | Target, time: Time) -> int: ...
-    def precursor_count(self, location: Source | Target, time: Time) -> int: ...
-    def frontier(self) -> list[tuple[Source | Target, Time]]: ...
 
 # The engine: what an operator touches when it runs, and what `main` holds.
 
@@ -264,10 +249,10 @@ class Builder:
     @property
     def address(self) -> tuple[int, ...]: ...
     def new_input(
-        self, stream: Stream, kind: str, key: Callable[[Any], Hashable] | list[int] | None = None
+        self, stream: Stream, kind: PactKind, key: Callable[[Any], Hashable] | list[int] | None = None
     ) -> InputPort[Any]: ...
     def new_frontiered_input(
-        self, stream: Stream, kind: str, key: Callable[[Any], Hashable] | list[int] | None = None
+        self, stream: Stream, kind: PactKind, key: Callable[[Any], Hashable] | list[int] | None = None
     ) -> FrontieredInput[Any]: ...
     def new_output(self, schema: Schema | None = None) -> tuple[OutputPort[Any], Stream, Capability]: ...
     def new_bare_output(self) -> tuple[OutputPort[Any], Stream]: ...
@@ -279,8 +264,8 @@ class Builder:
 
 @final
 class Stream:
-    def stage(self, kind: str, function: Callable[..., Any], name: str, parts: int) -> list[Stream]: ...
-    def forward(self, name: str, kind: str, key: Callable[[Any], Hashable] | None = None) -> Stream: ...
+    def stage(self, kind: StageKind, function: Callable[..., Any], name: str, parts: int) -> list[Stream]: ...
+    def forward(self, name: str, kind: PactKind, key: Callable[[Any], Hashable] | None = None) -> Stream: ...
     def probe_with(self, handle: ProbeHandle) -> Stream: ...
     def capture(self, queue: EventQueue) -> None: ...
     def enter(self, scope: Scope) -> Stream: ...
@@ -330,7 +315,11 @@ class Worker:
 @final
 class Cluster:
     def __new__(
-        cls, workers: int, progress_mode: str, high_water: int, connections: Connections | None = None
+        cls,
+        workers: int,
+        progress_mode: ProgressMode,
+        high_water: int,
+        connections: Connections | None = None,
     ) -> Cluster: ...
     @property
     def stopped(self) -> bool: ...
@@ -434,7 +423,9 @@ class Loop:
 def arrange(stream: Stream, by_key: bool, name: str) -> Arrangement: ...
 def arrangement_updates(arrangement: Arrangement) -> Stream: ...
 def as_collection(stream: Stream, diffs: bool) -> Stream: ...
-def collection_stage(stream: Stream, kind: str, function: Callable[..., Any], name: str) -> Stream: ...
+def collection_stage(
+    stream: Stream, kind: CollectionStageKind, function: Callable[..., Any], name: str
+) -> Stream: ...
 def consolidate(stream: Stream) -> Stream: ...
 def decode_term(row: bytes) -> Any: ...
 def encode_term(value: Any) -> bytes: ...
@@ -444,12 +435,12 @@ def import_trace(scope: Scope, trace: Trace) -> Arrangement: ...
 def join_arranged(
     left: Arrangement,
     right: Arrangement,
-    kind: str,
+    kind: JoinKind,
     function: Callable[[Any, Any, Any], Any] | None,
     name: str,
 ) -> Stream: ...
 def negate(stream: Stream) -> Stream: ...
-def reduce_arranged(arrangement: Arrangement, kind: str, argument: Any, name: str) -> Arrangement: ...
+def reduce_arranged(arrangement: Arrangement, kind: Reduction, argument: Any, name: str) -> Arrangement: ...
 def send_updates(handle: InputHandle[Any], updates: Iterable[Any], diff: int | None = None) -> None: ...
 def to_updates(stream: Stream) -> Stream: ...
 def trace_of(arrangement: Arrangement) -> Trace: ...

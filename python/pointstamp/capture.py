@@ -60,15 +60,15 @@ class Capture(Generic[T]):
         [(0, ['a', 'b', 'c'])]
     """
 
-    __slots__ = ("_queue",)
+    __slots__ = ("core",)
 
     def __init__(self) -> None:
-        self._queue = EventQueue()
+        self.core = EventQueue()
 
     def __iter__(self) -> Iterator[Progress | Messages]:
         """Yields the events that are there, in order."""
         index = 0
-        while (event := self._queue.event(index)) is not None:
+        while (event := self.core.event(index)) is not None:
             time, data = event
             yield Progress(data) if time is None else Messages(time, data)
             index += 1

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pointstamp import _core
+from pointstamp._core import PactKind, StageKind
 from pointstamp._mistakes import function_of
 from pointstamp.stream import Stream
 
@@ -31,26 +32,27 @@ U = TypeVar("U")
 class EventStream(Stream[T]):
     """A `Stream` of records at their event times."""
 
-    __slots__ = ("_clock", "_made", "_pairs")
+    __slots__ = ("_made", "clock", "pairs")
 
     def __init__(self, scope: Scope, pairs: CoreStream, clock: Clock) -> None:
         self.scope = scope
-        self._pairs = pairs
-        self._clock = clock
+        self.pairs = pairs
+        self.clock = clock
         self._made: CoreStream | None = None
-        if scope._parent is not None:
-            _ = self._core  # it may be read when the scope's block has ended
+        if scope.parent is not None:
+            _ = self.core  # it may be read when the scope's block has ended
 
     @property
-    def _core(self) -> CoreStream:  # type: ignore[override]  # made when it is asked for
+    def core(self) -> CoreStream:  # type: ignore[override]  # made when it is asked for
+        """The extension's stream of the records at their times."""
         if self._made is None:
-            self._made = _core.at_event_times(self._pairs)
+            self._made = _core.at_event_times(self.pairs)
         return self._made
 
     def _each(self, kind: str, given: Callable[..., Any], batch: Callable[..., Any]) -> EventStream[Any]:
         function_of(kind, given)
-        (made,) = self._pairs.stage("map_batch", batch, kind, 1)
-        return EventStream(self.scope, made, self._clock)
+        (made,) = self.pairs.stage(StageKind.MAP_BATCH, batch, kind, 1)
+        return EventStream(self.scope, made, self.clock)
 
     def map(self, fn: Callable[[T], U], *, name: str | None = None) -> EventStream[U]:
         """Each record through a function; its time stays."""
@@ -79,24 +81,26 @@ class EventStream(Stream[T]):
     def concat(self, *others: Stream[T]) -> Stream[T]:
         """The records of this stream and the others."""
         streams = [other for other in others if isinstance(other, EventStream)]
-        if len(streams) < len(others) or any(other._clock is not self._clock for other in streams):
+        if len(streams) < len(others) or any(other.clock is not self.clock for other in streams):
             return super().concat(*others)
-        pairs = self.scope._core.concatenate([stream._pairs for stream in (self, *streams)])
-        return EventStream(self.scope, pairs, self._clock)
+        pairs = self.scope.core.concatenate([stream.pairs for stream in (self, *streams)])
+        return EventStream(self.scope, pairs, self.clock)
 
     def exchange(self, key: Callable[[T], Hashable]) -> EventStream[T]:
         """Moves each record to the worker that its key chooses; as `Stream.exchange`."""
         function_of("exchange", key)
-        pairs = self._pairs.forward("exchange", "exchange", lambda pair: key(pair[1]))
-        return EventStream(self.scope, pairs, self._clock)
+        pairs = self.pairs.forward("exchange", PactKind.EXCHANGE, lambda pair: key(pair[1]))
+        return EventStream(self.scope, pairs, self.clock)
 
-    def _triples(
+    def triples(
         self, key: Callable[[Any], Any], value: Callable[[Any], Any] | None
     ) -> tuple[CoreStream, Clock]:
+        """The records as ``(time, key, value)``, and the unit of the times; for `key_by`."""
+
         def keyed(pairs: list[tuple[int, Any]]) -> list[tuple[int, Any, Any]]:
             if value is not None:
                 return [(time, key(record), value(record)) for time, record in pairs]
             return [(time, key(record), record) for time, record in pairs]
 
-        (made,) = self._pairs.stage("map_batch", keyed, "key_by", 1)
-        return made, self._clock
+        (made,) = self.pairs.stage(StageKind.MAP_BATCH, keyed, "key_by", 1)
+        return made, self.clock

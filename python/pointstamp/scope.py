@@ -42,10 +42,13 @@ class Scope:
         dims: How many coordinates timestamps have here.
         index: This worker's number.
         peers: How many workers there are.
+        parent: The scope around it; None for the dataflow itself.
     """
 
-    __slots__ = ("_core", "_parent", "address", "dims", "index", "name", "peers")
+    __slots__ = ("address", "core", "dims", "index", "name", "parent", "peers")
 
+    core: _core.Scope
+    parent: Scope | None
     name: str
     address: tuple[int, ...]
     dims: int
@@ -53,8 +56,8 @@ class Scope:
     peers: int
 
     def __init__(self, core: _core.Scope, parent: Scope | None) -> None:
-        self._core = core
-        self._parent = parent
+        self.core = core
+        self.parent = parent
         self.name = core.name
         self.address = core.address
         self.dims = core.dims
@@ -62,28 +65,30 @@ class Scope:
         self.peers = core.peers
 
     @property
-    def _turns(self) -> bool:
+    def in_loop(self) -> bool:
         """Whether the last coordinate of times here counts the turns of a loop, here or around this scope."""
-        return self._parent is not None and (self.dims > self._parent.dims or self._parent._turns)
+        return self.parent is not None and (self.dims > self.parent.dims or self.parent.in_loop)
 
     @overload
-    def _stream_of(self, core: _core.Stream) -> Stream[Any]: ...
+    def stream_of(self, core: _core.Stream) -> Stream[Any]: ...
     @overload
-    def _stream_of(self, core: _core.Stream, schema: _core.Schema) -> ArrowStream: ...
+    def stream_of(self, core: _core.Stream, schema: _core.Schema) -> ArrowStream: ...
     @overload
-    def _stream_of(self, core: _core.Stream, schema: _core.Schema | None) -> Any: ...
-    def _stream_of(self, core: _core.Stream, schema: _core.Schema | None = None) -> Any:
+    def stream_of(self, core: _core.Stream, schema: _core.Schema | None) -> Any: ...
+    def stream_of(self, core: _core.Stream, schema: _core.Schema | None = None) -> Any:
         """A stream here: a `Stream` of records, or with a schema an `ArrowStream`.
 
-        The modules of both kinds, and those below them, make streams of the other kind through their scope.
+        For this package: the modules of both kinds, and those below them, make streams of the other kind
+        through their scope.
         """
         return Stream(self, core) if schema is None else ArrowStream(self, core, schema)
 
-    def _event_stream(self, pairs: _core.Stream, clock: Clock) -> EventStream[Any]:
+    def event_stream_of(self, pairs: _core.Stream, clock: Clock) -> EventStream[Any]:
         """A stream of records at their event times, from ``(time, record)`` pairs."""
         return EventStream(self, pairs, clock)
 
-    def _collection(self, core: _core.Stream) -> Collection[Any]:
+    def collection_of(self, core: _core.Stream) -> Collection[Any]:
+        """A collection here of a stream of updates; for the modules below this one, as `stream_of`."""
         return Collection(self, core)
 
     if not TYPE_CHECKING:  # type checkers find out by themselves
@@ -114,23 +119,23 @@ class Scope:
         """
         if isinstance(handle, ArrowInput):
             return handle.to_stream(self)
-        return Stream(self, self._core.input_from(handle))
+        return Stream(self, self.core.input_from(handle))
 
     def new_unordered_input(self) -> tuple[UnorderedInput[Any], Capability, Stream[Any]]:
         """An input driven by capabilities, the first of them (at the minimum time), and its stream.
 
         The worker takes back the capabilities that are left when `main` returns.
         """
-        handle, capability, stream = self._core.unordered_input()
+        handle, capability, stream = self.core.unordered_input()
         return handle, capability, Stream(self, stream)
 
     def to_stream(self, items: Iterable[T]) -> Stream[T]:
         """The items, at the minimum time; taken lazily, a bounded batch for each activation."""
-        return Stream(self, self._core.to_stream(items))
+        return Stream(self, self.core.to_stream(items))
 
     def empty(self) -> Stream[Any]:
         """A stream without records."""
-        return Stream(self, self._core.empty())
+        return Stream(self, self.core.empty())
 
     def source(
         self,
@@ -185,7 +190,7 @@ class Scope:
             raise GraphError(f"source '{name}' cannot have {in_flight} times in flight: it takes at least 1")
         source = Source(name, items, in_flight)
         stream = self.source(name, source.build)
-        self._core.watch_downstream(stream._core, source.probe, source.info.activator)
+        self.core.watch_downstream(stream.core, source.probe, source.info.activator)
         return stream
 
     def concatenate(self, streams: Iterable[Stream[T]]) -> Stream[T]:
@@ -193,9 +198,9 @@ class Scope:
         given: list[Any] = list(streams)
         if given and isinstance(given[0], ArrowStream):
             first, *others = given
-            columns: Any = ArrowStream(self, first._core, first._columns).concat(*others)
+            columns: Any = ArrowStream(self, first.core, first.core_schema).concat(*others)
             return columns  # type: ignore[no-any-return]  # as many as there are kinds of streams
-        return Stream(self, self._core.concatenate([stream._core for stream in given]))
+        return Stream(self, self.core.concatenate([stream.core for stream in given]))
 
     def operator(self, name: str) -> OperatorBuilder:
         """Builds an operator with any number of inputs and outputs."""
@@ -207,14 +212,14 @@ class Scope:
         Raises:
             GraphError: If nothing has the address.
         """
-        return self._core.activator_for(list(address))
+        return self.core.activator_for(list(address))
 
     # ------------------------------------------------------------ collections
 
     def new_collection(self) -> tuple[CollectionInput[Any], Collection[Any]]:
         """An input that changes a collection, and the collection."""
         handle: InputHandle[Any] = InputHandle()
-        return CollectionInput(handle), Collection(self, self._core.input_from(handle))
+        return CollectionInput(handle), Collection(self, self.core.input_from(handle))
 
     def collection(self, records: Iterable[T]) -> Collection[T]:
         """A collection of the records, from the least time on. Each worker brings its own.
@@ -251,7 +256,7 @@ class Scope:
             raise TypeError(
                 f"import_trace needs the trace of an arrangement, as in arranged.trace, not {trace!r}"
             )
-        return Arranged(self, _core.import_trace(self._core, trace._core), Collection)
+        return Arranged(self, _core.import_trace(self.core, trace.core), Collection)
 
     # ------------------------------------------------------------ scopes and loops
 
@@ -286,8 +291,8 @@ class Scope:
             The loop's end, to connect, and the stream: a `Stream`, or with a schema an `ArrowStream`.
         """
         columns = None if schema is None else _core.Schema(schema)
-        handle, stream = self._core.feedback(summary, columns)
-        return handle, self._stream_of(stream, columns)
+        handle, stream = self.core.feedback(summary, columns)
+        return handle, self.stream_of(stream, columns)
 
     @overload
     def loop_variable(self, step: int = 1, *, schema: None = None) -> tuple[LoopHandle, Stream[Any]]: ...
@@ -320,7 +325,7 @@ class _Nested:
     def __enter__(self) -> Scope:
         if self._scope is not None:
             raise GraphError(f"the scope '{self._name}' was built already: make another")
-        self._scope = Scope(self._parent._core.nested(self._name, self._dims), self._parent)
+        self._scope = Scope(self._parent.core.nested(self._name, self._dims), self._parent)
         return self._scope
 
     def __exit__(
@@ -328,4 +333,4 @@ class _Nested:
     ) -> None:
         assert self._scope is not None
         if kind is None:
-            self._scope._core.close()
+            self._scope.core.close()

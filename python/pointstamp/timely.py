@@ -44,7 +44,8 @@ class Timely(Generic[T]):
     if TYPE_CHECKING:
 
         @property
-        def _core(self) -> CoreStream: ...
+        def core(self) -> CoreStream:
+            """The extension's stream."""
 
     # ------------------------------------------------------------ event time
 
@@ -93,8 +94,8 @@ class Timely(Generic[T]):
         if units < 0:
             raise ValueError(f"lateness is at least 0, not {lateness}")
         split = split_records(timestamp, clock)
-        pairs, late = event_times(self.scope, self._core, split, lateness=units, idle=idle)
-        return self.scope._event_stream(pairs, clock), self.scope._stream_of(late)
+        pairs, late = event_times(self.scope, self.core, split, lateness=units, idle=idle)
+        return self.scope.event_stream_of(pairs, clock), self.scope.stream_of(late)
 
     def key_by(self, key: Callable[[T], K], value: Callable[[T], V] | None = None) -> KeyedStream[K, Any]:
         """The records with a key for each: windows, joins in time and state are methods of what it returns.
@@ -104,7 +105,7 @@ class Timely(Generic[T]):
             value: Returns what is kept of a record; None keeps the record.
         """
         function_of("key_by", key)
-        triples, clock = self._triples(key, value)
+        triples, clock = self.triples(key, value)
         return KeyedStream(self.scope, triples, clock)
 
     def window(self, window: WindowKind, *, early: Any = None) -> WindowedStream[None, T]:
@@ -117,12 +118,12 @@ class Timely(Generic[T]):
             early: As in `KeyedStream.window`.
         """
         keyed = self.key_by(_no_key)
-        return WindowedStream(self.scope, keyed._triples, keyed._clock, window, early=early, keyed=False)
+        return WindowedStream(self.scope, keyed.triples, keyed.clock, window, early=early, keyed=False)
 
-    def _triples(
+    def triples(
         self, key: Callable[[Any], Any], value: Callable[[Any], Any] | None
     ) -> tuple[CoreStream, Clock]:
-        """The records as ``(time, key, value)``, and the unit of the times."""
+        """The records as ``(time, key, value)``, and the unit of the times; for `key_by`."""
 
         def build(capability: Capability, _info: Any) -> Callable[..., None]:
             capability.drop()
@@ -135,7 +136,7 @@ class Timely(Generic[T]):
             return logic
 
         made = single_output(self.scope, "key_by", [(self, Pipeline())], build, notify=False)  # type: ignore[list-item]
-        return made._core, Clock(False)
+        return made.core, Clock(False)
 
     # ------------------------------------------------------------ per time
 

@@ -114,9 +114,10 @@ WindowKind = Tumbling | Sliding | Session | Count
 def _check(kind: Any, **lengths: Any) -> None:
     for name, given in lengths.items():
         length: Any = given
+        least = type(length)(0)
         if isinstance(length, bool) or not isinstance(length, int | timedelta):
             raise TypeError(f"{name} of {kind} is an int or a timedelta, not {length!r}")
-        if length <= type(length)(0):
+        if length <= least:
             raise ValueError(f"{kind}: {name} must be more than 0")
     if len({type(length) for length in lengths.values()}) > 1:
         raise TypeError(f"{kind} mixes ints and timedeltas: its lengths are all of one kind")

@@ -104,7 +104,9 @@ def test_top_k(workers: int, data: list[Event]) -> None:
 @on_workers
 @given(data=events())
 def test_reduce_and_fold_are_per_time(workers: int, data: list[Event]) -> None:
-    values = lambda stream: stream.key_by(lambda e: e.key, lambda e: e.value)  # noqa: E731
+    def values(stream: ps.Stream[Event]) -> ps.KeyedStream[str, int]:
+        return stream.key_by(lambda event: event.key, lambda event: event.value)
+
     reduced = collected(workers, data, lambda stream: values(stream).reduce(max))
     folded = collected(workers, data, lambda stream: values(stream).fold(int, lambda n, _: n + 1))
     groups: dict[Any, list[int]] = {}
@@ -223,7 +225,8 @@ def test_a_state_is_one_operators() -> None:
     st.lists(st.tuples(st.lists(st.integers(0, 50), max_size=8), st.integers(0, 60)), max_size=12),
 )
 def test_arrivals_come_out_in_order(steps: list[tuple[list[int], int]]) -> None:
-    arrivals, waiting, count = Arrivals(), [], 0
+    arrivals, count = Arrivals(), 0
+    waiting: list[Any] = []
     for times, until in sorted(steps, key=lambda step: step[1]):
         new = [(time, "key", count + n) for n, time in enumerate(times)]
         count += len(times)

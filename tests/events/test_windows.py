@@ -62,8 +62,8 @@ def on_workers(test: Callable[..., None]) -> Any:
 
 def collecting(window: Any) -> Callable[[ps.Stream[Event]], ps.Stream[Any]]:
     def program(stream: ps.Stream[Event]) -> ps.Stream[Any]:
-        collected = stream.key_by(lambda event: event.key).window(window).collect()
-        return collected.map(lambda result: (*result[:2], bag(result[2])))
+        results: ps.Stream[Any] = stream.key_by(lambda event: event.key).window(window).collect()
+        return results.map(lambda result: (*result[:2], bag(result[2])))
 
     return program
 

@@ -278,7 +278,7 @@ def test_what_there_is_not_suggests_what_there_is() -> None:
         stream = scope.to_stream([])
         rows = stream.to_arrow(SCHEMA)
         for thing, name, message in [
-            (stream, "groupby", "a Stream has no attribute 'groupby': there is aggregate and counts"),
+            (stream, "groupby", "a Stream has no attribute 'groupby': there is key_by and aggregate"),
             (stream, "where", "there is filter$"),
             (stream, "mpa", "there is map$"),
             (stream, "conect_loop", "there is connect_loop$"),
@@ -290,8 +290,8 @@ def test_what_there_is_not_suggests_what_there_is() -> None:
             ),
             (
                 stream,
-                "join",
-                r"a Stream has no attribute 'join': collections have it, as_collection\(\).join$",
+                "semijoin",
+                r"a Stream has no attribute 'semijoin': collections have it, as_collection\(\).semijoin$",
             ),
             (stream, "for_each", "there is inspect$"),
             (scope.collection([]), "groupby", "a Collection has no attribute 'groupby': there is reduce$"),

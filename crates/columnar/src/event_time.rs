@@ -76,11 +76,10 @@ pub fn by_time(
     least: u64,
 ) -> Result<Vec<(u64, RecordBatch)>, Error> {
     let times = times_of(batch.column(column), least)?;
-    split(batch, times.values().iter().copied())
-        .map(|parts| {
-            let unsigned = |(time, rows): (i64, RecordBatch)| (time.unsigned_abs(), rows);
-            parts.into_iter().map(unsigned).collect()
-        })
+    split(batch, times.values().iter().copied()).map(|parts| {
+        let unsigned = |(time, rows): (i64, RecordBatch)| (time.unsigned_abs(), rows);
+        parts.into_iter().map(unsigned).collect()
+    })
 }
 
 /// The rows of a batch by a number for each, least first; rows of one number keep their order.
@@ -112,16 +111,17 @@ pub(crate) fn split(
     }
     let mut parts = Vec::with_capacity(stretches.len());
     for (number, ranges) in stretches {
-        let part = match ranges.as_slice() {
-            [(start, end)] => batch.slice(*start, end - start),
-            _ => {
-                #[allow(
-                    clippy::cast_possible_truncation,
-                    reason = "a batch on a stream has at most pieces::MAX_ROWS rows"
-                )]
-                let rows = ranges.iter().flat_map(|&(start, end)| start as u32..end as u32);
-                take_record_batch(batch, &UInt32Array::from_iter_values(rows))?
-            }
+        let part = if let [(start, end)] = ranges.as_slice() {
+            batch.slice(*start, end - start)
+        } else {
+            #[allow(
+                clippy::cast_possible_truncation,
+                reason = "a batch on a stream has at most pieces::MAX_ROWS rows"
+            )]
+            let rows = ranges
+                .iter()
+                .flat_map(|&(start, end)| start as u32..end as u32);
+            take_record_batch(batch, &UInt32Array::from_iter_values(rows))?
         };
         parts.push((number, part));
     }
@@ -149,7 +149,9 @@ mod tests {
         let found: Vec<(u64, Vec<i32>)> = parts
             .iter()
             .map(|(time, rows)| {
-                let rows = rows.column(1).as_primitive::<arrow_array::types::Int32Type>();
+                let rows = rows
+                    .column(1)
+                    .as_primitive::<arrow_array::types::Int32Type>();
                 (*time, rows.values().to_vec())
             })
             .collect();
@@ -159,9 +161,15 @@ mod tests {
     #[test]
     fn what_is_no_time_of_a_dataflow_is_refused() {
         let negative = Arc::new(Int32Array::from(vec![4, -1])) as ArrayRef;
-        assert!(matches!(times_of(&negative, 0), Err(Error::TimeBefore { time: -1, .. })));
+        assert!(matches!(
+            times_of(&negative, 0),
+            Err(Error::TimeBefore { time: -1, .. })
+        ));
         let early = Arc::new(Int32Array::from(vec![4, 9])) as ArrayRef;
-        assert!(matches!(times_of(&early, 5), Err(Error::TimeBefore { time: 4, least: 5 })));
+        assert!(matches!(
+            times_of(&early, 5),
+            Err(Error::TimeBefore { time: 4, least: 5 })
+        ));
         let missing = Arc::new(Int32Array::from(vec![Some(4), None])) as ArrayRef;
         assert!(matches!(times_of(&missing, 0), Err(Error::NullTime)));
     }

@@ -98,14 +98,15 @@ impl Windows {
         &self.output
     }
 
-    /// Adds the rows of a batch, none of which is before `least`.
+    /// Adds the rows of a batch, none of which is before `earliest`.
     ///
     /// # Errors
     ///
     /// As [`times_of`] and [`Table::update`].
-    pub fn update(&mut self, batch: &RecordBatch, least: u64) -> Result<(), Error> {
-        let times = times_of(batch.column(self.column), least)?;
-        let (Some(&first), Some(&last)) = (times.values().iter().min(), times.values().iter().max())
+    pub fn update(&mut self, batch: &RecordBatch, earliest: u64) -> Result<(), Error> {
+        let times = times_of(batch.column(self.column), earliest)?;
+        let (Some(&first), Some(&last)) =
+            (times.values().iter().min(), times.values().iter().max())
         else {
             return Ok(());
         };
@@ -169,15 +170,14 @@ impl Windows {
             let column = output.field(keys).data_type();
             let bounds = [bound(start, column)?, bound(end, column)?];
             let with_bounds = |rows: RecordBatch| emit(end, framed(&rows, keys, &bounds, output)?);
-            match (panes.next(), panes.next()) {
-                (Some((_, only)), None) => only.finish(with_bounds)?,
-                _ => {
-                    let mut whole = Table::new(&self.plan)?;
-                    for (_, table) in self.panes.range(start..end) {
-                        table.states(|states| whole.merge(&states))?;
-                    }
-                    whole.finish(with_bounds)?;
+            if let (Some((_, only)), None) = (panes.next(), panes.next()) {
+                only.finish(with_bounds)?;
+            } else {
+                let mut whole = Table::new(&self.plan)?;
+                for (_, table) in self.panes.range(start..end) {
+                    table.states(|states| whole.merge(&states))?;
                 }
+                whole.finish(with_bounds)?;
             }
             self.closed = Some(start);
             // A pane's last window begins at or before it.

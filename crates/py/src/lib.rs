@@ -26,6 +26,7 @@ mod generic;
 mod gil;
 mod hash;
 mod input;
+mod kinds;
 mod library;
 mod operator;
 mod order;
@@ -80,6 +81,12 @@ mod _core {
         session::Session,
         stream::Stream,
         worker::{Cluster, Worker},
+    };
+
+    // What is said by a name out of a few.
+    #[pymodule_export]
+    use crate::kinds::{
+        CollectionStageKind, JoinKind, PactKind, ProgressMode, Reduction, StageKind,
     };
 
     // Arrow: streams of record batches.

@@ -60,7 +60,7 @@ class Aligned:
     ) -> None:
         self._length, self._every, self._offset = layout
         self._reducer = reducer
-        self._clock = clock
+        self.clock = clock
         self._tick = tick
         # By start, which is the order in which they open: the states of keys, and the keys that have changed.
         self._open: dict[int, dict[Any, Any]] = {}
@@ -104,7 +104,7 @@ class Aligned:
             end = start + self._length
             if until is not None and end > until:
                 return
-            window = Window(self._clock.shown(start), self._clock.shown(end))
+            window = Window(self.clock.shown(start), self.clock.shown(end))
             self._changed.pop(start, None)
             for key, state in self._open.pop(start).items():
                 append((end - 1, (key, window, finish(state))))
@@ -113,7 +113,7 @@ class Aligned:
         for start, keys in self._changed.items():
             end = start + self._length
             if end > tick:
-                window = Window(self._clock.shown(start), self._clock.shown(end))
+                window = Window(self.clock.shown(start), self.clock.shown(end))
                 states, peek = self._open[start], self._reducer.peek
                 out.extend((tick - 1, (key, window, peek(states[key]))) for key in keys)
         self._changed.clear()
@@ -131,7 +131,7 @@ class Sessions:
     def __init__(self, gap: int, reducer: Reducer, clock: Clock) -> None:
         self._gap = gap
         self._reducer = reducer
-        self._clock = clock
+        self.clock = clock
         # By key: the first and the last time, and the state.
         self._open: dict[Any, list[Any]] = {}
         # When a session ends if nothing more comes. One entry for each that is open, of its end at the time
@@ -166,7 +166,7 @@ class Sessions:
     def _send(self, key: Any, session: list[Any], out: Out) -> None:
         first, last, state = session
         end = last + self._gap
-        window = Window(self._clock.shown(first), self._clock.shown(end))
+        window = Window(self.clock.shown(first), self.clock.shown(end))
         out.append((end - 1, (key, window, self._reducer.finish(state))))
 
     def next_time(self, until: int) -> int | None:
@@ -179,7 +179,7 @@ class Counted:
     def __init__(self, size: int, reducer: Reducer, clock: Clock) -> None:
         self._size = size
         self._reducer = reducer
-        self._clock = clock
+        self.clock = clock
         # By key: the first and the last time, how many, and the state.
         self._open: dict[Any, list[Any]] = {}
         self._stands = 0
@@ -208,7 +208,7 @@ class Counted:
 
     def _result(self, key: Any, window: list[Any]) -> tuple[Any, Window, Any]:
         first, last, _, state = window
-        bounds = Window(self._clock.shown(first), self._clock.shown(last + 1))
+        bounds = Window(self.clock.shown(first), self.clock.shown(last + 1))
         return key, bounds, self._reducer.finish(state)
 
     def next_time(self, until: int) -> int | None:

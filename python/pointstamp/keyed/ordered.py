@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pointstamp._core import PactKind
 from pointstamp._errors import GraphError
 from pointstamp.builder import constructed, operator_info
 from pointstamp.keyed.arrivals import Arrivals
@@ -64,8 +65,8 @@ def in_time_order(
         name: For messages.
         make: Makes the logic; called once.
     """
-    core = scope._core.operator(name)
-    port = core.new_frontiered_input(triples, "exchange second")
+    core = scope.core.operator(name)
+    port = core.new_frontiered_input(triples, PactKind.EXCHANGE_SECOND)
     output, pairs, capability = core.new_output()
 
     def build(capability: Capability, _info: Any) -> Callable[..., None]:
@@ -75,7 +76,7 @@ def in_time_order(
     logic = constructed(name, build, capability, operator_info(scope, name, core))
     del capability
     core.build(logic, (port, output), True, False)
-    return scope._event_stream(pairs, clock)
+    return scope.event_stream_of(pairs, clock)
 
 
 class Ordered:

@@ -42,7 +42,7 @@ class KeyContext:
     @property
     def time(self) -> Any:
         """Of the record, or the timer."""
-        return self._process._clock.shown(self._time)
+        return self._process.clock.shown(self._time)
 
     @property
     def state(self) -> Any:
@@ -67,14 +67,14 @@ class KeyContext:
         Raises:
             TimeError: For a time that is not after this one.
         """
-        due = self._process._clock.unit(time)
+        due = self._process.clock.unit(time)
         if due <= self._time:
             raise TimeError(f"a timer for {time} is not after {self.time}, where it was set")
         self._process._set(due, self.key)
 
     def cancel_timer(self, time: Any) -> None:
         """Takes a timer back, if it is set."""
-        self._process._timers.discard((self._process._clock.unit(time), self.key))
+        self._process._timers.discard((self._process.clock.unit(time), self.key))
 
 
 class Process:
@@ -88,7 +88,7 @@ class Process:
         on_timer: Callable[[KeyContext], Any] | None,
     ) -> None:
         self.state = state
-        self._clock = clock
+        self.clock = clock
         self._on_record = on_record
         self._on_timer = on_timer
         self._timers: set[tuple[int, Any]] = set()
@@ -101,7 +101,7 @@ class Process:
         """See `Logic`."""
         self._out = out
         context = KeyContext(self)
-        touch = self.state._touch if self.state.ttl is not None else None
+        touch = self.state.touch if self.state.ttl is not None else None
         for time, key, value in records:
             if self._due and self._due[0][0] <= time:
                 self._fire(time, context)
@@ -112,7 +112,7 @@ class Process:
         # At the end those that are set are due; what they set in turn would never end.
         self._ends = until is None
         self._fire(until, context)
-        self.state._forget(until)
+        self.state.forget_until(until)
         self._out = []
 
     def _set(self, due: int, key: Any) -> None:

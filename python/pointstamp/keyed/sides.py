@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pointstamp._core import StageKind
 from pointstamp._errors import GraphError
 
 if TYPE_CHECKING:
@@ -31,17 +32,17 @@ def both_sides(left: Any, right: Any) -> CoreStream:
         )
     if left.scope is not right.scope:
         raise GraphError("a join needs both streams in one scope: enter() or leave() it first")
-    ours, theirs = left._clock, right._clock
+    ours, theirs = left.clock, right.clock
     if ours.datetimes is None:
         ours.datetimes = theirs.datetimes
     elif theirs.datetimes is not None and ours.datetimes != theirs.datetimes:
         raise TypeError("a join needs event times of one kind on both sides, ints or datetimes")
     sides = [
-        stream._triples.stage("map_batch", _tag(side), "side", 1)[0]
+        stream.triples.stage(StageKind.MAP_BATCH, _tag(side), "side", 1)[0]
         for side, stream in enumerate((left, right))
     ]
     scope: Scope = left.scope
-    return scope._core.concatenate(sides)
+    return scope.core.concatenate(sides)
 
 
 def _tag(side: int) -> Any:

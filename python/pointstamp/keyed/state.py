@@ -112,7 +112,7 @@ class KeyedState(Generic[K, S]):
 
     # ------------------------------------------------------------ for operators
 
-    def _take(self, ttl: int | None) -> KeyedState[K, S]:
+    def claim(self, ttl: int | None) -> KeyedState[K, S]:
         """Makes it the state of an operator.
 
         Raises:
@@ -132,7 +132,7 @@ class KeyedState(Generic[K, S]):
         self._entries += 1
         heappush(self._due, (time + self.ttl, self._entries, key))
 
-    def _touch(self, key: K, time: int) -> None:
+    def touch(self, key: K, time: int) -> None:
         """Notes a record of a key, whose state is gone if it has been silent for too long."""
         assert self.ttl is not None
         seen = self._seen.get(key)
@@ -142,7 +142,7 @@ class KeyedState(Generic[K, S]):
             self.states.pop(key, None)
         self._seen[key] = time
 
-    def _forget(self, until: int | None) -> None:
+    def forget_until(self, until: int | None) -> None:
         """Takes note of the frontier, and forgets the keys that are due by then."""
         self.frontier = until
         due = self._due

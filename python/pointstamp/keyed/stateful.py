@@ -33,7 +33,7 @@ class Stateful:
         """Takes records in, and forgets what is due."""
         if records:
             self.apply(records, out)
-        self.state._forget(until)
+        self.state.forget_until(until)
 
     def apply(self, records: list[Triple], out: Out) -> None:
         """Takes records in."""
@@ -57,7 +57,7 @@ class Scan(Stateful):
     def apply(self, records: list[Triple], out: Out) -> None:
         """See `Stateful`."""
         f, init, states, append = self._f, self._init, self.state.states, out.append
-        touch = self.state._touch if self.state.ttl is not None else None
+        touch = self.state.touch if self.state.ttl is not None else None
         for time, key, value in records:
             if touch is not None:
                 touch(key, time)
@@ -76,7 +76,7 @@ class MapWithState(Stateful):
         """See `Stateful`."""
         f, states, append = self._f, self.state.states, out.append
         get = states.get
-        touch = self.state._touch if self.state.ttl is not None else None
+        touch = self.state.touch if self.state.ttl is not None else None
         for time, key, value in records:
             if touch is not None:
                 touch(key, time)
@@ -98,7 +98,7 @@ class FlatMapWithState(Stateful):
     def apply(self, records: list[Triple], out: Out) -> None:
         """See `Stateful`."""
         states = self.state.states
-        touch = self.state._touch if self.state.ttl is not None else None
+        touch = self.state.touch if self.state.ttl is not None else None
         for time, key, value in records:
             if touch is not None:
                 touch(key, time)
@@ -116,7 +116,7 @@ class Dedup(Stateful):
     def apply(self, records: list[Triple], out: Out) -> None:
         """See `Stateful`."""
         states = self.state.states
-        touch = self.state._touch if self.state.ttl is not None else None
+        touch = self.state.touch if self.state.ttl is not None else None
         for time, key, value in records:
             if touch is not None:
                 touch(key, time)
@@ -135,7 +135,7 @@ class Largest(Stateful):
     def apply(self, records: list[Triple], out: Out) -> None:
         """See `Stateful`."""
         states = self.state.states
-        touch = self.state._touch if self.state.ttl is not None else None
+        touch = self.state.touch if self.state.ttl is not None else None
         at = 0
         while at < len(records):
             time = records[at][0]

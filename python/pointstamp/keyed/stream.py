@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
+from pointstamp._core import StageKind
 from pointstamp._mistakes import function_of
 from pointstamp.keyed import stateful
 from pointstamp.keyed.joins import AsOf, Interval, Table
@@ -43,16 +44,16 @@ class KeyedStream(Generic[K, T]):
         scope: The scope that the stream is in.
     """
 
-    __slots__ = ("_clock", "_triples", "scope")
+    __slots__ = ("clock", "scope", "triples")
 
     def __init__(self, scope: Scope, triples: CoreStream, clock: Clock) -> None:
         root_only(scope, "a stream by key")
         self.scope = scope
-        self._triples = triples
-        self._clock = clock
+        self.triples = triples
+        self.clock = clock
 
     def _ordered(self, name: str, make: Callable[[], Logic]) -> Stream[Any]:
-        return in_time_order(self.scope, self._triples, self._clock, name, make)
+        return in_time_order(self.scope, self.triples, self.clock, name, make)
 
     def _stateful(
         self,
@@ -62,7 +63,7 @@ class KeyedStream(Generic[K, T]):
         ttl: Any,
     ) -> Stream[Any]:
         kept: KeyedState[Any, Any] = KeyedState() if state is None else state
-        kept._take(None if ttl is None else self._clock.span("ttl", ttl))
+        kept.claim(None if ttl is None else self.clock.span("ttl", ttl))
         return self._ordered(name, lambda: make(kept))
 
     def map_values(self, f: Callable[[T], U]) -> KeyedStream[K, U]:
@@ -72,8 +73,8 @@ class KeyedStream(Generic[K, T]):
         def mapped(records: list[Any]) -> list[Any]:
             return [(time, key, f(value)) for time, key, value in records]
 
-        (made,) = self._triples.stage("map_batch", mapped, "map_values", 1)
-        return KeyedStream(self.scope, made, self._clock)
+        (made,) = self.triples.stage(StageKind.MAP_BATCH, mapped, "map_values", 1)
+        return KeyedStream(self.scope, made, self.clock)
 
     # ------------------------------------------------------------ windows
 
@@ -88,7 +89,7 @@ class KeyedStream(Generic[K, T]):
         Raises:
             TypeError: If it is no window, or its lengths are not of the kind of the stream's times.
         """
-        return WindowedStream(self.scope, self._triples, self._clock, window, early=early)
+        return WindowedStream(self.scope, self.triples, self.clock, window, early=early)
 
     # ------------------------------------------------------------ per time
 
@@ -231,7 +232,7 @@ class KeyedStream(Generic[K, T]):
         """
         function_of("process", on_record)
         return self._stateful(
-            "process", lambda kept: Process(kept, self._clock, on_record, on_timer), state, ttl
+            "process", lambda kept: Process(kept, self.clock, on_record, on_timer), state, ttl
         )
 
     # ------------------------------------------------------------ joins in time
@@ -256,7 +257,7 @@ class KeyedStream(Generic[K, T]):
             upper: An int or a timedelta, not less than `lower`.
             how: Whose records without a match come all the same, with None in the other's place.
         """
-        low, high = self._clock.span("lower", lower), self._clock.span("upper", upper)
+        low, high = self.clock.span("lower", lower), self.clock.span("upper", upper)
         if low > high:
             raise ValueError(f"no time is between {lower} and {upper} after another: lower is at most upper")
         outer = pairs_of(how)
@@ -278,7 +279,7 @@ class KeyedStream(Generic[K, T]):
             how: ``"left"``: a record without one has None in its place; ``"inner"``: it is left out.
         """
         left = pairs_of(how)[0]
-        span = None if within is None else self._clock.span("within", within)
+        span = None if within is None else self.clock.span("within", within)
         return self._joined(other, "asof_join", lambda: AsOf(span, left=left))
 
     def table_join(
@@ -295,4 +296,4 @@ class KeyedStream(Generic[K, T]):
         return self._joined(table, "table_join", lambda: Table(left=left))
 
     def _joined(self, other: Any, name: str, make: Callable[[], Logic]) -> Stream[Any]:
-        return in_time_order(self.scope, both_sides(self, other), self._clock, name, make)
+        return in_time_order(self.scope, both_sides(self, other), self.clock, name, make)

@@ -37,7 +37,7 @@ class WindowedStream(Generic[K, T]):
     Results come when the window is final, at its last instant; with `early`, results so far come before, too.
     """
 
-    __slots__ = ("_clock", "_early", "_keyed", "_triples", "_window", "scope")
+    __slots__ = ("_early", "_keyed", "_window", "clock", "scope", "triples")
 
     def __init__(
         self,
@@ -50,8 +50,8 @@ class WindowedStream(Generic[K, T]):
         keyed: bool = True,
     ) -> None:
         self.scope = scope
-        self._triples = triples
-        self._clock = clock
+        self.triples = triples
+        self.clock = clock
         self._window = window
         self._early = early
         self._keyed = keyed
@@ -59,9 +59,9 @@ class WindowedStream(Generic[K, T]):
 
     def _reduced(self, name: str, reducer: Reducer) -> Stream[Any]:
         def make() -> Any:
-            return assigner(self._window, reducer, self._clock, self._early)
+            return assigner(self._window, reducer, self.clock, self._early)
 
-        results = in_time_order(self.scope, self._triples, self._clock, f"window: {name}", make)
+        results = in_time_order(self.scope, self.triples, self.clock, f"window: {name}", make)
         return results if self._keyed else results.map(_without_key)
 
     def fold(self, init: Callable[[], U], f: Callable[[U, T], U]) -> Stream[tuple[K, Window, U]]:
@@ -157,7 +157,7 @@ class WindowedStream(Generic[K, T]):
             raise ValueError(f"a window join needs the same windows, not {self._window} and {other._window}")
         left, right = pairs_of(how)
         triples = both_sides(self, other)
-        both = WindowedStream[K, Any](self.scope, triples, self._clock, self._window)
+        both = WindowedStream[K, Any](self.scope, triples, self.clock, self._window)
 
         def matched(result: tuple[K, Window, list[tuple[int, Any]]]) -> list[Any]:
             key, window, values = result

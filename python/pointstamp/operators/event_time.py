@@ -18,6 +18,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from pointstamp._core import PactKind
 from pointstamp.builder import operator_info
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ def event_times(
     What is on time is sent at the watermark before its batch, in whatever form `split` gives it.
     """
     name = "event_time"
-    core = scope._core.operator(name)
-    data = core.new_frontiered_input(stream, "pipeline")
+    core = scope.core.operator(name)
+    data = core.new_frontiered_input(stream, PactKind.PIPELINE)
     on_time, on_time_stream, capability = core.new_output(schema)
     late, late_stream, late_capability = core.new_output(schema)
     for output in (0, 1):
@@ -60,8 +61,8 @@ def event_times(
     if scope.peers == 1 or idle is None:
         core.build(watermark.alone, (data,), True, True)
         return on_time_stream, late_stream
-    handle, round_again = scope._core.feedback(1)
-    notices = core.new_frontiered_input(round_again, "broadcast")
+    handle, round_again = scope.core.feedback(1)
+    notices = core.new_frontiered_input(round_again, PactKind.BROADCAST)
     told, told_stream, telling = core.new_output()
     for input, output in ((0, 2), (1, 0), (1, 1), (1, 2)):
         core.set_summary(input, output, None)

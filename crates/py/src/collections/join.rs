@@ -22,6 +22,7 @@ use super::{send, terms};
 use crate::batch::Batch;
 use crate::errors::IntoException;
 use crate::gil::{Held, attached};
+use crate::kinds::JoinKind;
 use crate::raised::Raised;
 use crate::stream::Stream;
 use crate::tools::Tools;
@@ -45,17 +46,18 @@ enum Makes {
 pub(crate) fn join_arranged(
     left: &Arrangement,
     right: &Arrangement,
-    kind: &str,
+    kind: JoinKind,
     function: Option<Py<PyAny>>,
     name: &str,
 ) -> PyResult<Stream> {
     let result = match (kind, function) {
-        ("pairs", None) => Makes::Pairs,
-        ("left", None) => Makes::Left,
-        ("function", Some(function)) => Makes::Function(Held::new(function)),
-        _ => {
+        (JoinKind::Pairs, None) => Makes::Pairs,
+        (JoinKind::Left, None) => Makes::Left,
+        (JoinKind::Function, Some(function)) => Makes::Function(Held::new(function)),
+        (JoinKind::Function, None) | (JoinKind::Pairs | JoinKind::Left, Some(_)) => {
             return Err(PyTypeError::new_err(format!(
-                "'{kind}' is not the kind of a join, or it has the wrong arguments"
+                "a join of kind {} goes with a function if and only if it is of kind function",
+                kind.label()
             )));
         }
     };
