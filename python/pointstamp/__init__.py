@@ -26,12 +26,13 @@ from pointstamp._errors import (
     GraphError,
     PointstampError,
     TimeError,
+    TruncatedWarning,
 )
 from pointstamp._types import Summary, Time
 from pointstamp.arrow import ArrowInput, ArrowStream
 from pointstamp.builder import OperatorBuilder
 from pointstamp.capability_set import CapabilitySet
-from pointstamp.capture import Capture
+from pointstamp.capture import Capture, EventReader, EventWriter
 from pointstamp.collections import Arranged, Collection, CollectionInput, Trace, Variable
 from pointstamp.config import Config
 from pointstamp.encoders import register_encoder
@@ -68,6 +69,8 @@ __all__ = [
     "Config",
     "ConfigError",
     "Count",
+    "EventReader",
+    "EventWriter",
     "Exchange",
     "FrontierNotificator",
     "FrontieredInput",
@@ -96,6 +99,7 @@ __all__ = [
     "TimeError",
     "Trace",
     "Traffic",
+    "TruncatedWarning",
     "Tumbling",
     "UnorderedInput",
     "Variable",

@@ -6,6 +6,18 @@ from typing import Any, Generic, TypeVar, final
 
 from typing_extensions import Self, disjoint_base
 
+from pointstamp._core_events import (
+    EventFeed as EventFeed,
+)
+from pointstamp._core_events import (
+    EventQueue as EventQueue,
+)
+from pointstamp._core_events import (
+    EventSink as EventSink,
+)
+from pointstamp._core_events import (
+    replay as replay,
+)
 from pointstamp._core_kinds import (
     CollectionStageKind as CollectionStageKind,
 )
@@ -63,7 +75,9 @@ __all__ = [
     "Cluster",
     "CollectionStageKind",
     "Connections",
+    "EventFeed",
     "EventQueue",
+    "EventSink",
     "FrontieredInput",
     "Graph",
     "InputHandle",
@@ -121,6 +135,7 @@ __all__ = [
     "negate",
     "partition_columns",
     "reduce_arranged",
+    "replay",
     "results_in",
     "send_columns",
     "send_updates",
@@ -237,12 +252,6 @@ class LoopHandle:
     def connect(self, stream: Stream, schema: Schema | None = None) -> None: ...
 
 # The engine, as the classes of the same names in Python hold it: not for programs.
-
-@final
-class EventQueue:
-    def __new__(cls) -> EventQueue: ...
-    def event(self, index: int) -> tuple[None, list[tuple[Time, int]]] | tuple[Time, list[Any]] | None: ...
-    def __len__(self) -> int: ...
 
 @final
 class Builder:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pointstamp._core import Stream as CoreStream
     from pointstamp._types import Time
     from pointstamp.arrow import ArrowStream
+    from pointstamp.capture import EventWriter
     from pointstamp.info import OperatorInfo
     from pointstamp.notify import Notificator
     from pointstamp.pacts import Pact
@@ -322,5 +323,18 @@ class CustomOperators(Generic[T, Like]):
     def capture(self) -> Capture[T]:
         """Keeps the stream's events on this worker in memory; of an `ArrowStream`, its record batches."""
         capture: Capture[T] = Capture()
+        capture.form = (self.scope.dims, self.core_schema)
         self.core.capture(capture.core)
         return capture
+
+    def capture_into(self, writer: EventWriter) -> None:
+        """Writes the stream's events on this worker, from which `Scope.replay` makes the same stream again.
+
+        Args:
+            writer: Where to; each worker has its own.
+
+        Raises:
+            GraphError: If the writer was given to a stream already.
+            OSError: When the dataflow runs, if writing fails.
+        """
+        writer.core.capture(self.core, self.scope.dims, self.core_schema)

@@ -10,6 +10,7 @@ from pointstamp._errors import GraphError
 from pointstamp._mistakes import unknown_attribute, without_with
 from pointstamp.arrow import ArrowInput, ArrowStream
 from pointstamp.builder import OperatorBuilder, single_output
+from pointstamp.capture import replayed
 from pointstamp.collections import Arranged, Collection, CollectionInput, Trace, Variable
 from pointstamp.eventstream import EventStream
 from pointstamp.operators.iterator_source import Source
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from pointstamp._core import Activator, Capability, LoopHandle, OutputPort, UnorderedInput
     from pointstamp._types import Summary, Time
+    from pointstamp.capture import Capture, EventReader
     from pointstamp.eventclock import Clock
     from pointstamp.info import OperatorInfo
 
@@ -192,6 +194,51 @@ class Scope:
         stream = self.source(name, source.build)
         self.core.watch_downstream(stream.core, source.probe, source.info.activator)
         return stream
+
+    @overload
+    def replay(self, captures: Iterable[Capture[T]]) -> Stream[T]: ...
+    @overload
+    def replay(self, captures: Iterable[Capture[Any] | EventReader]) -> Any: ...
+    @overload
+    def replay(self, captures: Iterable[Capture[Any] | EventReader], *, schema: pa.Schema) -> ArrowStream: ...
+    def replay(
+        self, captures: Iterable[Capture[Any] | EventReader], *, schema: pa.Schema | None = None
+    ) -> Any:
+        """The stream that was captured, with its times and its frontier.
+
+        Several captures are one stream, whatever the number of workers that wrote them and that replay them.
+        Each capture is replayed by one worker; a worker may have none. The captured dataflow may still run,
+        in this process (`Stream.capture`) or in another.
+
+        Args:
+            captures: What this worker replays: captures of streams in memory, and `EventReader`s. A reader of
+                a socket, or of a file that it follows, is waited for here until the capture has begun.
+            schema: Of columns. Where a worker may have no capture, it says that the stream is an
+                `ArrowStream`.
+
+        Returns:
+            A `Stream` of records, or an `ArrowStream` of columns.
+
+        Raises:
+            CodecError: For records of a reader that does not allow them; when the dataflow runs, for damage,
+                with its offset.
+            TimeError: If the times have another number of coordinates than the scope's.
+            GraphError: If the captures have different schemas, or a reader was replayed before.
+
+        Warns:
+            TruncatedWarning: When the dataflow runs, if a capture ends before its stream did. What was whole
+                is replayed, and then its times are over.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> first = ps.example(lambda scope: scope.to_stream(range(3)).capture())
+            >>> second = ps.example(lambda scope: scope.to_stream(range(3, 5)).capture())
+            >>> both = ps.example(lambda scope: scope.replay([first, second]).capture())
+            >>> both.extract()
+            [(0, [0, 1, 2, 3, 4])]
+        """
+        columns = None if schema is None else _core.Schema(schema)
+        return self.stream_of(*replayed(self.core, captures, columns))
 
     def concatenate(self, streams: Iterable[Stream[T]]) -> Stream[T]:
         """One stream with the records of all."""

@@ -17,6 +17,13 @@ use crate::cluster::Cluster;
 #[derive(Default)]
 pub(crate) struct Gate(Cell<Option<u64>>);
 
+impl Gate {
+    /// Whether the source is put aside.
+    pub(crate) fn is_held(&self) -> bool {
+        self.0.get().is_some()
+    }
+}
+
 /// The sources of one worker that are put aside.
 pub(crate) struct Brake {
     cluster: Arc<Cluster>,

@@ -112,6 +112,17 @@ impl<P> LocalQueue<P> {
     }
 }
 
+impl<P: Payload> LocalQueue<P> {
+    /// How many records wait in each batch, and at what time.
+    pub(crate) fn waiting(&self) -> Vec<(Point, usize)> {
+        let messages = self.messages.borrow();
+        let waiting = messages
+            .iter()
+            .map(|message| (message.time.clone(), message.data.len()));
+        waiting.collect()
+    }
+}
+
 /// The way from an output to one reader.
 pub(crate) enum Edge<P> {
     /// To an input on this worker.

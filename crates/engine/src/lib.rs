@@ -54,6 +54,7 @@
 
 pub mod activation;
 mod agreement;
+mod arrival;
 mod brake;
 pub mod capability;
 mod changes;
@@ -65,6 +66,7 @@ pub mod error;
 pub mod execute;
 mod failing;
 pub mod host;
+pub mod inspect;
 pub mod observe;
 mod operate;
 pub mod operator;

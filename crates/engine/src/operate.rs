@@ -12,6 +12,7 @@ use pointstamp_order::{Point, Summary};
 use pointstamp_progress::Connectivity;
 
 use crate::error::Error;
+use crate::inspect::ScopeState;
 use crate::observe::OperatorId;
 use crate::progress::SharedProgress;
 
@@ -19,6 +20,26 @@ use crate::progress::SharedProgress;
 pub(crate) trait Schedule {
     /// Runs once. `true` when the operator has work that no frontier shows and the dataflow must not end.
     fn schedule(&mut self) -> Result<bool, Error>;
+
+    /// What is in it.
+    fn inspect(&mut self, address: &[usize]) -> Inside;
+}
+
+/// What is in an operator.
+pub(crate) enum Inside {
+    /// What waits at each input of an operator.
+    Operator(Vec<Waiting>),
+    /// The operators of a scope.
+    Scope(Box<ScopeState>),
+}
+
+/// Batches that wait at an input.
+#[derive(Default)]
+pub(crate) struct Waiting {
+    /// Those of this worker: how many records at what time.
+    pub(crate) here: Vec<(Point, usize)>,
+    /// Whether there are some of others.
+    pub(crate) remote: bool,
 }
 
 /// What an operator says of itself when its scope is installed.

@@ -5,32 +5,31 @@
 //! activates the operator. Ports may be added until the dataflow is installed: a loop connects its
 //! input after its output, and a chain of record functions grows an output for each branch.
 
+mod closure;
+mod draft;
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-use pointstamp_order::{Antichain, Point, Summary};
-use pointstamp_progress::{Connectivity, Source, Target};
+use pointstamp_order::{Point, Summary};
+use pointstamp_progress::{Source, Target};
 
-use crate::activation::Activation;
+use crate::arrival::Arrival;
 use crate::capability::{Capability, OutputCore};
 use crate::edge::{Edge, Exchange, LocalQueue, Site};
 use crate::error::{Error, UserResult};
 use crate::observe::OperatorId;
-use crate::operate::{Description, Schedule};
 use crate::pact::Pact;
 use crate::payload::Payload;
 use crate::port::{InputCore, InputPort, OutputPort, ReadyInputs, Ticket};
 use crate::scope::{Inbox, Scope};
 use crate::stream::Stream;
 use crate::wakeups::Activator;
-use crate::worker::Arrival;
 
-/// An operator's logic. `Ok(true)` keeps the dataflow from ending although no frontier shows why.
-pub type Logic = Box<dyn FnMut() -> UserResult<bool>>;
-
-/// How the shared part of an output is made.
-type MakeOutput = fn(usize, Rc<Site>) -> Rc<OutputCore>;
+pub use closure::Logic;
+pub(crate) use draft::Draft;
+use draft::MakeOutput;
 
 /// Builds an operator. Clones build the same one.
 pub struct OperatorBuilder<P: Payload> {
@@ -47,24 +46,6 @@ impl<P: Payload> Clone for OperatorBuilder<P> {
             draft: Rc::clone(&self.draft),
         }
     }
-}
-
-/// An operator under construction.
-pub(crate) struct Draft<P> {
-    name: String,
-    dims: usize,
-    site: Rc<Site>,
-    inputs: Vec<Rc<InputCore<P>>>,
-    outputs: Vec<Rc<OutputCore>>,
-    /// Summaries that differ from the identity; an empty list is no path.
-    summaries: BTreeMap<(usize, usize), Vec<Summary>>,
-    notify: bool,
-    start: bool,
-    /// Outputs that begin with a capability.
-    initial: Vec<usize>,
-    /// What is still missing, in words.
-    missing: Option<String>,
-    logic: Option<Logic>,
 }
 
 impl<P: Payload> OperatorBuilder<P> {
@@ -348,162 +329,5 @@ impl<P: Payload> OperatorBuilder<P> {
     pub fn build(&self, logic: impl FnMut() -> UserResult<bool> + 'static) {
         let before = self.draft.borrow_mut().logic.replace(Box::new(logic));
         drop(before); // after the borrow: dropping it may run user code
-    }
-}
-
-/// Runs the logic of an operator.
-struct ClosureOperator<P> {
-    name: String,
-    inputs: Vec<Rc<InputCore<P>>>,
-    /// The inputs that other workers send to.
-    remote: Vec<Rc<InputCore<P>>>,
-    site: Rc<Site>,
-    notify: bool,
-    logic: Option<Logic>,
-}
-
-impl<P: Payload> Draft<P> {
-    /// What the operator tells its scope; ends the construction.
-    pub(crate) fn describe(&mut self) -> Result<Description, Error> {
-        if let Some(missing) = self.missing.take() {
-            return Err(Error::Build(missing));
-        }
-        if self.logic.is_none() && !self.inputs.is_empty() {
-            return Err(Error::Build(format!(
-                "operator '{}' was never built: it has inputs and nothing that would read them, so that the dataflow \
-                 could not end; call build(), and let errors of building it end the dataflow's block",
-                self.name
-            )));
-        }
-        let (inputs, outputs) = (self.inputs.len(), self.outputs.len());
-        let identity = Summary::identity(self.dims);
-        let mut summary = Connectivity::empty();
-        for (port, input) in self.inputs.iter().enumerate() {
-            let mut row = Vec::new();
-            for output in 0..outputs {
-                let named = self.summaries.get(&(port, output));
-                row.push((
-                    output,
-                    named.cloned().unwrap_or_else(|| vec![identity.clone()]),
-                ));
-            }
-            row.retain(|(_, list)| !list.is_empty());
-            for (output, list) in &row {
-                summary.set(
-                    port,
-                    *output,
-                    list.iter().cloned().collect::<Antichain<_>>(),
-                );
-            }
-            *input.ticket.summaries.borrow_mut() = row;
-            input.ticket.outputs.borrow_mut().clone_from(&self.outputs);
-        }
-        let minimum = Point::minimum(self.dims);
-        Ok(Description {
-            name: self.name.clone(),
-            inputs,
-            outputs,
-            summary,
-            initial: self
-                .initial
-                .iter()
-                .map(|&port| (port, minimum.clone()))
-                .collect(),
-            local: true,
-            notify: self.notify,
-            start: self.start,
-            id: self.site.id,
-            progress: Rc::clone(&self.site.progress),
-            operator: Box::new(ClosureOperator {
-                name: self.name.clone(),
-                remote: self
-                    .inputs
-                    .iter()
-                    .filter(|input| input.remote.borrow().is_some())
-                    .cloned()
-                    .collect(),
-                inputs: std::mem::take(&mut self.inputs),
-                site: Rc::clone(&self.site),
-                notify: self.notify,
-                logic: self.logic.take(),
-            }),
-        })
-    }
-
-    /// Hands out what the operator would have run: it will not be installed.
-    pub(crate) fn give_up(&mut self) -> Option<Logic> {
-        self.site.progress.close();
-        self.logic.take()
-    }
-
-    /// Adds an output on which nothing is ever sent: its frontier tells of the inputs'.
-    pub(crate) fn new_silent_output(&mut self) -> usize {
-        self.add_output(OutputCore::new).port
-    }
-
-    fn add_output(&mut self, make: MakeOutput) -> Rc<OutputCore> {
-        let core = make(self.outputs.len(), Rc::clone(&self.site));
-        self.outputs.push(Rc::clone(&core));
-        core
-    }
-
-    /// Whether times do not simply pass from every input to every output.
-    pub(crate) fn advances_times(&self) -> bool {
-        !self.summaries.is_empty()
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub(crate) fn id(&self) -> OperatorId {
-        self.site.id
-    }
-
-    pub(crate) fn activation(&self) -> &Activation {
-        &self.site.activation
-    }
-
-    pub(crate) fn shape(&self) -> (usize, usize) {
-        (self.inputs.len(), self.outputs.len())
-    }
-}
-
-impl<P: Payload> Schedule for ClosureOperator<P> {
-    fn schedule(&mut self) -> Result<bool, Error> {
-        if self.notify {
-            let mut changes = self.site.progress.frontiers.borrow_mut();
-            for ((port, time), diff) in changes.drain() {
-                self.inputs[port].frontier.borrow_mut().update(time, diff);
-            }
-        }
-        let Some(logic) = &mut self.logic else {
-            return Ok(false);
-        };
-        let result = logic();
-        self.site.expire();
-        let incomplete = result.map_err(|cause| Error::Operator {
-            operator: self.name.clone(),
-            cause,
-        })?;
-        // Logic that takes one message at a time is called again; logic that took none waits for something else.
-        let took = !self.site.progress.consumed.borrow_mut().is_empty();
-        if took
-            && (self.site.backlog.get() > 0 || self.remote.iter().any(|input| input.has_remote()))
-        {
-            self.site.activation.run();
-        }
-        Ok(incomplete)
-    }
-}
-
-impl<P: Payload> Arrival for InputCore<P> {
-    fn arrived(&self) {
-        if let Some(remote) = &*self.remote.borrow() {
-            remote.acknowledge();
-            if !remote.is_empty() {
-                self.queue.announce();
-            }
-        }
     }
 }

@@ -18,10 +18,12 @@ use pointstamp_channels::Receiver;
 use pointstamp_order::{MutableAntichain, Point, Summary};
 use pointstamp_order::{PartialOrder, PathSummary};
 
+use crate::arrival::Arrival;
 use crate::capability::{Capability, OutputCore};
 use crate::edge::{LocalQueue, Site, Tee};
 use crate::error::{BoxError, Error, check_dims};
 use crate::observe::{EdgeId, Observation};
+use crate::operate::Waiting;
 use crate::payload::{Message, Payload};
 
 /// The summaries from one input to the outputs, in order of the outputs; shared by all who need it.
@@ -53,6 +55,14 @@ pub(crate) struct InputCore<P> {
 }
 
 impl<P: Payload> InputCore<P> {
+    /// What waits to be taken.
+    pub(crate) fn waiting(&self) -> Waiting {
+        Waiting {
+            here: self.queue.waiting(),
+            remote: self.has_remote(),
+        }
+    }
+
     fn take_remote(&self) -> Result<Option<Message<P>>, Error> {
         let taken = match &*self.remote.borrow() {
             Some(remote) => remote.pop(),
@@ -76,6 +86,17 @@ impl<P> InputCore<P> {
             .borrow()
             .as_ref()
             .is_some_and(|remote| !remote.is_empty())
+    }
+}
+
+impl<P: Payload> Arrival for InputCore<P> {
+    fn arrived(&self) {
+        if let Some(remote) = &*self.remote.borrow() {
+            remote.acknowledge();
+            if !remote.is_empty() {
+                self.queue.announce();
+            }
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use pointstamp_progress::{Source, Target};
 use rustc_hash::FxHashSet;
 
 use crate::activation::Activation;
+use crate::arrival::Arrival;
 use crate::edge::{Edge, Label, MAX_APPENDED, Tees};
 use crate::error::Error;
 use crate::observe::{EdgeId, OperatorId};
@@ -22,7 +23,7 @@ use crate::operator::{Draft, OperatorBuilder};
 use crate::payload::{Message, Payload};
 use crate::progress::PortChanges;
 use crate::stream::Stream;
-use crate::worker::{Arrival, Worker};
+use crate::worker::Worker;
 
 /// An edge, as progress tracking sees it: each record from the source arrives `copies` times.
 #[derive(Debug, Clone, Copy)]
@@ -56,6 +57,8 @@ struct ScopeCore<P: Payload> {
     tees: Rc<Tees<P>>,
     /// Child `i + 1`.
     children: RefCell<Vec<ChildDraft<P>>>,
+    /// Their numbers, which stay when they are installed.
+    ids: RefCell<Vec<OperatorId>>,
     edges: RefCell<Vec<EdgeShape>>,
     inputs: Cell<usize>,
     outputs: Cell<usize>,
@@ -143,6 +146,7 @@ impl<P: Payload> Scope<P> {
             numbers,
             tees,
             children: RefCell::default(),
+            ids: RefCell::default(),
             edges: RefCell::default(),
             inputs: Cell::new(0),
             outputs: Cell::new(0),
@@ -334,6 +338,14 @@ impl<P: Payload> Scope<P> {
         &self.0.activation
     }
 
+    /// The number of the operator that is a node here; node 0 is the scope.
+    pub(crate) fn operator_at(&self, node: usize) -> OperatorId {
+        let Some(child) = node.checked_sub(1) else {
+            return self.0.id;
+        };
+        self.0.ids.borrow()[child]
+    }
+
     fn index(&self) -> usize {
         *self.0.address.last().expect("an address is never empty")
     }
@@ -345,6 +357,7 @@ impl<P: Payload> Scope<P> {
             dataflow: self.0.id.dataflow,
             operator: next(&self.0.numbers.operator),
         };
+        self.0.ids.borrow_mut().push(id);
         Ok((index, id, self.0.activation.child(index)))
     }
 

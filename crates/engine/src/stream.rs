@@ -3,6 +3,7 @@
 use pointstamp_progress::Source;
 
 use crate::edge::Tee;
+use crate::observe::OperatorId;
 use crate::payload::Payload;
 use crate::scope::Scope;
 
@@ -44,6 +45,11 @@ impl<P: Payload> Stream<P> {
     /// The name of the operator whose output this is.
     pub fn producer(&self) -> &str {
         &self.producer
+    }
+
+    /// The operator whose output this is; inside a scope that it entered, and behind one that it left, that scope.
+    pub fn operator(&self) -> OperatorId {
+        self.scope.operator_at(self.source.node)
     }
 
     /// The output port that this is.

@@ -10,6 +10,7 @@
 //! frontiers that changed.
 
 mod child;
+mod inspect;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -19,16 +20,16 @@ use pointstamp_order::{MutableAntichain, Point, Summary};
 use pointstamp_progress::{Connectivity, Graph, Location, Mode, Port, Source, Target};
 
 use crate::activation::Activation;
+use crate::arrival::Arrival;
 use crate::brake::Brake;
 use crate::changes::Changes;
 use crate::edge::MAX_APPENDED;
 use crate::error::Error;
 use crate::observe::{Change, Observation, OperatorId, Room};
-use crate::operate::{Description, Schedule};
+use crate::operate::{Description, Inside, Schedule};
 use crate::progress::{PortChanges, SharedProgress};
 use crate::scope::{EdgeShape, Inbox};
 use crate::view::{View, view};
-use crate::worker::Arrival;
 
 pub(crate) use child::Child;
 
@@ -64,6 +65,7 @@ pub(crate) struct Subgraph {
     outputs: usize,
     /// Child `i + 1`.
     children: Vec<Child>,
+    edges: Vec<EdgeShape>,
     /// By input of the scope: who reads it inside.
     input_readers: Vec<Vec<(Target, i64)>>,
     input_counts: Rc<RefCell<PortChanges>>,
@@ -125,12 +127,12 @@ impl Subgraph {
             begins.push((description.initial, description.start));
         }
         let mut input_readers = vec![Vec::new(); inputs];
-        for EdgeShape {
+        for &EdgeShape {
             source,
             target,
             copies,
             ..
-        } in parts.edges
+        } in &parts.edges
         {
             graph.add_edge(source, target)?;
             if copies == 0 {
@@ -173,6 +175,7 @@ impl Subgraph {
             outputs,
             children,
             input_readers,
+            edges: parts.edges,
             input_counts: parts.input_counts,
             activation: parts.activation,
             view,
@@ -425,7 +428,7 @@ impl Subgraph {
 
     /// Collects everything that an operator reports, at once.
     fn collect(&mut self, index: usize) {
-        let child = &self.children[index];
+        let child = &mut self.children[index];
         let node = index + 1;
         let local = child.local;
         let mut count = |location: Location, time: &Point, diff: i64| {
@@ -440,6 +443,9 @@ impl Subgraph {
         }
         for ((port, time), diff) in child.progress.internal.borrow_mut().drain() {
             count(Source { node, port }.into(), &time, diff);
+            if local {
+                child.held.update((port, time), diff);
+            }
         }
         for ((port, time), records) in child.progress.produced.borrow_mut().drain() {
             for &(target, copies) in &child.readers[port] {
@@ -478,5 +484,9 @@ impl Schedule for Subgraph {
             self.activation.run();
         }
         Ok(self.incomplete > 0 || self.view.has_pending() || self.view.tracking_anything())
+    }
+
+    fn inspect(&mut self, address: &[usize]) -> Inside {
+        Inside::Scope(Box::new(Subgraph::inspect(self, address)))
     }
 }

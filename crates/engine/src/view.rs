@@ -30,6 +30,12 @@ pub(crate) trait View {
     fn is_empty(&self, location: Location) -> bool;
     fn contains(&self, location: Location) -> bool;
     fn tracking_anything(&self) -> bool;
+
+    // For people: each of these copies what it tells.
+    fn frontier(&self, location: Location) -> Vec<Point>;
+    fn pointstamps(&self, location: Location) -> Vec<(Point, i64)>;
+    fn hops(&self) -> Vec<(Location, Location, Option<Summary>)>;
+    fn unsent(&mut self) -> Vec<Change>;
 }
 
 /// The view of a scope whose times have `dims` coordinates, and the summary of the scope.
@@ -49,7 +55,7 @@ pub(crate) fn view(
         3 => fixed::<3>(graph, mode, peers),
         _ => None,
     };
-    fixed.unwrap_or_else(|| made(graph, mode, peers, Summary::clone))
+    fixed.unwrap_or_else(|| made(graph, mode, peers))
 }
 
 type Made = Result<(Box<dyn View>, Connectivity<Summary>), GraphError>;
@@ -57,17 +63,12 @@ type Made = Result<(Box<dyn View>, Connectivity<Summary>), GraphError>;
 /// None where a summary leads to times of another number of coordinates, which [`Graph::build`] refuses.
 fn fixed<const N: usize>(graph: &Graph<Point>, mode: Mode, peers: usize) -> Option<Made> {
     let graph = graph.translate::<Coords<N>>(Shift::from_summary)?;
-    Some(made(&graph, mode, peers, |shift| shift.to_summary()))
+    Some(made(&graph, mode, peers))
 }
 
-fn made<T: Time>(
-    graph: &Graph<T>,
-    mode: Mode,
-    peers: usize,
-    summary: impl Fn(&T::Summary) -> Summary,
-) -> Made {
+fn made<T: Time>(graph: &Graph<T>, mode: Mode, peers: usize) -> Made {
     let tracker = graph.build()?;
-    let summary = tracker.scope_summary().map(summary);
+    let summary = tracker.scope_summary().map(T::summary);
     Ok((Box::new(Protocol::new(tracker, mode, peers)), summary))
 }
 
@@ -75,6 +76,7 @@ fn made<T: Time>(
 trait Time: Timestamp {
     fn of(point: &Point) -> Self;
     fn point(self) -> Point;
+    fn summary(summary: &Self::Summary) -> Summary;
 }
 
 impl Time for Point {
@@ -84,6 +86,10 @@ impl Time for Point {
 
     fn point(self) -> Point {
         self
+    }
+
+    fn summary(summary: &Summary) -> Summary {
+        summary.clone()
     }
 }
 
@@ -96,6 +102,10 @@ impl<const N: usize> Time for Coords<N> {
     #[inline]
     fn point(self) -> Point {
         self.to_point()
+    }
+
+    fn summary(summary: &Self::Summary) -> Summary {
+        summary.to_summary()
     }
 }
 
@@ -161,6 +171,29 @@ impl<T: Time> View for Protocol<T> {
 
     fn tracking_anything(&self) -> bool {
         self.tracker().tracking_anything()
+    }
+
+    fn frontier(&self, location: Location) -> Vec<Point> {
+        let frontier = self.tracker().frontier(location).iter();
+        frontier.map(|time| time.clone().point()).collect()
+    }
+
+    fn pointstamps(&self, location: Location) -> Vec<(Point, i64)> {
+        let counts = self.tracker().pointstamps(location).into_iter();
+        counts.map(|(time, count)| (time.point(), count)).collect()
+    }
+
+    fn hops(&self) -> Vec<(Location, Location, Option<Summary>)> {
+        let hops = self.tracker().hops();
+        hops.map(|(from, to, summary)| (from, to, summary.map(T::summary)))
+            .collect()
+    }
+
+    fn unsent(&mut self) -> Vec<Change> {
+        let local = Protocol::local(self).iter().cloned();
+        local
+            .map(|((at, time), diff)| ((at, time.point()), diff))
+            .collect()
     }
 }
 
@@ -237,7 +270,7 @@ mod tests {
             let step = Summary::step(dims, 1);
             let graph = graph(dims, step);
             let (ours, summary) = view(dims, &graph, Mode::Demand, 2).unwrap();
-            let (points, same) = made(&graph, Mode::Demand, 2, Summary::clone).unwrap();
+            let (points, same) = made(&graph, Mode::Demand, 2).unwrap();
             assert_eq!(summary, same);
             let said = story(ours, dims);
             assert!(said.iter().any(|line| line.starts_with("tells")));

@@ -17,29 +17,19 @@ use rustc_hash::FxHashMap;
 
 use crate::activation::Activation;
 use crate::agreement::Blueprint;
+use crate::arrival::{Arrival, Close};
 use crate::brake::Brake;
 use crate::cluster::Cluster;
 use crate::edge::ClearOnDrop;
 use crate::error::{BoxError, Error};
 use crate::failing::Failing;
 use crate::host::Host;
+use crate::inspect::Snapshot;
 use crate::observe::{Observation, Observer, OperatorId, Room};
 use crate::payload::Payload;
 use crate::scope::Scope;
 use crate::subgraph::Subgraph;
 use crate::wakeups::Wakeups;
-
-/// Somebody who is told that a channel has messages.
-pub(crate) trait Arrival {
-    /// The channel was empty and has messages now, or it may have.
-    fn arrived(&self);
-}
-
-/// Something that `main` may leave open and that must be closed for the dataflow to end.
-pub(crate) trait Close {
-    /// Closes it.
-    fn close(&self);
-}
 
 /// A worker. Clones are the same worker; it stays on its thread.
 pub struct Worker<P: Payload>(Rc<WorkerCore<P>>);
@@ -165,6 +155,23 @@ impl<P: Payload> Worker<P> {
     /// capabilities. There may be several. A worker without any pays nothing for them.
     pub fn observe(&self, observer: Rc<dyn Observer>) {
         self.0.room.enter(observer);
+    }
+
+    /// What this worker knows of its dataflows: their graphs, and what is outstanding in them. For people; called between
+    /// steps.
+    pub fn inspect(&self) -> Snapshot {
+        let mut dataflows = self.0.dataflows.borrow_mut();
+        let installed = dataflows.iter_mut().filter_map(|(&index, dataflow)| {
+            let subgraph = dataflow.subgraph.as_mut()?;
+            Some(subgraph.inspect(&[index]))
+        });
+        Snapshot {
+            worker: self.0.index,
+            peers: self.peers(),
+            pressed: self.fabric().is_pressed(),
+            in_flight: self.fabric().in_flight(),
+            dataflows: installed.collect(),
+        }
     }
 
     /// Tells an observer nothing more.

@@ -21,6 +21,7 @@ mod columns;
 mod connections;
 mod driver;
 mod errors;
+mod events;
 mod gathering;
 mod generic;
 mod gil;
@@ -114,6 +115,10 @@ mod _core {
         terms::{decode_term, encode_term},
         trace::{Trace, import_trace, trace_of},
     };
+
+    // Captured events.
+    #[pymodule_export]
+    use crate::events::{feed::EventFeed, replay::replay, writer::EventSink};
 
     // Batches as bytes.
     #[pymodule_export]

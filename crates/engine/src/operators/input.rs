@@ -5,13 +5,14 @@ use std::rc::Rc;
 
 use pointstamp_order::Point;
 
+use crate::arrival::Close;
 use crate::capability::Capability;
 use crate::error::{Error, check_advance, check_dims};
 use crate::payload::Payload;
 use crate::port::{OutputPort, SendError};
 use crate::scope::Scope;
 use crate::stream::Stream;
-use crate::worker::{Close, Worker};
+use crate::worker::Worker;
 
 /// Introduces batches at its current time, into any number of dataflows. Clones are the same input.
 ///

@@ -2,13 +2,14 @@
 
 use std::rc::Rc;
 
+use crate::arrival::Close;
 use crate::capability::{Capability, OutputCore};
 use crate::error::Error;
 use crate::payload::Payload;
 use crate::port::{OutputPort, SendError};
 use crate::scope::Scope;
 use crate::stream::Stream;
-use crate::worker::{Close, Worker};
+use crate::worker::Worker;
 
 /// Introduces batches at any time for which there is a capability, in any order.
 pub struct UnorderedInput<P: Payload> {

@@ -8,16 +8,19 @@ use crate::activation::Activation;
 use crate::brake::Gate;
 use crate::observe::{Observation, OperatorId, Room};
 use crate::operate::{Description, Schedule};
-use crate::progress::SharedProgress;
+use crate::progress::{PortChanges, SharedProgress};
 
 /// An operator of a subgraph, and what the subgraph knows of it.
 pub(crate) struct Child {
     pub(super) id: OperatorId,
+    pub(super) name: Box<str>,
     pub(super) room: Rc<Room>,
     pub(super) description: Option<Description>, // until the subgraph is made
     pub(super) activation: Activation,
     pub(super) operator: Option<Box<dyn Schedule>>,
     pub(super) progress: Rc<SharedProgress>,
+    /// This worker's capabilities, by output and time; for people.
+    pub(super) held: PortChanges,
     pub(super) local: bool,
     pub(super) notify: bool,
     pub(super) incomplete: bool,
@@ -35,6 +38,12 @@ impl Child {
     pub(crate) fn new(description: Description, activation: Activation, room: Rc<Room>) -> Self {
         Child {
             id: description.id,
+            name: description.name.as_str().into(),
+            held: description
+                .initial
+                .iter()
+                .map(|initial| (initial.clone(), 1))
+                .collect(),
             room,
             activation,
             operator: None,
