@@ -12,6 +12,7 @@ from pointstamp.arrow import ArrowInput, ArrowStream
 from pointstamp.builder import OperatorBuilder, single_output
 from pointstamp.capture import replayed
 from pointstamp.collections import Arranged, Collection, CollectionInput, Trace, Variable
+from pointstamp.eventcolumns import EventColumns
 from pointstamp.eventstream import EventStream
 from pointstamp.operators.iterator_source import Source
 from pointstamp.stream import Stream
@@ -88,6 +89,10 @@ class Scope:
     def event_stream_of(self, pairs: _core.Stream, clock: Clock) -> EventStream[Any]:
         """A stream of records at their event times, from ``(time, record)`` pairs."""
         return EventStream(self, pairs, clock)
+
+    def event_columns_of(self, batched: _core.Stream, schema: _core.Schema, time_column: str) -> EventColumns:
+        """A stream of rows at the times that a column tells, which come in batches of mixed times."""
+        return EventColumns(self, batched, schema, time_column)
 
     def collection_of(self, core: _core.Stream) -> Collection[Any]:
         """A collection here of a stream of updates; for the modules below this one, as `stream_of`."""

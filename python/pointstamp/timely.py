@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pointstamp._mistakes import function_of
 from pointstamp.builder import single_output
+from pointstamp.calls import Terms, async_map
 from pointstamp.eventclock import Clock
 from pointstamp.keyed import KeyedStream, WindowedStream
 from pointstamp.operators.event_time import event_times
@@ -18,7 +19,7 @@ from pointstamp.pacts import ByKey, Pipeline
 from pointstamp.splitting import split_records, tagged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from pointstamp._core import Capability
     from pointstamp._core import Stream as CoreStream
@@ -137,6 +138,70 @@ class Timely(Generic[T]):
 
         made = single_output(self.scope, "key_by", [(self, Pipeline())], build, notify=False)  # type: ignore[list-item]
         return made.core, Clock(False)
+
+    # ------------------------------------------------------------ calls to the outside
+
+    def async_map(
+        self,
+        function: Callable[[Any], Awaitable[Any]],
+        *,
+        ordered: bool = True,
+        capacity: int = 100,
+        timeout: float | None = None,
+        retry: int = 0,
+        backoff: float = 0.1,
+        batch: int | None = None,
+        linger: float = 0.01,
+    ) -> tuple[Stream[Any], Stream[tuple[T, Exception]]]:
+        """Each record through a coroutine function, many at a time; and the records whose calls failed.
+
+        Coroutines run on one event loop for each worker, beside the dataflow. A result is sent at its
+        record's time, which stays open until then. When the dataflow ends early, the calls that are out are
+        cancelled.
+
+        Args:
+            function: Called with a record; what it returns is awaited. With `batch` it is called with a
+                list of records, and returns a list of as many results.
+            ordered: Results come in the order of their records, on each worker; else as they are done.
+            capacity: How many calls are out at a time, on each worker. As many again are read ahead, and no
+                more: the times of what waits stay open, and a source that bounds those under way waits.
+            timeout: Seconds for one attempt; None: as long as it takes.
+            retry: How many further attempts a call has that raised, or took too long.
+            backoff: Seconds before the first of them; twice as long before each next.
+            batch: How many records one call takes at most; None: one record, by itself.
+            linger: Seconds that records wait for others to fill a batch.
+
+        Returns:
+            The results, and the dead letters: each record whose last attempt failed, with its exception.
+
+        Raises:
+            TypeError: When the dataflow runs, if what the function returns cannot be awaited, or a batch's
+                results are not as many as its records.
+
+        Examples:
+            >>> import asyncio
+            >>> import pointstamp as ps
+            >>> async def invert(n):
+            ...     await asyncio.sleep(0.001)
+            ...     return 1 / n
+            >>> def build(scope):
+            ...     inverted, failed = scope.to_stream([4, 0, 2]).async_map(invert)
+            ...     return inverted.capture(), failed.map(lambda letter: letter[0]).capture()
+            >>> [captured.extract() for captured in ps.example(build)]
+            [[(0, [0.25, 0.5])], [(0, [0])]]
+        """
+        if not callable(function):
+            raise TypeError(f"async_map needs a coroutine function, not {function!r}")
+        terms = Terms(
+            ordered=ordered,
+            capacity=capacity,
+            timeout=timeout,
+            retry=retry,
+            backoff=backoff,
+            batch=batch,
+            linger=linger,
+        )
+        return async_map(self.scope, self.core, function, terms)
 
     # ------------------------------------------------------------ per time
 
