@@ -216,8 +216,8 @@ class Scope:
         in this process (`Stream.capture`) or in another.
 
         Args:
-            captures: What this worker replays: captures of streams in memory, and `EventReader`s. A reader of
-                a socket, or of a file that it follows, is waited for here until the capture has begun.
+            captures: What this worker replays: captures of streams in memory, and objects of `EventReader`.
+                A reader of a socket, or of a file that it follows, is waited for until its capture has begun.
             schema: Of columns. Where a worker may have no capture, it says that the stream is an
                 `ArrowStream`.
 

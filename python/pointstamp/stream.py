@@ -414,11 +414,11 @@ class Stream(CustomOperators[T, "Stream[Any]"], Timely[T]):
 
         Args:
             diffs: The records are pairs ``(record, diff)``: each adds so many of a record, or takes them
-            away.
+                away.
 
         Raises:
             TypeError: When the dataflow runs, for a record that a collection cannot keep, or that is no such
-            pair.
+                pair.
         """
         return self.scope.collection_of(_core.as_collection(self.core, diffs))
 

@@ -6,7 +6,11 @@
 //! A process leaves when all its workers have come to their end, and is done when all others have left too: a failure that comes
 //! late, elsewhere, is a failure of the whole computation.
 
-use std::rc::Rc;
+mod agreement;
+pub(crate) mod blueprint;
+mod control;
+mod departures;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Instant;
@@ -14,14 +18,13 @@ use std::time::Instant;
 use pointstamp_channels::{Fabric, Farewell, Mailbox, Overseer, Traffic, Transport};
 use pointstamp_progress::Mode;
 
-use crate::agreement::{Agreement, Blueprint};
-use crate::control::{self, Control};
-use crate::departures::Departures;
+use agreement::Agreement;
+use blueprint::Blueprint;
+use control::Control;
+use departures::Departures;
+
 use crate::error::Error;
-use crate::failing::Stops;
-use crate::host::Host;
-use crate::payload::Payload;
-use crate::worker::Worker;
+use crate::run::failing::Stops;
 
 /// A failure, and whose it was.
 #[derive(Debug)]
@@ -68,9 +71,9 @@ impl Seed {
         &self.cluster
     }
 
-    /// Makes this thread the worker, in a host.
-    pub(crate) fn start<P: Payload>(self, host: Rc<dyn Host>) -> Worker<P> {
-        Worker::new(self.index, self.cluster, self.mailbox, host)
+    /// What the worker is made of.
+    pub(crate) fn into_parts(self) -> (usize, Arc<Cluster>, Mailbox) {
+        (self.index, self.cluster, self.mailbox)
     }
 }
 
@@ -130,7 +133,7 @@ impl Cluster {
         (cluster, seeds)
     }
 
-    pub(crate) fn fabric(&self) -> &Fabric {
+    pub(crate) fn fabric(&self) -> &Arc<Fabric> {
         &self.fabric
     }
 

@@ -10,9 +10,9 @@ use pointstamp_progress::Mode;
 
 use crate::cluster::{Cluster, Failure, HIGH_WATER, Seed};
 use crate::error::Error;
-use crate::failing::Failing;
 use crate::host::{Host, Plain};
 use crate::payload::Payload;
+use crate::run::failing::Failing;
 use crate::worker::Worker;
 
 /// Runs `main` as a worker on this thread: then closes what it left open and runs its dataflows to the end. An error
@@ -40,7 +40,7 @@ pub fn run_worker<P: Payload, R>(
         let (Some(seed), Some(main)) = (seed.take(), main.take()) else {
             return;
         };
-        let worker = worker.insert(seed.start::<P>(Rc::clone(host)));
+        let worker = worker.insert(Worker::start(seed, Rc::clone(host)));
         let ran = main(worker).and_then(|result| worker.finish().map(|()| result));
         result = ran.map_err(|error| failing.fail(error)).ok();
     });

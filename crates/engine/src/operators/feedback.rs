@@ -2,13 +2,13 @@
 
 use pointstamp_order::{PathSummary, Summary};
 
+use crate::build::operator::OperatorBuilder;
+use crate::build::scope::Scope;
+use crate::build::stream::Stream;
 use crate::error::Error;
-use crate::operator::OperatorBuilder;
-use crate::pact::Pact;
 use crate::payload::Payload;
-use crate::port::{OutputPort, SendError};
-use crate::scope::Scope;
-use crate::stream::Stream;
+use crate::run::pact::Pact;
+use crate::run::port::{OutputPort, SendError};
 
 /// The end of a loop that is still open: connect a stream to it.
 pub struct LoopHandle<P: Payload> {
