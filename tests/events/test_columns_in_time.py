@@ -88,20 +88,24 @@ def test_windows_are_those_of_polars(
     # Polars leaves out windows that begin before the first row: a row of each key is put long before.
     first = pl.DataFrame([(-100, key, 0) for key in "ab"], schema=frame.schema, orient="row")
     value = pl.col("value")
-    expected = first.vstack(frame).group_by_dynamic(
-        "at",
-        every=f"{every}i",
-        period=f"{length}i",
-        offset=f"{offset % every}i",
-        group_by="key",
-        start_by="window",
-        closed="left",
-    ).agg(
-        value.sum().alias("value_sum"),
-        value.count().alias("value_count"),
-        value.min().alias("value_min"),
-        value.max().alias("value_max"),
-        value.mean().alias("value_mean"),
+    expected = (
+        first.vstack(frame)
+        .group_by_dynamic(
+            "at",
+            every=f"{every}i",
+            period=f"{length}i",
+            offset=f"{offset % every}i",
+            group_by="key",
+            start_by="window",
+            closed="left",
+        )
+        .agg(
+            value.sum().alias("value_sum"),
+            value.count().alias("value_count"),
+            value.min().alias("value_min"),
+            value.max().alias("value_max"),
+            value.mean().alias("value_mean"),
+        )
     )
     rows = [
         (row["key"], row["at"], row["at"] + length, *[row[f"value_{name}"] for _, name in WANTED])

@@ -285,13 +285,13 @@ def test_what_there_is_not_suggests_what_there_is() -> None:
             (rows, "unique", "an ArrowStream has no attribute 'unique': there is distinct"),
             (
                 rows,
-                "filter",
-                r"an ArrowStream has no attribute 'filter': map_batches .* to_records\(\).filter one",
+                "flat_map",
+                r"an ArrowStream has no attribute 'flat_map': map_batches .* to_records\(\).flat_map one",
             ),
             (
                 stream,
-                "semijoin",
-                r"a Stream has no attribute 'semijoin': collections have it, as_collection\(\).semijoin$",
+                "arrange",
+                r"a Stream has no attribute 'arrange': collections have it, as_collection\(\).arrange$",
             ),
             (stream, "for_each", "there is inspect$"),
             (scope.collection([]), "groupby", "a Collection has no attribute 'groupby': there is reduce$"),
