@@ -25,6 +25,7 @@ from pointstamp._errors import (
     ConfigError,
     GraphError,
     PointstampError,
+    StallError,
     TimeError,
     TruncatedWarning,
 )
@@ -93,6 +94,7 @@ __all__ = [
     "Session",
     "SessionWindow",
     "Sliding",
+    "StallError",
     "Stream",
     "Summary",
     "Time",

@@ -14,10 +14,10 @@ from pointstamp._core import InputHandle, PactKind
 from pointstamp._errors import GraphError
 from pointstamp._mistakes import function_of
 from pointstamp.columnar import ALL, Columnar
-from pointstamp.custom import CustomOperators
 from pointstamp.operators.grouped import grouped, is_grouped
 from pointstamp.operators.reclock import reclock
 from pointstamp.pacts import Pipeline
+from pointstamp.typed_operators import ColumnOperators
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["ArrowInput", "ArrowStream"]
 
 
-class ArrowStream(CustomOperators["pa.RecordBatch", "ArrowStream"], Columnar):
+class ArrowStream(ColumnOperators, Columnar):
     """A stream of Arrow record batches of one schema; moved, hashed and partitioned without the GIL.
 
     Every method adds an operator to the stream's scope. Batches are of any size, as the stream carries them:
@@ -350,7 +350,7 @@ class ArrowStream(CustomOperators["pa.RecordBatch", "ArrowStream"], Columnar):
         assert self.scope.parent is not None
         return ArrowStream(self.scope.parent, left, self.core_schema, self.placed)
 
-    def connect_loop(self, handle: LoopHandle) -> None:
+    def connect_loop(self, handle: LoopHandle[pa.RecordBatch]) -> None:
         """Defines a loop variable, which has this stream's schema; as `Stream.connect_loop`.
 
         Raises:

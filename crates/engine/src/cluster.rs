@@ -35,6 +35,9 @@ pub struct Failure {
     pub error: Error,
 }
 
+/// Who hears what the programs of other processes say.
+pub type Hear = Box<dyn Fn(usize, Vec<u8>) + Send + Sync>;
+
 /// What the workers of one process share.
 pub struct Cluster {
     fabric: Arc<Fabric>,
@@ -48,6 +51,7 @@ pub struct Cluster {
     /// Whether some worker dropped a dataflow: then those that wait for its end look again.
     dropped: AtomicBool,
     departures: Departures,
+    hear: OnceLock<Hear>,
     /// Held while this process says farewell: all others are to hear the same, and who is told first may answer by hanging up
     /// before the last is told. Whether it was said.
     farewell: Mutex<bool>,
@@ -120,6 +124,7 @@ impl Cluster {
             agreement: Agreement::new(fabric.peers()),
             dropped: AtomicBool::new(false),
             departures: Departures::new(process, processes),
+            hear: OnceLock::new(),
             farewell: Mutex::new(false),
             fabric,
         });
@@ -171,6 +176,18 @@ impl Cluster {
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
         self.fabric.wake_all();
+    }
+
+    /// Says something to the program around the engine in every other process.
+    pub fn say(&self, what: Vec<u8>) {
+        let worker = self.fabric.here().start;
+        self.tell(&Control::Said { worker, what });
+    }
+
+    /// Who hears what the programs of other processes say, with the number of the process. It is called on the thread that receives
+    /// from that process, and must not keep it. Only the first who listens does.
+    pub fn listen(&self, hear: Hear) {
+        let _first = self.hear.set(hear);
     }
 
     /// Wakes a worker of this process, if it sleeps: there is something to do that the engine does not know of.
@@ -412,6 +429,12 @@ impl Overseer for Cluster {
             Control::Finished { worker } => self.agreement.finish(worker),
             Control::Dropped { worker, dataflow } => {
                 self.note_dropped(worker, dataflow);
+                Ok(())
+            }
+            Control::Said { what, .. } => {
+                if let Some(hear) = self.hear.get() {
+                    hear(from, what);
+                }
                 Ok(())
             }
             Control::Ended { worker, dataflow } => {

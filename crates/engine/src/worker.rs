@@ -127,6 +127,11 @@ impl<P: Payload> Worker<P> {
         self.0.cluster.mode()
     }
 
+    /// How many bytes may be on their way in this process before its sources pause.
+    pub fn high_water(&self) -> usize {
+        self.fabric().high_water()
+    }
+
     /// The workers that this one belongs to.
     pub fn cluster(&self) -> &Arc<Cluster> {
         &self.0.cluster
@@ -139,6 +144,10 @@ impl<P: Payload> Worker<P> {
 
     pub(crate) fn failing(&self) -> &Rc<Failing> {
         &self.0.failing
+    }
+
+    pub(crate) fn host(&self) -> &dyn Host {
+        &*self.0.host
     }
 
     pub(crate) fn room(&self) -> &Rc<Room> {

@@ -102,6 +102,7 @@ impl<P: Payload> Scope<P> {
         let numbers = Rc::<Numbers>::default();
         let operator = next(&numbers.operator);
         let id = OperatorId { dataflow, operator };
+        worker.host().begins(id);
         Self::new(
             name,
             vec![dataflow as usize],
@@ -253,6 +254,7 @@ impl<P: Payload> Scope<P> {
             dataflow: self.0.id.dataflow,
             operator: next(&self.0.numbers.operator),
         };
+        self.0.worker.host().begins(id);
         self.0.ids.borrow_mut().push(id);
         Ok((index, id, self.0.activation.child(index)))
     }

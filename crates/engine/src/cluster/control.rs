@@ -22,6 +22,8 @@ pub(crate) enum Control {
     Dropped { worker: usize, dataflow: usize },
     /// A worker is done with a dataflow.
     Ended { worker: usize, dataflow: usize },
+    /// Something that the program around the engine says; the first worker of the process stands for it.
+    Said { worker: usize, what: Vec<u8> },
 }
 
 /// How the farewell of a process begins that stops because workers disagree: the others are to raise that, and not that
@@ -55,7 +57,8 @@ impl Control {
             Control::Posted { worker, .. }
             | Control::Finished { worker }
             | Control::Dropped { worker, .. }
-            | Control::Ended { worker, .. } => workers.contains(worker),
+            | Control::Ended { worker, .. }
+            | Control::Said { worker, .. } => workers.contains(worker),
         }
     }
 }
