@@ -46,6 +46,7 @@ class PactKind:
     EXCHANGE_FIRST: ClassVar[PactKind]
     EXCHANGE_SECOND: ClassVar[PactKind]
     EXCHANGE_COLUMNS: ClassVar[PactKind]
+    GATHER: ClassVar[PactKind]
     @property
     def label(self) -> str: ...
     def __eq__(self, other: object, /) -> bool: ...

@@ -13,8 +13,9 @@ from pointstamp._core import ProbeHandle
 from pointstamp._mistakes import unknown_attribute
 from pointstamp.builder import constructed, operator_info, single_output
 from pointstamp.capture import Capture
+from pointstamp.connectors.writing import Writing
 from pointstamp.notify import notified
-from pointstamp.pacts import Pipeline, pact_of
+from pointstamp.pacts import Gather, Pipeline, pact_of
 from pointstamp.vertex import Vertex, drive
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pointstamp._types import Time
     from pointstamp.arrow import ArrowStream
     from pointstamp.capture import EventWriter
+    from pointstamp.connectors.protocol import Sink
     from pointstamp.info import OperatorInfo
     from pointstamp.pacts import Pact
     from pointstamp.scope import Scope
@@ -239,6 +241,26 @@ class CustomOperators(Generic[T]):
         capture.form = (self.scope.dims, self.core_schema)
         self.core.capture(capture.core)
         return capture
+
+    def write(self, sink: Sink, *, name: str = "write") -> Stream[Any]:
+        """Brings the stream to a sink, a whole time at once.
+
+        When nothing of a time can come any more, every worker's part is prepared; when all are, each is
+        committed. If the dataflow fails before, nothing of the time is shown.
+
+        Args:
+            sink: Where to; the same on every worker.
+            name: The operators' name.
+
+        Returns:
+            The times that this worker has committed. Its frontier is that of times that are committed on all
+            workers: attach a probe to know.
+        """
+        writing = Writing(sink)
+        pact = Gather() if sink.single else Pipeline()
+        prepared = self._operator(name, [(self, pact)], writing.build_writing, None, notify=True)
+        committed = writing.build_committing
+        return single_output(self.scope, f"{name}: commit", [(prepared, Pipeline())], committed, notify=True)
 
     def capture_into(self, writer: EventWriter) -> None:
         """Writes the stream's events on this worker, from which `Scope.replay` makes the same stream again.

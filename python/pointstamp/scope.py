@@ -12,15 +12,16 @@ from pointstamp.arrow import ArrowInput, ArrowStream
 from pointstamp.builder import OperatorBuilder, single_output
 from pointstamp.capture import replayed
 from pointstamp.collections import Arranged, Collection, CollectionInput, Trace, Variable
-from pointstamp.eventcolumns import EventColumns
-from pointstamp.eventstream import EventStream
+from pointstamp.connectors.reading import Reading
+from pointstamp.connectors.timing import Arrival, EventTime, Timing
 from pointstamp.operators.iterator_source import Source
 from pointstamp.seeing.drawing import to_dot, to_mermaid, to_svg
 from pointstamp.seeing.graph import Graph
 from pointstamp.stream import Stream
+from pointstamp.streamsof import StreamsOf
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
 
     import pyarrow as pa
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from pointstamp._core import Activator, Capability, LoopHandle, OutputPort, UnorderedInput
     from pointstamp._types import Summary, Time
     from pointstamp.capture import Capture, EventReader
-    from pointstamp.eventclock import Clock
+    from pointstamp.connectors.protocol import Source as SourceOfRecords
     from pointstamp.info import OperatorInfo
 
 __all__ = ["Scope"]
@@ -38,7 +39,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Scope:
+class Scope(StreamsOf):
     """A part of a dataflow while it is being built: the dataflow itself, or a scope nested in it.
 
     Attributes:
@@ -54,11 +55,6 @@ class Scope:
 
     core: _core.Scope
     parent: Scope | None
-    name: str
-    address: tuple[int, ...]
-    dims: int
-    index: int
-    peers: int
 
     def __init__(self, core: _core.Scope, parent: Scope | None) -> None:
         self.core = core
@@ -74,32 +70,6 @@ class Scope:
     def in_loop(self) -> bool:
         """Whether the last coordinate of times here counts the turns of a loop, here or around this scope."""
         return self.parent is not None and (self.dims > self.parent.dims or self.parent.in_loop)
-
-    @overload
-    def stream_of(self, core: _core.Stream) -> Stream[Any]: ...
-    @overload
-    def stream_of(self, core: _core.Stream, schema: _core.Schema) -> ArrowStream: ...
-    @overload
-    def stream_of(self, core: _core.Stream, schema: _core.Schema | None) -> Any: ...
-    def stream_of(self, core: _core.Stream, schema: _core.Schema | None = None) -> Any:
-        """A stream here: a `Stream` of records, or with a schema an `ArrowStream`.
-
-        For this package: the modules of both kinds, and those below them, make streams of the other kind
-        through their scope.
-        """
-        return Stream(self, core) if schema is None else ArrowStream(self, core, schema)
-
-    def event_stream_of(self, pairs: _core.Stream, clock: Clock) -> EventStream[Any]:
-        """A stream of records at their event times, from ``(time, record)`` pairs."""
-        return EventStream(self, pairs, clock)
-
-    def event_columns_of(self, batched: _core.Stream, schema: _core.Schema, time_column: str) -> EventColumns:
-        """A stream of rows at the times that a column tells, which come in batches of mixed times."""
-        return EventColumns(self, batched, schema, time_column)
-
-    def collection_of(self, core: _core.Stream) -> Collection[Any]:
-        """A collection here of a stream of updates; for the modules below this one, as `stream_of`."""
-        return Collection(self, core)
 
     if not TYPE_CHECKING:  # type checkers find out by themselves
 
@@ -321,6 +291,54 @@ class Scope:
         """
         columns = None if schema is None else _core.Schema(schema)
         return self.stream_of(*replayed(self.core, captures, columns))
+
+    def read(
+        self,
+        source: SourceOfRecords[Any],
+        *,
+        time: Callable[[Any], int] | str | None = None,
+        lateness: int = 0,
+        idle: float | None = 10.0,
+        every: float | None = None,
+        offsets: Mapping[str, Any] | None = None,
+        name: str = "read",
+    ) -> Any:
+        """The records of a source, whose partitions are shared out to the workers.
+
+        Each partition is read by one worker. Left to itself everything has the minimum time, which ends with
+        the source. For times of arrival say `every`, for those that the records tell `time`.
+
+        Args:
+            source: What is read; the same on every worker.
+            time: A function of a record, or of columns the name of a column or a function of a batch, which
+                gives the records' times: ints that are not negative. The frontier follows the latest time of
+                each partition; what comes behind the frontier is sent at the frontier. `Stream.event_time`
+                separates it instead, and knows datetimes.
+            lateness: With `time`: how far behind the latest of its partition a record may come.
+            idle: With `time`: after how many seconds without a record a partition holds the others up no
+                longer; None for never.
+            every: Seconds: the time of a batch is the number of such intervals since 1970.
+            offsets: Where to begin, for some partitions: offsets that they gave.
+            name: The operator's name.
+
+        Returns:
+            A `Stream` of records, or of a source with a schema an `ArrowStream`.
+
+        Raises:
+            GraphError: If times have more than one coordinate here, or `offsets` names no partition.
+        """
+        if self.dims != 1:
+            raise GraphError(f"a source gives times of one coordinate, and they have {self.dims} here")
+        if time is not None and every is not None:
+            raise GraphError("records have the times that they tell, or those of their arrival: not both")
+        timing = Timing()
+        if time is not None:
+            timing = EventTime(time, lateness, idle)
+        elif every is not None:
+            timing = Arrival(every)
+        columns = None if source.schema is None else _core.Schema(source.schema)
+        reading = Reading(name, source, offsets or {}, timing)
+        return self.stream_of(reading.install(self, columns), columns)
 
     def concatenate(self, streams: Iterable[Stream[T]]) -> Stream[T]:
         """One stream with the records of all."""

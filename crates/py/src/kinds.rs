@@ -70,6 +70,8 @@ crossing! {
         ExchangeSecond = "exchange_second",
         /// By columns, which are numbers of them.
         ExchangeColumns = "exchange_columns",
+        /// All to the first worker.
+        Gather = "gather",
     }
 }
 
