@@ -17,7 +17,7 @@ use pyo3::types::PyList;
 
 use crate::batch::{Batch, MAX_BATCH, in_batches};
 use crate::bound::ThreadBound;
-use crate::collections::terms;
+use crate::collections::rows::RowBuf;
 use crate::collections::updates::Builder;
 use crate::driver::Driver;
 use crate::errors::{IntoException, PointstampError};
@@ -35,6 +35,8 @@ pub(crate) struct Buffered {
     columns: RefCell<Merger>,
     /// Updates of a collection.
     updates: RefCell<Builder>,
+    /// Space for a row.
+    row: Cell<RowBuf>,
     driver: Arc<Driver>,
     listed: Cell<bool>,
     dims: Cell<Option<usize>>,
@@ -117,14 +119,15 @@ impl Buffered {
 
     /// Adds an update of a collection to those that wait; whether there are enough to be sent.
     fn add_update(self: &Rc<Self>, record: &Bound<'_, PyAny>, diff: i64) -> PyResult<bool> {
-        let mut row = Vec::new(); // before the borrow: a record's class may have code of its own
-        terms::encode(record, &mut row)?;
+        let mut row = self.row.take(); // before the borrow: a record's class may have code of its own
+        row.encode(record)?;
         let time = self.input.time().unwrap_or_else(|| Point::new(&[]));
         let full = {
             let mut waiting = self.updates.borrow_mut();
-            waiting.push(&row, &time, diff);
+            waiting.push(row.get(), &time, diff);
             waiting.is_full()
         };
+        self.row.set(row);
         if full && !self.is_busy() {
             self.send_updates()
                 .map_err(|error| exception_of(record.py(), self.lost(error)))?;
@@ -253,6 +256,7 @@ impl InputHandle {
                     buffer: RefCell::new(None),
                     columns: RefCell::default(),
                     updates: RefCell::default(),
+                    row: Cell::default(),
                     driver: Arc::clone(driver),
                     listed: Cell::new(false),
                     dims: Cell::new(None),

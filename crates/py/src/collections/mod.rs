@@ -15,7 +15,7 @@ pub(crate) mod records;
 pub(crate) mod reduce;
 mod reducers;
 pub(crate) mod route;
-mod rows;
+pub(crate) mod rows;
 pub(crate) mod sealed;
 pub(crate) mod shape;
 mod staged;
@@ -29,6 +29,7 @@ use pointstamp_engine::port::{Authority, OutputPort, SendError};
 use pointstamp_order::Point;
 
 use crate::batch::Batch;
+use rows::Row;
 use updates::{Builder, Updates};
 
 /// The updates of a batch on a stream that carries nothing else.
@@ -60,7 +61,7 @@ pub(crate) fn send(
 #[inline]
 pub(crate) fn give(
     builder: &mut Builder,
-    row: &[u8],
+    row: Row<'_>,
     time: &Point,
     diff: i64,
     authority: &impl Authority,

@@ -14,7 +14,7 @@ use pyo3::types::{PyList, PyTuple};
 use super::chain::{Chain, Kind};
 use super::input::pair_of;
 use super::records::records_of;
-use super::terms::{self, term_of};
+use super::rows::Row;
 use super::updates::Builder;
 use super::{send, updates_of};
 use crate::batch::{Batch, in_batches};
@@ -44,7 +44,7 @@ pub(crate) fn as_collection(stream: &Stream, diffs: bool) -> PyResult<Stream> {
                         (record, 1)
                     };
                     builder
-                        .push_with(&time, diff, |row| terms::encode(&record, row))
+                        .push_value(&record, &time, diff)
                         .map_err(Raised::here)?;
                     if builder.is_full() {
                         send(&mut builder, &capability, output)?;
@@ -97,9 +97,9 @@ pub(crate) fn extract_updates<'py>(
                 .map(|update| (update.time(message), update.row, update.diff)),
         );
     }
-    let order = |(time, row, _): &(Point, &[u8], i64), (other, than, _): &(Point, &[u8], i64)| {
+    let order = |(time, row, _): &(Point, Row<'_>, i64), (other, than, _): &(Point, Row<'_>, i64)| {
         time.cmp(other)
-            .then_with(|| term_of(row).cmp(term_of(than)))
+            .then_with(|| row.cmp(than))
     };
     all.sort_by(order);
     let result = PyList::empty(py);
@@ -115,7 +115,7 @@ pub(crate) fn extract_updates<'py>(
         if diff == 0 {
             continue;
         }
-        let record: Bound<'py, PyTuple> = (terms::decode(py, first.1)?, diff).into_pyobject(py)?;
+        let record: Bound<'py, PyTuple> = (first.1.decode(py)?, diff).into_pyobject(py)?;
         match &current {
             Some((time, list)) if *time == first.0 => list.append(record)?,
             _ => {

@@ -3,6 +3,7 @@
 use super::notes::{BOOL, FLOAT, Notes, finish, finish_len, put, put_moved, split};
 use super::numbers::{self, Number, escaped_len, put_f64, put_i64};
 use super::{BYTES, END, FIRST_TYPE, FRACTION, FROZENSET, NAN, NEG_INF, NONE, STR, TUPLE};
+use crate::collections::rows::{Layout, Symbol};
 
 /// The length of the term at the start of `bytes`; adds its atoms.
 pub(super) fn skip(bytes: &[u8], atoms: &mut u32) -> Option<usize> {
@@ -60,20 +61,6 @@ fn cut(row: &[u8], key: &mut Vec<u8>, value: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// The term of the first of the two things in a row's tuple; nothing where the row is not of such a tuple.
-#[inline]
-pub(crate) fn key_term(row: &[u8]) -> Option<&[u8]> {
-    let term = split(row).0;
-    if term.first() != Some(&TUPLE) {
-        return None;
-    }
-    let inside = term.get(1..term.len() - 1)?;
-    let mut atoms = 0;
-    let len = skip(inside, &mut atoms)?;
-    let rest = &inside[len..];
-    (!rest.is_empty() && skip(rest, &mut atoms)? == rest.len()).then(|| &inside[..len])
-}
-
 /// Appends the row of a tuple of two, from the row of each.
 pub(crate) fn pair(key: &[u8], value: &[u8], out: &mut Vec<u8>) {
     let ((first, key_notes), (second, value_notes)) = (split(key), split(value));
@@ -96,15 +83,44 @@ pub(crate) fn pair(key: &[u8], value: &[u8], out: &mut Vec<u8>) {
     finish_len(out.len() - before, out);
 }
 
-/// Appends the row of an integer.
-pub(crate) fn integer(value: i64, out: &mut Vec<u8>) {
-    put_i64(value, out);
-    finish(&[], out);
+/// Appends the term of a value that is made of integers.
+pub(crate) fn put_ints(symbols: impl Iterator<Item = Symbol>, words: &[i64], out: &mut Vec<u8>) {
+    let mut words = words.iter();
+    for symbol in symbols {
+        match symbol {
+            Symbol::None => out.push(NONE),
+            Symbol::Int => put_i64(words.next().copied().unwrap_or_default(), out),
+            Symbol::Open => out.push(TUPLE),
+            Symbol::Close => out.push(END),
+        }
+    }
 }
 
-/// The row of `None`, which stands for the value where there is none.
-pub(crate) fn unit() -> &'static [u8] {
-    &[NONE, 0]
+/// The layout of a row whose value is made of integers, and these; nothing for others, and for those with notes.
+pub(crate) fn ints(row: &[u8], words: &mut Vec<i64>) -> Option<Layout> {
+    let (mut term, notes) = split(row);
+    if !notes.is_empty() {
+        return None;
+    }
+    let mut layout = Layout::EMPTY;
+    while let Some(&tag) = term.first() {
+        let (symbol, len) = match tag {
+            NONE => (Symbol::None, 1),
+            TUPLE => (Symbol::Open, 1),
+            END => (Symbol::Close, 1),
+            NEG_INF..=NAN => match numbers::take(term)? {
+                (Number::Int(value), len) => {
+                    words.push(value);
+                    (Symbol::Int, len)
+                }
+                _ => return None,
+            },
+            _ => return None,
+        };
+        layout = layout.then(symbol)?;
+        term = &term[len..];
+    }
+    Some(layout)
 }
 
 /// Appends the row of a float.
