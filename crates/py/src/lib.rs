@@ -97,8 +97,10 @@ mod _core {
     #[pymodule_export]
     use crate::collections::{
         arrange::{Arrangement, arrange, arrangement_updates, consolidate},
+        fields::{Field, column_field, source_field},
         input::{send_updates, update_input},
         join::join_arranged,
+        project::{filter_fields, project},
         reduce::reduce_arranged,
         shape::{
             Loop, as_collection, collection_stage, extract_updates, follow, negate, to_updates,

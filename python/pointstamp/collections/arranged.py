@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pointstamp import _core
+from pointstamp._core import Field
 from pointstamp._errors import GraphError
 from pointstamp._mistakes import function_of
 
@@ -59,16 +60,17 @@ class Arranged(Generic[K, V]):
         return self._collection(self.scope, _core.arrangement_updates(self._core))
 
     def join(
-        self, other: Collection[tuple[K, V2]] | Arranged[K, V2], f: Callable[[K, V, V2], Any] | None = None
+        self,
+        other: Collection[tuple[K, V2]] | Arranged[K, V2],
+        f: Callable[[K, V, V2], Any] | Field | tuple[Any, ...] | None = None,
     ) -> Collection[Any]:
         """As `Collection.join`; the other is an arrangement, or a collection, which is arranged."""
         check_scope("join", self.scope, other, (Arranged, self._collection))
         right = other if isinstance(other, Arranged) else other.arrange()
-        kind = "pairs" if f is None else "function"
-        function = None if f is None else function_of("join", f)
-        return self._collection(
-            self.scope, _core.join_arranged(self._core, right._core, kind, function, "join")
-        )
+        kind = "pairs" if f is None else "fields" if isinstance(f, (Field, tuple)) else "function"
+        if f is not None and not isinstance(f, (Field, tuple)):
+            function_of("join", f)
+        return self._collection(self.scope, _core.join_arranged(self._core, right._core, kind, f, "join"))
 
     def reduce(self, f: Callable[[K, list[tuple[V, int]]], Iterable[U]]) -> Collection[tuple[K, U]]:
         """As `Collection.reduce`, on this arrangement."""

@@ -15,6 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use super::arrange::{Arranged, Arrangement, ByTime, other_scope, sealed_of};
+use super::fields::{Expr, Projection, Source};
 use super::rows::{Cells, Row, RowBuf};
 use super::time::{ScopeTime, frontier_of};
 use super::updates::{Builder, MAX_UPDATES};
@@ -35,6 +36,8 @@ enum Makes {
     Pairs,
     /// `(key, left)`.
     Left,
+    /// What an expression makes of the three.
+    Fields(Box<Projection>),
     /// What a function makes of the three.
     Function(Held),
 }
@@ -43,6 +46,7 @@ enum Makes {
 #[pyfunction]
 #[pyo3(signature = (left, right, kind, function, name))]
 pub(crate) fn join_arranged(
+    py: Python<'_>,
     left: &Arrangement,
     right: &Arrangement,
     kind: &str,
@@ -52,6 +56,11 @@ pub(crate) fn join_arranged(
     let result = match (kind, function) {
         ("pairs", None) => Makes::Pairs,
         ("left", None) => Makes::Left,
+        ("fields", Some(fields)) => {
+            let fields = Expr::of(fields.bind(py))?;
+            let fields = fields.resolved(&[Source::Key, Source::Left, Source::Right], &[])?;
+            Makes::Fields(Box::new(Projection::new(fields)))
+        }
         ("function", Some(function)) => Makes::Function(Held::new(function)),
         _ => {
             return Err(PyTypeError::new_err(format!(
@@ -140,14 +149,20 @@ impl<T: ScopeTime> Joining<T> {
         let mut fuel = MAX_UPDATES;
         let mut builder = Builder::default();
         let found = &mut self.found;
-        let mut inner = RowBuf::default();
-        let step = match &self.result {
+        let (mut inner, mut failed) = (RowBuf::default(), None);
+        let step = match &mut self.result {
             Makes::Pairs => self.join.work(&mut fuel, |key, left, right, time, diff| {
                 let values = inner.pair(left, right);
                 builder.push_pair(key, values, &time.point(), diff);
             })?,
             Makes::Left => self.join.work(&mut fuel, |key, left, _, time, diff| {
                 builder.push_pair(key, left, &time.point(), diff);
+            })?,
+            Makes::Fields(fields) => self.join.work(&mut fuel, |key, left, right, time, diff| {
+                match fields.apply(&[key, left, right]) {
+                    Ok(row) => builder.push(row, &time.point(), diff),
+                    Err(failure) => failed = failed.take().or(Some(failure)),
+                }
             })?,
             Makes::Function(_) => self.join.work(&mut fuel, |key, left, right, time, diff| {
                 found.push([key, left, right], time.point(), diff);
@@ -163,6 +178,9 @@ impl<T: ScopeTime> Joining<T> {
                 done
             }
         };
+        if let Some(failure) = failed {
+            return Err(failure.of(&self.name));
+        }
         if let Makes::Function(function) = &self.result {
             found.call(function, &self.name, &mut builder)?;
         }

@@ -7,10 +7,12 @@
 
 pub(crate) mod arrange;
 pub(crate) mod chain;
+pub(crate) mod fields;
 mod follow;
 mod import;
 pub(crate) mod input;
 pub(crate) mod join;
+pub(crate) mod project;
 pub(crate) mod records;
 pub(crate) mod reduce;
 mod reducers;

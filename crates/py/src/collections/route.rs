@@ -50,7 +50,7 @@ impl Route<Batch> for Router {
         let dims = updates.dims();
         for update in updates.iter() {
             let worker = self.worker(update.row, parts.len())?;
-            builders[worker].push_kept(&update);
+            builders[worker].push_like(update.row, &update);
         }
         for (part, builder) in parts.iter_mut().zip(builders) {
             if !builder.is_empty() {

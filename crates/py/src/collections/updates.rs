@@ -226,11 +226,12 @@ impl Builder {
         Ok(())
     }
 
-    /// Adds an update of another batch, whose message's time stays what it is: `finish_kept` ends the batch.
+    /// Adds an update with the time and the diff of one of another batch, whose message's time stays what it is:
+    /// `finish_kept` ends the batch.
     #[inline]
-    pub(crate) fn push_kept(&mut self, update: &Update<'_>) {
+    pub(crate) fn push_like(&mut self, row: Row<'_>, update: &Update<'_>) {
         let body = &mut self.body;
-        body.rows.push(update.row);
+        body.rows.push(row);
         body.diffs.push(update.diff);
         body.coords.extend_from_slice(update.kept.unwrap_or(&[]));
     }

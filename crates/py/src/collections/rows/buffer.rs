@@ -29,14 +29,81 @@ impl RowBuf {
     /// A row like another.
     pub(crate) fn of(row: Row<'_>) -> Self {
         let mut buffer = RowBuf::default();
+        buffer.copy(row);
+        buffer
+    }
+
+    /// A row like another.
+    #[inline]
+    pub(crate) fn copy(&mut self, row: Row<'_>) {
         match row {
             Row::Ints(layout, words) => {
-                buffer.layout = Some(layout);
-                buffer.words.extend_from_slice(words);
+                self.layout = Some(layout);
+                self.words.clear();
+                self.words.extend_from_slice(words);
             }
-            Row::Term(row) => buffer.term.extend_from_slice(row),
+            Row::Term(row) => {
+                self.layout = None;
+                self.term.clear();
+                self.term.extend_from_slice(row);
+            }
         }
-        buffer
+    }
+
+    /// The row of an element of a row's tuple; whether there is such an element.
+    pub(crate) fn cut(&mut self, row: Row<'_>, index: usize) -> bool {
+        match row {
+            Row::Ints(layout, words) => {
+                let Some(mut elements) = layout.elements() else {
+                    return false;
+                };
+                let before = elements.by_ref().take(index);
+                let start = before.map(Layout::width).sum::<usize>();
+                let Some(element) = elements.next() else {
+                    return false;
+                };
+                self.copy(Row::Ints(element, &words[start..start + element.width()]));
+                true
+            }
+            Row::Term(row) => {
+                self.term.clear();
+                self.layout = None;
+                if !terms::cut(row, index, &mut self.term) {
+                    return false;
+                }
+                self.words.clear();
+                self.layout = terms::ints(&self.term, &mut self.words);
+                true
+            }
+        }
+    }
+
+    /// The row of a tuple, from the row of each element.
+    pub(crate) fn tuple(&mut self, parts: &[RowBuf]) {
+        self.words.clear();
+        self.layout = Layout::EMPTY.then(Symbol::Open);
+        for part in parts {
+            self.layout = self
+                .layout
+                .zip(part.layout)
+                .and_then(|(before, layout)| before.and(layout));
+            self.words.extend_from_slice(&part.words);
+        }
+        self.layout = self.layout.and_then(|layout| layout.then(Symbol::Close));
+        if self.layout.is_none() {
+            self.term.clear();
+            let mut space: Vec<Vec<u8>> = parts.iter().map(|_| Vec::new()).collect();
+            let rows = parts.iter().zip(&mut space);
+            let rows: Vec<&[u8]> = rows.map(|(part, space)| whole(part.get(), space)).collect();
+            terms::tuple(&rows, &mut self.term);
+        }
+    }
+
+    /// The row of a bool.
+    pub(crate) fn bool(&mut self, value: bool) {
+        self.layout = None;
+        self.term.clear();
+        terms::bool(value, &mut self.term);
     }
 
     /// The row of a float.

@@ -80,6 +80,14 @@ impl Row<'_> {
         }
     }
 
+    /// Whether it is `True` or `False`; nothing for others.
+    pub(crate) fn truth(self) -> Option<bool> {
+        match self {
+            Row::Ints(..) => None,
+            Row::Term(row) => terms::truth(row),
+        }
+    }
+
     /// The number that it is, if it is a `bool`, a `float`, or an `int` of 64 bits.
     #[inline]
     pub(crate) fn number(self) -> Option<Plain> {

@@ -32,7 +32,9 @@ use pyo3::types::PyBytes;
 pub(crate) use decode::decode;
 pub(crate) use encode::encode;
 pub(crate) use notes::term_of;
-pub(crate) use walk::{Plain, cut_pair, float, ints, pair, plain_number, put_ints};
+pub(crate) use walk::{
+    Plain, bool, cut, cut_pair, float, ints, pair, plain_number, put_ints, truth, tuple,
+};
 
 const END: u8 = 0x00;
 const NONE: u8 = 0x02;

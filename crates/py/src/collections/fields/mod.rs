@@ -1,0 +1,190 @@
+//! Expressions over the parts of records, which run without the interpreter.
+//!
+//! Owns [`Field`], which is what `pointstamp.fields` exports: a part of a record, or what is computed of parts. An
+//! expression is made while a dataflow is built ([`Expr`]) and applied to rows while it runs ([`Projection`],
+//! [`Condition`]): to rows of integers by a plan made once for their layout ([`plan`]), to others part by part ([`eval`]).
+
+mod eval;
+mod expr;
+mod field;
+mod plan;
+
+use pointstamp_engine::error::BoxError;
+use pyo3::prelude::*;
+
+pub(crate) use expr::{Expr, Source};
+pub(crate) use field::{Field, column_field, source_field};
+
+use self::eval::Evaluator;
+use self::plan::{Plan, Test};
+use super::rows::{Layout, Row, RowBuf};
+use crate::gil::attached;
+use crate::raised::Raised;
+
+/// How many rows an expression may read: the key and two values of a join.
+const SOURCES: usize = 3;
+
+/// Why an expression has no result for a record.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// A record has no such part; the part of the expression, and the row that it was to be cut out of.
+    NoPart(String, RowBuf),
+    /// Something that is no number was to be calculated with.
+    NotNumber(&'static str, RowBuf),
+    /// A result is no integer of 64 bits.
+    Overflow(&'static str),
+    /// A number was divided by 0.
+    DivisionByZero,
+    /// Something that is neither true nor false was to decide.
+    NotBool(RowBuf),
+}
+
+impl Failure {
+    /// The error of the operator of this name.
+    #[cold]
+    pub(crate) fn of(self, operator: &str) -> BoxError {
+        attached(|py| {
+            let error = self.exception(py).unwrap_or_else(|error| error);
+            Raised::by(operator, error)
+        })
+    }
+
+    fn exception(self, py: Python<'_>) -> PyResult<PyErr> {
+        use pyo3::exceptions::{PyOverflowError, PyTypeError, PyZeroDivisionError};
+
+        use crate::raised::shown;
+        Ok(match self {
+            Failure::NoPart(part, row) => PyTypeError::new_err(format!(
+                "{} has no part {part}: the expression reads records of another form",
+                shown(&row.get().decode(py)?)
+            )),
+            Failure::NotNumber(symbol, row) => PyTypeError::new_err(format!(
+                "an expression's {symbol} takes bools, floats and ints of 64 bits, and got {}: use a function for others",
+                shown(&row.get().decode(py)?)
+            )),
+            Failure::Overflow(symbol) => PyOverflowError::new_err(format!(
+                "the result of an expression's {symbol} is no int of 64 bits: use a function for larger ones"
+            )),
+            Failure::DivisionByZero => {
+                PyZeroDivisionError::new_err("an expression divides a number by 0")
+            }
+            Failure::NotBool(row) => PyTypeError::new_err(format!(
+                "an expression's condition is a comparison or a bool, and got {}: compare it with something",
+                shown(&row.get().decode(py)?)
+            )),
+        })
+    }
+}
+
+/// The layouts of the rows that an expression reads; nothing where one is a term.
+#[inline]
+fn layouts(sources: &[Row<'_>]) -> Option<[Layout; SOURCES]> {
+    let mut layouts = [Layout::EMPTY; SOURCES];
+    for (layout, source) in layouts.iter_mut().zip(sources) {
+        match source {
+            Row::Ints(of, _) => *layout = *of,
+            Row::Term(_) => return None,
+        }
+    }
+    Some(layouts)
+}
+
+/// What was made of an expression for rows of one kind of layouts: nothing where they have none.
+struct Planned<P> {
+    layouts: [Layout; SOURCES],
+    plan: Option<P>,
+}
+
+impl<P> Planned<P> {
+    fn none() -> Self {
+        Planned {
+            layouts: [Layout::EMPTY; SOURCES],
+            plan: None,
+        }
+    }
+
+    /// The plan for such rows, which is made now where it is not there.
+    #[inline]
+    fn get(
+        &mut self,
+        sources: &[Row<'_>],
+        make: impl FnOnce(&[Layout]) -> Option<P>,
+    ) -> Option<&P> {
+        let layouts = layouts(sources)?;
+        if layouts != self.layouts {
+            self.layouts = layouts;
+            self.plan = make(&layouts[..sources.len()]);
+        }
+        self.plan.as_ref()
+    }
+}
+
+/// An expression that makes a row of rows.
+pub(crate) struct Projection {
+    expr: Expr,
+    planned: Planned<Plan>,
+    evaluator: Evaluator,
+    out: RowBuf,
+}
+
+impl Projection {
+    pub(crate) fn new(expr: Expr) -> Self {
+        Projection {
+            expr,
+            planned: Planned::none(),
+            evaluator: Evaluator::default(),
+            out: RowBuf::default(),
+        }
+    }
+
+    /// What the expression makes of rows.
+    #[inline]
+    pub(crate) fn apply(&mut self, sources: &[Row<'_>]) -> Result<Row<'_>, Failure> {
+        let expr = &self.expr;
+        match self
+            .planned
+            .get(sources, |layouts| Plan::new(expr, layouts))
+        {
+            Some(plan) => {
+                let mut done = Ok(());
+                self.out.ints(|words| {
+                    done = plan.run(sources, words);
+                    Some(plan.layout)
+                });
+                done?;
+            }
+            None => self.evaluator.value(expr, sources, &mut self.out)?,
+        }
+        Ok(self.out.get())
+    }
+}
+
+/// An expression that is true or false of a row.
+pub(crate) struct Condition {
+    expr: Expr,
+    planned: Planned<Test>,
+    evaluator: Evaluator,
+}
+
+impl Condition {
+    pub(crate) fn new(expr: Expr) -> Self {
+        Condition {
+            expr,
+            planned: Planned::none(),
+            evaluator: Evaluator::default(),
+        }
+    }
+
+    /// Whether the expression is true of rows.
+    #[inline]
+    pub(crate) fn holds(&mut self, sources: &[Row<'_>]) -> Result<bool, Failure> {
+        let expr = &self.expr;
+        match self
+            .planned
+            .get(sources, |layouts| Test::new(expr, layouts))
+        {
+            Some(test) => test.holds(sources),
+            None => self.evaluator.truth(expr, sources),
+        }
+    }
+}
