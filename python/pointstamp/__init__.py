@@ -32,7 +32,15 @@ from pointstamp.arrow import ArrowInput, ArrowStream
 from pointstamp.builder import OperatorBuilder
 from pointstamp.capability_set import CapabilitySet
 from pointstamp.capture import Capture
-from pointstamp.collections import Arranged, Collection, CollectionInput, Trace, Variable
+from pointstamp.collections import (
+    Arranged,
+    Collection,
+    CollectionInput,
+    ColumnCollection,
+    ColumnInput,
+    Trace,
+    Variable,
+)
 from pointstamp.config import Config
 from pointstamp.encoders import register_encoder
 from pointstamp.execution import example, execute, execute_from_args
@@ -62,6 +70,8 @@ __all__ = [
     "CodecError",
     "Collection",
     "CollectionInput",
+    "ColumnCollection",
+    "ColumnInput",
     "Config",
     "ConfigError",
     "Exchange",

@@ -10,7 +10,15 @@ from pointstamp._errors import GraphError
 from pointstamp._mistakes import unknown_attribute, without_with
 from pointstamp.arrow import ArrowInput, ArrowStream
 from pointstamp.builder import OperatorBuilder, single_output
-from pointstamp.collections import Arranged, Collection, CollectionInput, Trace, Variable
+from pointstamp.collections import (
+    Arranged,
+    Collection,
+    CollectionInput,
+    ColumnCollection,
+    ColumnInput,
+    Trace,
+    Variable,
+)
 from pointstamp.operators.iterator_source import Source
 from pointstamp.stream import Stream
 
@@ -205,20 +213,47 @@ class Scope:
 
     # ------------------------------------------------------------ collections
 
-    def new_collection(self) -> tuple[CollectionInput[Any], Collection[Any]]:
-        """An input that changes a collection, and the collection."""
-        handle: InputHandle[Any] = InputHandle()
-        return CollectionInput(handle), Collection(self, self._core.input_from(handle))
+    @overload
+    def new_collection(self) -> tuple[CollectionInput[Any], Collection[Any]]: ...
+    @overload
+    def new_collection(self, *, schema: pa.Schema) -> tuple[ColumnInput, ColumnCollection]: ...
+    def new_collection(self, *, schema: pa.Schema | None = None) -> Any:
+        """An input that changes a collection, and the collection.
 
-    def collection(self, records: Iterable[T]) -> Collection[T]:
+        Args:
+            schema: What the columns are, of a collection of columns; None for one of Python values.
+
+        Raises:
+            GraphError: If a collection cannot keep a column of the schema.
+        """
+        handle: InputHandle[Any] = InputHandle()
+        rows: Collection[Any] = Collection(self, self._core.input_from(handle))
+        if schema is None:
+            return CollectionInput(handle), rows
+        columns = _core.Schema(schema)
+        _core.check_columns(columns)
+        return ColumnInput(handle, columns), ColumnCollection(rows, columns)
+
+    @overload
+    def collection(self, records: pa.Table | pa.RecordBatch) -> ColumnCollection: ...
+    @overload
+    def collection(self, records: Iterable[T]) -> Collection[T]: ...
+    def collection(self, records: Any) -> Any:
         """A collection of the records, from the least time on. Each worker brings its own.
+
+        Of a table or a record batch it is a collection of columns.
 
         Examples:
             >>> import pointstamp as ps
             >>> ps.example(lambda scope: scope.collection([2, 1, 2]).capture()).extract()
             [(0, [(1, 1), (2, 2)])]
         """
-        return self.to_stream(records).as_collection()
+        if not hasattr(records, "__arrow_c_stream__") and not hasattr(records, "__arrow_c_array__"):
+            return self.to_stream(records).as_collection()
+        changes, rows = self.new_collection(schema=records.schema)
+        changes.insert(records)
+        changes.close()
+        return rows
 
     def variable(self, initial: Collection[T] | None = None) -> Variable[T]:
         """A collection that is defined by itself, in a scope of `iterative`. Several define each other.

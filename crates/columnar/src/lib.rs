@@ -14,6 +14,7 @@
 //! | [`aggregate`] | sums, counts, extremes and means per key |
 //! | [`partial`] | aggregating rows before they travel, where that pays |
 //! | [`distinct`] | a row of each key, per time or for all times so far |
+//! | [`physical`] | columns as a few kinds of plain values |
 //! | [`ipc`] | batches as bytes, for other processes |
 //! | [`join`] | pairs of rows with equal keys, as they become known |
 
@@ -29,6 +30,7 @@ pub mod ipc;
 pub mod join;
 pub mod partial;
 pub mod partition;
+pub mod physical;
 pub mod pieces;
 pub mod schema;
 

@@ -97,7 +97,7 @@ class Collection(Generic[T]):
             [(0, [((20, 'a'), 1), ((30, 'b'), 1)])]
         """
         if isinstance(f, (Field, tuple)):
-            return Collection(self.scope, _core.project(self._core, f, [], name or "map"))
+            return Collection(self.scope, _core.project(self._core, f, name or "map"))
         return self._stage("map", f, name)
 
     def flat_map(self, f: Callable[[T], Iterable[U]], *, name: str | None = None) -> Collection[U]:
@@ -110,7 +110,7 @@ class Collection(Generic[T]):
         A condition (see `pointstamp.fields`) is decided without Python.
         """
         if isinstance(f, Field):
-            return Collection(self.scope, _core.filter_fields(self._core, f, [], name or "filter"))
+            return Collection(self.scope, _core.filter_fields(self._core, f, name or "filter"))
         return self._stage("filter", f, name)
 
     def inspect(self, f: Callable[[T, Time, int], Any], *, name: str | None = None) -> Collection[T]:

@@ -7,6 +7,7 @@
 
 pub(crate) mod arrange;
 pub(crate) mod chain;
+pub(crate) mod columns;
 pub(crate) mod fields;
 mod follow;
 mod import;

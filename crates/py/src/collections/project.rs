@@ -12,14 +12,9 @@ use crate::batch::Batch;
 use crate::library::Unary;
 use crate::stream::Stream;
 
-/// The expression of a Python object, for an operator on records or, where there are any, on columns.
-fn expression(value: &Bound<'_, PyAny>, columns: &[String]) -> PyResult<Expr> {
-    let expr = Expr::of(value)?;
-    if columns.is_empty() {
-        expr.resolved(&[Source::Record], columns)
-    } else {
-        expr.resolved(&[], columns)
-    }
+/// The expression of a Python object, over a record.
+fn expression(value: &Bound<'_, PyAny>) -> PyResult<Expr> {
+    Expr::of(value)?.resolved(&[Source::Record], &[])
 }
 
 /// What an expression makes of each record.
@@ -27,10 +22,14 @@ fn expression(value: &Bound<'_, PyAny>, columns: &[String]) -> PyResult<Expr> {
 pub(crate) fn project(
     stream: &Stream,
     fields: &Bound<'_, PyAny>,
-    columns: Vec<String>,
     name: String,
 ) -> PyResult<Stream> {
-    let mut projection = Projection::new(expression(fields, &columns)?);
+    project_with(stream, expression(fields)?, name)
+}
+
+/// What an expression makes of each record.
+pub(crate) fn project_with(stream: &Stream, fields: Expr, name: String) -> PyResult<Stream> {
+    let mut projection = Projection::new(fields);
     let unary = Unary::new(&stream.engine()?, &name, Pact::Pipeline)?;
     Ok(unary.on_messages(stream, move |input, output| {
         while let Some((capability, batch)) = input.next()? {
@@ -52,10 +51,14 @@ pub(crate) fn project(
 pub(crate) fn filter_fields(
     stream: &Stream,
     condition: &Bound<'_, PyAny>,
-    columns: Vec<String>,
     name: String,
 ) -> PyResult<Stream> {
-    let mut condition = Condition::new(expression(condition, &columns)?);
+    let condition = Condition::new(expression(condition)?);
+    filter(stream, condition, name)
+}
+
+/// The records of which a condition is true.
+pub(crate) fn filter(stream: &Stream, mut condition: Condition, name: String) -> PyResult<Stream> {
     let unary = Unary::new(&stream.engine()?, &name, Pact::Pipeline)?;
     Ok(unary.on_messages(stream, move |input, output| {
         while let Some((capability, batch)) = input.next()? {

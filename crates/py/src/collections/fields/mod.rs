@@ -12,7 +12,7 @@ mod plan;
 use pointstamp_engine::error::BoxError;
 use pyo3::prelude::*;
 
-pub(crate) use expr::{Expr, Source};
+pub(crate) use expr::{Expr, Op, Relation, Source};
 pub(crate) use field::{Field, column_field, source_field};
 
 use self::eval::Evaluator;

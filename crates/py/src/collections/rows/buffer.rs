@@ -8,7 +8,7 @@ use super::{Layout, Row, Symbol};
 
 /// A row that is written again and again. Where a value is made of integers, so is its row: what is kept as a term is no
 /// such value, or has notes.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct RowBuf {
     /// The layout of `words`; nothing where the row is `term`.
     layout: Option<Layout>,

@@ -20,6 +20,7 @@
 //! at the values. Cost: an `int`, a `str` or a tuple of them is read through the interpreter's C calls; other types go
 //! through `pointstamp._terms`.
 
+mod atoms;
 mod decode;
 mod encode;
 mod notes;
@@ -29,6 +30,7 @@ mod walk;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+pub(crate) use atoms::{Atom, Writer, atom, atoms};
 pub(crate) use decode::decode;
 pub(crate) use encode::encode;
 pub(crate) use notes::term_of;
