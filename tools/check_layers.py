@@ -4,6 +4,7 @@
 - In each crate (`layers.rust_files`) and in the Python package (`layers.python_files`), no files lie in a
   circle.
 - In a crate with rooms, and in `pointstamp.spark`, a room uses those below it only (`layers.rooms`).
+- No file of the package reaches for what is private in another (`layers.privates`).
 - No file is past 500 lines (`layers.sizes`).
 
 What is known to be wrong is listed in `layers.known`, a list that can only shrink: an entry
@@ -12,7 +13,7 @@ that is not needed any more is an error, too.
 
 import sys
 
-from layers import crates, graph, known, python_files, rooms, rust_files, sizes
+from layers import crates, graph, known, privates, python_files, rooms, rust_files, sizes
 
 
 def violations() -> list[str]:
@@ -35,6 +36,10 @@ def violations() -> list[str]:
         ]
         found.extend(f"{place}: {line}" for line in said)
     found.extend(f"{place} is gone" for place in sorted({*known.CIRCLES, *known.ROOMS} - graphs.keys()))
+    found.extend(
+        f"{package}/{line}"
+        for line in privates.violations(privates.reached(crates.ROOT / package), known.OTHERS_PRIVATES)
+    )
     lines = sizes.lengths(crates.ROOT, ["benches", "crates", "examples", "fuzz", "python", "tests", "tools"])
     return [*found, *sizes.violations(lines, known.LONG)]
 

@@ -26,12 +26,13 @@ from pointstamp._errors import (
     GraphError,
     PointstampError,
     TimeError,
+    TruncatedWarning,
 )
 from pointstamp._types import Summary, Time
 from pointstamp.arrow import ArrowInput, ArrowStream
 from pointstamp.builder import OperatorBuilder
 from pointstamp.capability_set import CapabilitySet
-from pointstamp.capture import Capture
+from pointstamp.capture import Capture, EventReader, EventWriter
 from pointstamp.collections import (
     Arranged,
     Collection,
@@ -74,6 +75,8 @@ __all__ = [
     "ColumnInput",
     "Config",
     "ConfigError",
+    "EventReader",
+    "EventWriter",
     "Exchange",
     "FrontierNotificator",
     "FrontieredInput",
@@ -98,6 +101,7 @@ __all__ = [
     "TimeError",
     "Trace",
     "Traffic",
+    "TruncatedWarning",
     "UnorderedInput",
     "Variable",
     "Vertex",

@@ -11,7 +11,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from pointstamp import __version__
+from pointstamp import __version__, listing
 from pointstamp._errors import ConfigError
 from pointstamp.config import OPTIONS, Config, from_command_line
 from pointstamp.execution import execute
@@ -31,11 +31,14 @@ only this one, and the others by you, in any order.
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
-    own, text, arguments = split(list(sys.argv[1:] if argv is None else argv))
+    given = list(sys.argv[1:] if argv is None else argv)
+    if given[:1] == ["events"]:
+        return listing.main(given[1:])
+    own, text, arguments = split(given)
     parser, run = parsers()
     options = parser.parse_args(own)
     if options.command is None:
-        parser.error("say what to do: run")
+        parser.error("say what to do: run, or events")
     if text is None:
         run.error("say what to run: module:main, or path/to/file.py:main")
     place = started.taken()
@@ -97,6 +100,7 @@ def parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
         epilog=DETAILS,
         allow_abbrev=False,
     )
+    commands.add_parser("events", help="list what is in captured streams")
     for names, details in OPTIONS.items():
         run.add_argument(*names, **details)
     run.add_argument("--label", action="store_true", help="mark each line of output with its process")

@@ -19,6 +19,7 @@ __all__ = [
     "GraphError",
     "PointstampError",
     "TimeError",
+    "TruncatedWarning",
 ]
 
 
@@ -57,6 +58,10 @@ class CodecError(PointstampError):
     """Bytes that are not a record, an event or a frame; the message names the offset."""
 
 
+class TruncatedWarning(UserWarning):
+    """A capture that ends before its stream did; what was whole of it is replayed."""
+
+
 class WorkerStopped(BaseException):
     """Unwinds a worker whose computation was ended elsewhere; `execute` never raises it.
 
@@ -86,6 +91,6 @@ def says_why(error: BaseException) -> bool:
 
 # Users meet them, in tracebacks and pickles, under the package's own name.
 for _error in list(globals().values()):
-    if isinstance(_error, type) and issubclass(_error, PointstampError):
+    if isinstance(_error, type) and issubclass(_error, PointstampError | TruncatedWarning):
         _error.__module__ = "pointstamp"
 del _error

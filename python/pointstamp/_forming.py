@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["form"]
 
+_MODES = {mode.label: mode for mode in (_core.ProgressMode.DEMAND, _core.ProgressMode.EAGER)}
+
 
 def form(config: Config, listener: socket | None) -> _core.Cluster:
     """The workers that a configuration asks for, connected to those of the other processes.
@@ -25,7 +27,7 @@ def form(config: Config, listener: socket | None) -> _core.Cluster:
         ConfigError: If the certificates or the user's secret cannot be used.
     """
     connections = _connected(config, listener) if config.processes > 1 else None
-    return _core.Cluster(config.workers, config.progress_mode, config.high_water, connections)
+    return _core.Cluster(config.workers, _MODES[config.progress_mode], config.high_water, connections)
 
 
 def _connected(config: Config, listener: socket | None) -> _core.Connections:

@@ -23,7 +23,7 @@ def to_arrow(stream: Stream[Any], schema: pa.Schema) -> ArrowStream:
 
         return pa.RecordBatch.from_pylist([_row(record, fields.names) for record in records], schema=fields)
 
-    return stream.scope._stream_of(_core.map_batches(stream._core, rows, columns, "to_arrow"), columns)
+    return stream.scope.stream_of(_core.map_batches(stream.core, rows, columns, "to_arrow"), columns)
 
 
 def _row(record: Any, columns: list[str]) -> dict[str, Any]:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
-from pointstamp._core import InputHandle
+from pointstamp._core import InputHandle, PactKind
 from pointstamp._errors import GraphError
 from pointstamp._mistakes import function_of
 from pointstamp.custom import CustomOperators
 from pointstamp.operators.reclock import reclock
-from pointstamp.pacts import Broadcast, Pipeline
+from pointstamp.pacts import Pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pointstamp._core import LoopHandle, ProbeHandle
     from pointstamp._core import Stream as CoreStream
     from pointstamp._types import Time
-    from pointstamp.capture import Capture
     from pointstamp.scope import Scope
     from pointstamp.stream import Stream
 
@@ -62,7 +61,10 @@ class ArrowStream(CustomOperators["pa.RecordBatch", "ArrowStream"]):
         [{'city': 'Ulm', 'rain_sum': 3.0}, {'city': 'Bonn', 'rain_sum': 1.0}]
     """
 
-    __slots__ = ("_columns", "_made", "_placed", "_schema", "_source", "scope")
+    __slots__ = ("_made", "_schema", "_source", "core_schema", "placed", "scope")
+
+    core_schema: _core.Schema
+    placed: list[int] | None
 
     def __init__(
         self,
@@ -76,30 +78,31 @@ class ArrowStream(CustomOperators["pa.RecordBatch", "ArrowStream"]):
         self._made = core
         # Of an exchange that nobody has read yet: the stream whose rows it is to move.
         self._source = source
-        self._columns = columns
+        self.core_schema = columns
         # The key columns by which the rows are on the worker that `exchange` would move them to, if known:
         # a keyed operator by the same key need not move them again.
-        self._placed = None if placed is None else list(placed)
+        self.placed = None if placed is None else list(placed)
         self._schema: pa.Schema | None = None
 
     @property
     def schema(self) -> pa.Schema:
         """What the batches' columns are."""
         if self._schema is None:
-            self._schema = self._columns.to_pyarrow()
+            self._schema = self.core_schema.to_pyarrow()
         return self._schema
 
     @property
-    def _core(self) -> CoreStream:
+    def core(self) -> CoreStream:
+        """The extension's stream; an exchange is made when it is first read."""
         if self._made is None:
             assert self._source is not None
-            assert self._placed is not None
-            self._made = _core.exchange_columns(self._source._core, self._placed)
+            assert self.placed is not None
+            self._made = _core.exchange_columns(self._source.core, self.placed)
         return self._made
 
     def _like(self, core: CoreStream) -> ArrowStream:
         """Rows of this stream, on their worker."""
-        return ArrowStream(self.scope, core, self._columns, self._placed)
+        return ArrowStream(self.scope, core, self.core_schema, self.placed)
 
     # ------------------------------------------------------------ columns
 
@@ -131,17 +134,17 @@ class ArrowStream(CustomOperators["pa.RecordBatch", "ArrowStream"]):
             >>> ps.example(build).extract()
             [(0, [{'n': 2}, {'n': 4}])]
         """
-        columns = self._columns if schema is None else _core.Schema(schema)
-        made = _core.map_batches(self._core, function_of("map_batches", fn), columns, name or "map_batches")
+        columns = self.core_schema if schema is None else _core.Schema(schema)
+        made = _core.map_batches(self.core, function_of("map_batches", fn), columns, name or "map_batches")
         return ArrowStream(self.scope, made, columns)
 
     def inspect_batch(self, fn: Callable[[Time, pa.RecordBatch], Any]) -> ArrowStream:
         """Calls a function with the time and each batch, and passes the batches on."""
-        return self._like(_core.inspect_columns(self._core, function_of("inspect_batch", fn)))
+        return self._like(_core.inspect_columns(self.core, function_of("inspect_batch", fn)))
 
     def to_records(self) -> Stream[dict[str, Any]]:
         """Each row as a `dict`, as `pyarrow.RecordBatch.to_pylist` makes it."""
-        return self.scope._stream_of(_core.to_records(self._core))
+        return self.scope.stream_of(_core.to_records(self.core))
 
     # ------------------------------------------------------------ by key
 
@@ -157,10 +160,10 @@ class ArrowStream(CustomOperators["pa.RecordBatch", "ArrowStream"]):
         Raises:
             GraphError: If there is no such column, or it cannot be hashed.
         """
-        key = self._columns.key(names(by))
-        moved = ArrowStream(self.scope, None, self._columns, key, self)
-        if self.scope._parent is not None:
-            _ = moved._core  # it may be read when the scope's block has ended
+        key = self.core_schema.key(names(by))
+        moved = ArrowStream(self.scope, None, self.core_schema, key, self)
+        if self.scope.parent is not None:
+            _ = moved.core  # it may be read when the scope's block has ended
         return moved
 
     def partition(self, parts: int, by: str | Sequence[str]) -> list[ArrowStream]:
@@ -175,7 +178,7 @@ class ArrowStream(CustomOperators["pa.RecordBatch", "ArrowStream"]):
         """
         if parts < 1:
             raise GraphError(f"a stream cannot be partitioned into {parts} parts: it takes at least 1")
-        streams = _core.partition_columns(self._core, parts, self._columns.key(names(by)))
+        streams = _core.partition_columns(self.core, parts, self.core_schema.key(names(by)))
         return [self._like(stream) for stream in streams]
 
     def aggregate(self, by: str | Sequence[str], aggregations: Sequence[tuple[str, str]]) -> ArrowStream:
@@ -192,13 +195,13 @@ class ArrowStream(CustomOperators["pa.RecordBatch", "ArrowStream"]):
         Raises:
             GraphError: If there is no such column or function, or the function is not defined for the column.
         """
-        key = self._columns.key(names(by))
+        key = self.core_schema.key(names(by))
         wanted = aggregations_of(aggregations)
-        rows, in_place = self, self._placed == key
+        rows, in_place = self, self.placed == key
         if in_place and self._made is None and self._source is not None:
             # Moved for this aggregate, which moves less itself: what is known of rows instead of the rows.
             rows, in_place = self._source, False
-        made, columns = _core.aggregate_columns(rows._core, self._columns, names(by), wanted, in_place)
+        made, columns = _core.aggregate_columns(rows.core, self.core_schema, names(by), wanted, in_place)
         return ArrowStream(self.scope, made, columns, range(len(key)))
 
     def distinct(self, by: str | Sequence[str] | None = None) -> ArrowStream:
@@ -247,9 +250,9 @@ class ArrowStream(CustomOperators["pa.RecordBatch", "ArrowStream"]):
     def _one_of_each(
         self, operator: Callable[..., CoreStream], by: str | Sequence[str] | None
     ) -> ArrowStream:
-        key = self._columns.key(names(by) if by is not None else self.schema.names)
-        made = operator(self._core, self._columns, key, self._placed == key)
-        return ArrowStream(self.scope, made, self._columns, key)
+        key = self.core_schema.key(names(by) if by is not None else self.schema.names)
+        made = operator(self.core, self.core_schema, key, self.placed == key)
+        return ArrowStream(self.scope, made, self.core_schema, key)
 
     def join(self, other: ArrowStream, on: str | Sequence[str], *, suffix: str = "_right") -> ArrowStream:
         """Pairs of rows of both streams with equal keys: the inner join.
@@ -270,15 +273,15 @@ class ArrowStream(CustomOperators["pa.RecordBatch", "ArrowStream"]):
         if not isinstance(other, ArrowStream):
             raise TypeError(f"an ArrowStream joins another ArrowStream, not {other!r}")
         by = names(on)
-        in_place = (self._placed == self._columns.key(by), other._placed == other._columns.key(by))
+        in_place = (self.placed == self.core_schema.key(by), other.placed == other.core_schema.key(by))
         made, columns, key = _core.join_columns(
-            self._core, self._columns, other._core, other._columns, by, suffix, in_place
+            self.core, self.core_schema, other.core, other.core_schema, by, suffix, in_place
         )
         return ArrowStream(self.scope, made, columns, key)
 
     def count(self) -> Stream[int]:
         """How many rows each time has on this worker, sent when the time closes."""
-        return self.scope._stream_of(_core.count(self._core))
+        return self.scope.stream_of(_core.count(self.core))
 
     # ------------------------------------------------------------ shape
 
@@ -291,20 +294,20 @@ class ArrowStream(CustomOperators["pa.RecordBatch", "ArrowStream"]):
         for other in others:
             if not isinstance(other, ArrowStream):
                 raise TypeError(f"an ArrowStream is concatenated with other ArrowStreams, not {other!r}")
-            check_same(self._columns, other._columns, "concat")
+            check_same(self.core_schema, other.core_schema, "concat")
         streams = (self, *others)
-        made = self.scope._core.concatenate([stream._core for stream in streams])
-        placed = self._placed if all(stream._placed == self._placed for stream in others) else None
-        return ArrowStream(self.scope, made, self._columns, placed)
+        made = self.scope.core.concatenate([stream.core for stream in streams])
+        placed = self.placed if all(stream.placed == self.placed for stream in others) else None
+        return ArrowStream(self.scope, made, self.core_schema, placed)
 
     def branch_when(self, condition: Callable[[Time], bool]) -> tuple[ArrowStream, ArrowStream]:
         """Splits the stream by a condition on the time: (false, true)."""
-        no, yes = _core.branch_columns_when(self._core, function_of("branch_when", condition))
+        no, yes = _core.branch_columns_when(self.core, function_of("branch_when", condition))
         return self._like(no), self._like(yes)
 
     def broadcast(self) -> ArrowStream:
         """Sends each batch to every worker."""
-        return ArrowStream(self.scope, self._core.forward("broadcast", Broadcast._kind), self._columns)
+        return ArrowStream(self.scope, self.core.forward("broadcast", PactKind.BROADCAST), self.core_schema)
 
     # ------------------------------------------------------------ timestamps, scopes and loops
 
@@ -315,17 +318,17 @@ class ArrowStream(CustomOperators["pa.RecordBatch", "ArrowStream"]):
 
     def delay_batch(self, fn: Callable[[Time], Time]) -> ArrowStream:
         """Moves batches to a time that depends on their own; as `Stream.delay_batch`."""
-        return self._like(_core.delay_batch(self._core, function_of("delay_batch", fn)))
+        return self._like(_core.delay_batch(self.core, function_of("delay_batch", fn)))
 
     def enter(self, scope: Scope) -> ArrowStream:
         """The same batches in a scope inside the stream's; as `Stream.enter`."""
-        return ArrowStream(scope, self._core.enter(scope._core), self._columns, self._placed)
+        return ArrowStream(scope, self.core.enter(scope.core), self.core_schema, self.placed)
 
     def leave(self) -> ArrowStream:
         """The same batches in the scope around the stream's; as `Stream.leave`."""
-        left = self._core.leave()
-        assert self.scope._parent is not None
-        return ArrowStream(self.scope._parent, left, self._columns, self._placed)
+        left = self.core.leave()
+        assert self.scope.parent is not None
+        return ArrowStream(self.scope.parent, left, self.core_schema, self.placed)
 
     def connect_loop(self, handle: LoopHandle) -> None:
         """Defines a loop variable, which has this stream's schema; as `Stream.connect_loop`.
@@ -333,17 +336,13 @@ class ArrowStream(CustomOperators["pa.RecordBatch", "ArrowStream"]):
         Raises:
             GraphError: If the loop variable is connected already, is of another scope, or has another schema.
         """
-        handle.connect(self._core, self._columns)
+        handle.connect(self.core, self.core_schema)
 
     # ------------------------------------------------------------ observing
 
     def probe_with(self, handle: ProbeHandle) -> ArrowStream:
         """Attaches a handle, which may be attached elsewhere, too, and passes the stream on."""
-        return self._like(self._core.probe_with(handle))
-
-    def capture(self) -> Capture[Any]:
-        """Keeps the stream's events on this worker in memory; their data are record batches."""
-        return self._capture()
+        return self._like(self.core.probe_with(handle))
 
 
 class ArrowInput:
@@ -365,10 +364,10 @@ class ArrowInput:
         0
     """
 
-    __slots__ = ("_columns", "_handle", "_schema")
+    __slots__ = ("_handle", "_schema", "core_schema")
 
     def __init__(self, schema: pa.Schema) -> None:
-        self._columns = _core.Schema(schema)
+        self.core_schema = _core.Schema(schema)
         self._handle: InputHandle[Any] = InputHandle()
         self._schema: pa.Schema | None = None
 
@@ -376,7 +375,7 @@ class ArrowInput:
     def schema(self) -> pa.Schema:
         """What the batches' columns are."""
         if self._schema is None:
-            self._schema = self._columns.to_pyarrow()
+            self._schema = self.core_schema.to_pyarrow()
         return self._schema
 
     @property
@@ -391,7 +390,7 @@ class ArrowInput:
 
     def to_stream(self, scope: Scope) -> ArrowStream:
         """The stream of the input in a scope, from the input's current time on."""
-        return ArrowStream(scope, scope._core.input_from(self._handle), self._columns)
+        return ArrowStream(scope, scope.core.input_from(self._handle), self.core_schema)
 
     def send(self, data: Any) -> None:
         """Sends the rows of a batch or a table at the current time; steps while too much is on its way.
@@ -405,7 +404,7 @@ class ArrowInput:
             TypeError: If it is something else, or has another schema; it names the fields that differ.
             PointstampError: If the input is closed, or connected to no dataflow.
         """
-        _core.send_columns(self._handle, data, self._columns)
+        _core.send_columns(self._handle, data, self.core_schema)
 
     def advance_to(self, time: Time) -> None:
         """Moves to a later time: nothing will be sent before it any more.

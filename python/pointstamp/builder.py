@@ -54,12 +54,12 @@ class OperatorBuilder:
         [(0, [0, 1, 2])]
     """
 
-    __slots__ = ("_built", "_capabilities", "_core", "_inputs", "_name", "_outputs", "_scope")
+    __slots__ = ("_built", "_capabilities", "_inputs", "_name", "_outputs", "_scope", "core")
 
     def __init__(self, scope: Scope, name: str) -> None:
         self._scope = scope
         self._name = name
-        self._core: _core.Builder = scope._core.operator(name)
+        self.core: _core.Builder = scope.core.operator(name)
         self._inputs: list[FrontieredInput[Any]] = []
         self._outputs: list[OutputPort[Any]] = []
         self._capabilities: list[Capability] = []
@@ -74,7 +74,7 @@ class OperatorBuilder:
         Raises:
             GraphError: If the stream is of another scope.
         """
-        port = self._core.new_frontiered_input(stream._core, *pact_of(pact, stream, self._name))
+        port = self.core.new_frontiered_input(stream.core, *pact_of(pact, stream, self._name))
         self._inputs.append(port)
         return len(self._inputs) - 1
 
@@ -92,10 +92,10 @@ class OperatorBuilder:
             Its number, from 0, and its stream: a `Stream`, or with a schema an `ArrowStream`.
         """
         columns = None if schema is None else _core.Schema(schema)
-        port, stream, capability = self._core.new_output(columns)
+        port, stream, capability = self.core.new_output(columns)
         self._outputs.append(port)
         self._capabilities.append(capability)
-        return len(self._outputs) - 1, self._scope._stream_of(stream, columns)
+        return len(self._outputs) - 1, self._scope.stream_of(stream, columns)
 
     def set_summary(self, input: int, output: int, summary: Summary | Iterable[Summary] | None) -> None:
         """Says what happens to a timestamp on its way from an input to an output.
@@ -109,7 +109,7 @@ class OperatorBuilder:
         Raises:
             GraphError: If there is no such input or output.
         """
-        self._core.set_summary(input, output, summary)
+        self.core.set_summary(input, output, summary)
 
     def build(
         self,
@@ -134,10 +134,10 @@ class OperatorBuilder:
         self._built = True
         capabilities, self._capabilities = self._capabilities, []
         logic = constructed(self._name, constructor, capabilities, self._info())
-        self._core.build(logic, (self._inputs, self._outputs), True, True)
+        self.core.build(logic, (self._inputs, self._outputs), True, True)
 
     def _info(self) -> OperatorInfo:
-        return operator_info(self._scope, self._name, self._core)
+        return operator_info(self._scope, self._name, self.core)
 
 
 def operator_info(scope: Scope, name: str, core: _core.Builder) -> OperatorInfo:
@@ -197,11 +197,11 @@ def single_output(
 
     The output is a `Stream`, or with a schema an `ArrowStream`.
     """
-    core = scope._core.operator(name)
+    core = scope.core.operator(name)
     connect = core.new_frontiered_input if notify else core.new_input
-    ports = [connect(stream._core, *pact_of(pact, stream, name)) for stream, pact in inputs]
+    ports = [connect(stream.core, *pact_of(pact, stream, name)) for stream, pact in inputs]
     output, stream, capability = core.new_output(schema)
     logic = constructed(name, build, capability, operator_info(scope, name, core))
     del capability
     core.build(logic, (*ports, output), notify, start)
-    return scope._stream_of(stream, schema)
+    return scope.stream_of(stream, schema)

@@ -1,22 +1,31 @@
 """Capture: a stream as a sequence of events that can be kept, read and played again.
 
-Owns `Capture`, the in-memory queue that `Stream.capture` returns, and the two kinds of event. The
-sequence keeps the stream's promises: no messages come at a time that the progress before them has
-excluded. After timely dataflow's capture and replay.
+Owns `Capture`, the in-memory queue that `Stream.capture` returns, the two kinds of event, and `EventWriter`
+and `EventReader`, by which events go to files and sockets and come back. The sequence keeps the stream's
+promises: no messages come at a time that the progress before them has excluded. After timely dataflow's
+capture and replay; the form of the bytes is in docs/design/capture.md.
 """
 
 from __future__ import annotations
 
+import os
+import time as clock
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+from pointstamp import _carriers, _core
 from pointstamp._core import EventQueue
+from pointstamp._errors import CodecError, GraphError, TimeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+    from socket import socket
+    from typing import BinaryIO, TypeAlias
 
     from pointstamp._types import Time
 
-__all__ = ["Capture", "Messages", "Progress"]
+    Carrier: TypeAlias = str | os.PathLike[str] | BinaryIO | socket
+
+__all__ = ["Capture", "EventReader", "EventWriter", "Messages", "Progress"]
 
 T = TypeVar("T")
 
@@ -60,15 +69,16 @@ class Capture(Generic[T]):
         [(0, ['a', 'b', 'c'])]
     """
 
-    __slots__ = ("_queue",)
+    __slots__ = ("core", "form")
 
     def __init__(self) -> None:
-        self._queue = EventQueue()
+        self.core = EventQueue()
+        self.form: tuple[int, _core.Schema | None] | None = None
 
     def __iter__(self) -> Iterator[Progress | Messages]:
         """Yields the events that are there, in order."""
         index = 0
-        while (event := self._queue.event(index)) is not None:
+        while (event := self.core.event(index)) is not None:
             time, data = event
             yield Progress(data) if time is None else Messages(time, data)
             index += 1
@@ -99,3 +109,181 @@ class Capture(Generic[T]):
                     pass  # records without an order stay in that of their arrival
             result.append((time, records))
         return result
+
+
+class EventWriter:
+    """Writes the events of a stream: `stream.capture_into(EventWriter(target))`, one writer for each worker.
+
+    Every event is written when it happens. A file holds whole events and perhaps a part of one whenever the
+    program ends, and can be read while it is written.
+
+    Args:
+        target: A path; a binary file object, which stays open; or a connected socket, which the writer takes
+            over and closes after the last event. Writing to a socket whose other side does not read waits.
+        overwrite: Whether a file that is there is replaced. Left out, that is an error: workers that are
+            given one path by mistake do not lose each other's events.
+
+    Raises:
+        FileExistsError: If there is a file at the path.
+
+    Examples:
+        >>> import io
+        >>> import pointstamp as ps
+        >>> kept = io.BytesIO()
+        >>> ps.example(lambda scope: scope.to_stream("abc").capture_into(ps.EventWriter(kept)))
+        >>> def again(scope):
+        ...     kept.seek(0)
+        ...     return scope.replay([ps.EventReader(kept, allow_pickle=True)]).capture()
+        >>> ps.example(again).extract()
+        [(0, ['a', 'b', 'c'])]
+    """
+
+    __slots__ = ("core",)
+
+    def __init__(self, target: Carrier, *, overwrite: bool = False) -> None:
+        if isinstance(target, (str, os.PathLike)):
+            self.core = _core.EventSink.create(os.fspath(target), overwrite)
+        elif _carriers.is_socket(target):
+            self.core = _core.EventSink.to_object(_carriers.SocketTarget(target))  # type: ignore[arg-type]
+        elif hasattr(target, "write"):
+            self.core = _core.EventSink.to_object(_carriers.FileTarget(target))
+        else:
+            raise TypeError(
+                f"events are written to a path, a binary file or a connected socket, not {target!r}"
+            )
+
+
+class EventReader:
+    """Reads what an `EventWriter` wrote: `scope.replay([EventReader(source), ...])`, or event by event.
+
+    Captures of several workers are replayed by any number of workers: give each capture to one of them.
+    Iterating yields the events, as of a `Capture`; a reader is read once, by one of the two.
+
+    Args:
+        source: A path; a binary file object; or a connected socket, which the reader takes over and closes.
+        allow_pickle: Whether records of Python objects may be read. Reading them can run code of whoever
+            wrote them, as with `pickle`. Columns of an `ArrowStream` are always safe.
+        follow: Whether to wait at the end of a file for what is written next, until the captured stream is
+            complete. The file need not be there yet.
+
+    Attributes:
+        offset: How many bytes the events take that were read so far.
+        frontier: The times that may still come after them; none once the stream is complete.
+
+    Raises:
+        CodecError: When it is read: what is damaged, at which offset; or that `allow_pickle` is needed.
+    """
+
+    __slots__ = ("_carrier", "_pickle", "_started", "core", "name")
+
+    def __init__(self, source: Carrier, *, allow_pickle: bool = False, follow: bool = False) -> None:
+        self._pickle = allow_pickle
+        self._carrier: Any = None
+        self._started = False
+        if isinstance(source, (str, os.PathLike)):
+            path = os.fspath(source)
+            self.name = path
+            self.core = _core.EventFeed.open(path, path, follow)
+            if not follow:
+                self.begin()  # what cannot be read is known now
+        elif _carriers.is_socket(source) or hasattr(source, "read"):
+            self.name = f"<{type(source).__name__}>"
+            self.core = _core.EventFeed.fed(self.name)
+            self._carrier = source
+        else:
+            raise TypeError(
+                f"events are read from a path, a binary file or a connected socket, not {source!r}"
+            )
+
+    @property
+    def offset(self) -> int:
+        """How many bytes the events take that were read so far."""
+        return self.core.offset
+
+    @property
+    def frontier(self) -> list[Time]:
+        """The times that may still come after the events that were read so far."""
+        return self.core.frontier
+
+    def begin(self) -> tuple[int, _core.Schema | None]:
+        """Waits for how the capture begins: the number of coordinates of times, and the schema of columns."""
+        if self._carrier is not None and not self._started:
+            _carriers.start_reading(self._carrier, self.core)
+        self._started = True
+        pause = 0.001
+        while (start := self.core.start()) is None:
+            clock.sleep(pause)
+            pause = min(2 * pause, 0.05)
+        if start[1] is None and not self._pickle:
+            raise CodecError(
+                f"{self.name} holds pickled records, and reading them can run code of whoever wrote it: "
+                "pass allow_pickle=True if you trust it"
+            )
+        return start
+
+    def close(self) -> None:
+        """Gives up what was not read. What was read to its end, or is replayed, needs no closing."""
+        self.core.close()
+
+    def __iter__(self) -> Iterator[Progress | Messages]:
+        """Yields the events that were not read yet; with `follow`, or of a socket, waits for more.
+
+        What ends before its stream ends here, too; `frontier` says what was still to come.
+        """
+        self.begin()
+        pause = 0.001
+        while True:
+            event = self.core.next(True)
+            if event is None:
+                clock.sleep(pause)
+                pause = min(2 * pause, 0.05)
+                continue
+            pause = 0.001
+            if isinstance(event, bool):
+                self.core.close()
+                return
+            _, first, second = event
+            if first is None:
+                yield Progress(second)
+            else:
+                for time, data in first:
+                    yield Messages(time, data)
+
+
+def replayed(
+    scope: _core.Scope, captures: Iterable[Capture[Any] | EventReader], schema: _core.Schema | None
+) -> tuple[_core.Stream, _core.Schema | None]:
+    """Plays captures into a scope; returns the stream, and the schema of columns."""
+    played: list[EventQueue | _core.EventFeed] = []
+    columns = schema
+    for n, capture in enumerate(captures):
+        if isinstance(capture, Capture):
+            form = capture.form
+            if form is None:
+                raise TypeError(
+                    "replay plays captures of streams, and this is none: "
+                    "of a collection, capture its updates()"
+                )
+            dims, own = form
+            played.append(capture.core)
+            name = "this capture"
+        elif isinstance(capture, EventReader):
+            dims, own = capture.begin()
+            played.append(capture.core)
+            name = capture.name
+        else:
+            raise TypeError(f"replay plays captures and event readers, not {capture!r}")
+        if dims != scope.dims:
+            raise TimeError(
+                f"{name} has times of {dims} coordinates, and this scope of {scope.dims}: "
+                "replay it in a scope with as many, as `with scope.scoped(dims=...)` makes one"
+            )
+        if n == 0 and schema is None:
+            columns = own
+        elif (own is None) != (columns is None):
+            raise GraphError("captures of records and captures of columns cannot be replayed as one stream")
+        elif own is not None and columns is not None:
+            difference = columns.difference(own)
+            if difference is not None:
+                raise GraphError(f"{name} cannot be replayed in a stream of this schema: {difference}")
+    return _core.replay(scope, played), columns

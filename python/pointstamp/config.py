@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import dataclass
 from operator import index as _as_int
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ SECRET_VARIABLE = "POINTSTAMP_SECRET"
 PROGRESS_MODES = ("demand", "eager")
 
 
+@dataclass(frozen=True, init=False)
 class Config:
     """How many workers there are and how they reach each other. Read-only once made.
 
@@ -65,18 +67,26 @@ class Config:
         pointstamp.ConfigError: workers must be at least 1, and is 0
     """
 
-    __slots__ = (
-        "_addresses",
-        "_connect_timeout",
-        "_high_water",
-        "_process",
-        "_processes",
-        "_progress_mode",
-        "_secret",
-        "_stall_timeout",
-        "_tls",
-        "_workers",
-    )
+    workers: int
+    """Worker threads in this process."""
+    processes: int
+    """Processes in the cluster."""
+    process: int
+    """Which of the processes this is, from 0."""
+    addresses: tuple[str, ...]
+    """``"host:port"`` of every process, in order; empty where there is only one and none was given."""
+    secret: bytes | None
+    """The shared secret; never part of ``repr()``."""
+    connect_timeout: float
+    """Seconds to form the cluster."""
+    progress_mode: str
+    """``"demand"`` or ``"eager"``."""
+    high_water: int
+    """Bytes in flight above which sources pause."""
+    tls: TLS | None
+    """The certificates of connections; None where they are not encrypted."""
+    stall_timeout: float
+    """Seconds without a sign of life after which a process counts as lost."""
 
     def __init__(
         self,
@@ -92,31 +102,40 @@ class Config:
         tls: TLS | None = None,
         stall_timeout: float = 10.0,
     ) -> None:
-        self._workers = _at_least("workers", workers, 1)
-        self._processes = _at_least("processes", processes, 1)
-        self._process = _at_least("process", process, 0)
-        if self._process >= self._processes:
+        workers = _at_least("workers", workers, 1)
+        processes = _at_least("processes", processes, 1)
+        process = _at_least("process", process, 0)
+        if process >= processes:
             raise ConfigError(
-                f"process is {self._process}, but there are only {self._processes} processes: "
-                f"number them from 0 to {self._processes - 1}, or raise processes"
+                f"process is {process}, but there are only {processes} processes: "
+                f"number them from 0 to {processes - 1}, or raise processes"
             )
-        self._addresses = _checked_addresses(addresses, self._processes)
-        self._secret = _checked_secret(secret)
-        exposed = [address for address in self._addresses if not _is_loopback(address)]
-        if exposed and self._secret is None:
+        given = _checked_addresses(addresses, processes)
+        shared = _checked_secret(secret)
+        exposed = [address for address in given if not _is_loopback(address)]
+        if exposed and shared is None:
             raise ConfigError(
                 f"{exposed[0]} is not on the loopback interface, so the processes must share a "
                 f"secret: pass secret=, or set {SECRET_VARIABLE} where from_args is used"
             )
-        self._connect_timeout = _checked_timeout("connect_timeout", connect_timeout)
-        self._stall_timeout = _checked_timeout("stall_timeout", stall_timeout)
         if tls is not None and not isinstance(tls, TLS):
             raise ConfigError(f"tls must be a pointstamp.TLS, and is a {type(tls).__name__}")
-        self._tls = tls
         if progress_mode not in PROGRESS_MODES:
             raise ConfigError(f'progress_mode must be "demand" or "eager", and is {progress_mode!r}')
-        self._progress_mode = progress_mode
-        self._high_water = _at_least("high_water", high_water, 1)
+        checked = {
+            "workers": workers,
+            "processes": processes,
+            "process": process,
+            "addresses": given,
+            "secret": shared,
+            "connect_timeout": _checked_timeout("connect_timeout", connect_timeout),
+            "progress_mode": progress_mode,
+            "high_water": _at_least("high_water", high_water, 1),
+            "tls": tls,
+            "stall_timeout": _checked_timeout("stall_timeout", stall_timeout),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)  # it is frozen
 
     @classmethod
     def from_args(cls, argv: Sequence[str]) -> tuple[Config, list[str]]:
@@ -144,78 +163,19 @@ class Config:
         return cls(**values), rest
 
     @property
-    def workers(self) -> int:
-        """Worker threads in this process."""
-        return self._workers
-
-    @property
-    def processes(self) -> int:
-        """Processes in the cluster."""
-        return self._processes
-
-    @property
-    def process(self) -> int:
-        """Which of the processes this is, from 0."""
-        return self._process
-
-    @property
     def peers(self) -> int:
         """Workers in the whole computation."""
-        return self._workers * self._processes
-
-    @property
-    def addresses(self) -> tuple[str, ...]:
-        """``"host:port"`` of every process, in order; empty where there is only one and none was given."""
-        return self._addresses
-
-    @property
-    def secret(self) -> bytes | None:
-        """The shared secret; never part of ``repr()``."""
-        return self._secret
-
-    @property
-    def connect_timeout(self) -> float:
-        """Seconds to form the cluster."""
-        return self._connect_timeout
-
-    @property
-    def progress_mode(self) -> str:
-        """``"demand"`` or ``"eager"``."""
-        return self._progress_mode
-
-    @property
-    def high_water(self) -> int:
-        """Bytes in flight above which sources pause."""
-        return self._high_water
-
-    @property
-    def tls(self) -> TLS | None:
-        """The certificates of connections; None where they are not encrypted."""
-        return self._tls
-
-    @property
-    def stall_timeout(self) -> float:
-        """Seconds without a sign of life after which a process counts as lost."""
-        return self._stall_timeout
-
-    def _key(self) -> tuple[object, ...]:
-        return tuple(getattr(self, name) for name in self.__slots__)
-
-    def __eq__(self, other: object) -> bool:
-        return self._key() == other._key() if isinstance(other, Config) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self._key())
+        return self.workers * self.processes
 
     def __repr__(self) -> str:
-        secret = "" if self._secret is None else ", secret=<not shown>"
-        tls = "" if self._tls is None else f", tls={self._tls!r}"
-        addresses = f", addresses={list(self._addresses)!r}" if self._addresses else ""
+        secret = "" if self.secret is None else ", secret=<not shown>"
+        tls = "" if self.tls is None else f", tls={self.tls!r}"
+        addresses = f", addresses={list(self.addresses)!r}" if self.addresses else ""
         return (
-            f"Config(workers={self._workers}, processes={self._processes}, process={self._process}"
-            f"{addresses}{secret}, connect_timeout={self._connect_timeout:g}, "
-            f"progress_mode={self._progress_mode!r}, high_water={self._high_water}"
-            f"{tls}, stall_timeout={self._stall_timeout:g})"
+            f"Config(workers={self.workers}, processes={self.processes}, process={self.process}"
+            f"{addresses}{secret}, connect_timeout={self.connect_timeout:g}, "
+            f"progress_mode={self.progress_mode!r}, high_water={self.high_water}"
+            f"{tls}, stall_timeout={self.stall_timeout:g})"
         )
 
 

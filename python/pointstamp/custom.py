@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pointstamp._core import Stream as CoreStream
     from pointstamp._types import Time
     from pointstamp.arrow import ArrowStream
+    from pointstamp.capture import EventWriter
     from pointstamp.info import OperatorInfo
     from pointstamp.notify import Notificator
     from pointstamp.pacts import Pact
@@ -60,7 +61,12 @@ class CustomOperators(Generic[T, Like]):
     if TYPE_CHECKING:
 
         @property
-        def _core(self) -> CoreStream: ...
+        def core(self) -> CoreStream:
+            """The extension's stream."""
+
+        @property
+        def core_schema(self) -> CoreSchema | None:
+            """The columns of a stream of record batches."""
 
     if not TYPE_CHECKING:  # type checkers find out by themselves
 
@@ -72,7 +78,7 @@ class CustomOperators(Generic[T, Like]):
     def _columns_of(self, schema: Schema) -> CoreSchema | None:
         """An output's columns; None for records."""
         if schema is ...:
-            return getattr(self, "_columns", None)
+            return self.core_schema
         return None if schema is None else _core.Schema(schema)
 
     def _operator(
@@ -189,8 +195,8 @@ class CustomOperators(Generic[T, Like]):
             build: Called once with the operator's info; returns the logic, which is called with the input
                 whenever messages have arrived or its frontier has changed.
         """
-        core = self.scope._core.operator(name)
-        port = core.new_frontiered_input(self._core, *pact_of(pact, self, name))
+        core = self.scope.core.operator(name)
+        port = core.new_frontiered_input(self.core, *pact_of(pact, self, name))
         logic = constructed(name, build, operator_info(self.scope, name, core))
         core.build(logic, (port,), True, False)
 
@@ -311,10 +317,24 @@ class CustomOperators(Generic[T, Like]):
     def probe(self) -> ProbeHandle:
         """A handle that reports which times may still appear on the stream."""
         handle = ProbeHandle()
-        self._core.probe_with(handle)
+        self.core.probe_with(handle)
         return handle
 
-    def _capture(self) -> Capture[Any]:
-        capture: Capture[Any] = Capture()
-        self._core.capture(capture._queue)
+    def capture(self) -> Capture[T]:
+        """Keeps the stream's events on this worker in memory; of an `ArrowStream`, its record batches."""
+        capture: Capture[T] = Capture()
+        capture.form = (self.scope.dims, self.core_schema)
+        self.core.capture(capture.core)
         return capture
+
+    def capture_into(self, writer: EventWriter) -> None:
+        """Writes the stream's events on this worker, from which `Scope.replay` makes the same stream again.
+
+        Args:
+            writer: Where to; each worker has its own.
+
+        Raises:
+            GraphError: If the writer was given to a stream already.
+            OSError: When the dataflow runs, if writing fails.
+        """
+        writer.core.capture(self.core, self.scope.dims, self.core_schema)

@@ -40,6 +40,7 @@ def execute(
     main: Callable[[Worker], R],
     *,
     workers: int = 1,
+    processes: int | None = None,
     config: Config | None = None,
     listener: socket | None = None,
 ) -> list[R]:
@@ -51,9 +52,17 @@ def execute(
     With several processes, each calls it with its own number in the configuration, and otherwise the same; it
     returns in each when the workers of all have ended. It may be called again, for another cluster.
 
+    With `processes`, it starts so many processes of this machine, each with as many workers, and returns the
+    results of all. Python functions then run on as many cores. `main` may be any function, also one of a
+    script, a notebook or the prompt: where other processes cannot import it, cloudpickle (which must be
+    installed) packs it with what it refers to, and each process has its own copy of that. Results are
+    pickled. The processes end with this call, and with this program.
+
     Args:
         main: Builds and drives the dataflows; the same on every worker.
         workers: Worker threads; in place of a configuration.
+        processes: Processes to start on this machine. Other settings may be given in a configuration of one
+            process.
         config: How many workers there are and how they reach each other.
         listener: A socket that listens on this process's address already, such as `pointstamp.cluster.bind`
             returns; it is taken over, and closed.
@@ -65,7 +74,8 @@ def execute(
         ClusterError: If the processes do not find each other in time or cannot be in one cluster, and when
             another process fails or is lost: it names that process, its address and its reason.
         BaseException: The first exception of `main` or of an operator on any worker of this process: the
-            same object, with a note that names the worker and the operator.
+            same object, with a note that names the worker and the operator. Of processes that were started
+            here: one like it, with the traceback of its process as its cause.
 
     Examples:
         >>> import pointstamp as ps
@@ -77,7 +87,14 @@ def execute(
         ...     return squares.extract()
         >>> ps.execute(main, workers=2)
         [[(0, [0, 4, 16, 36, 64])], [(0, [1, 9, 25, 49, 81])]]
+
+        On two processes:
+
+        >>> ps.execute(main, processes=2)
+        [[(0, [0, 4, 16, 36, 64])], [(0, [1, 9, 25, 49, 81])]]
     """
+    if processes is not None:
+        return _on_processes(main, processes, workers, config, listener)
     with listener if listener is not None else nullcontext():  # closed, however this goes
         main_of("execute", main)
         if config is None:
@@ -97,6 +114,29 @@ def execute(
         cluster.close()
     cluster.raise_failure()
     return results  # type: ignore[return-value]  # only a failure leaves one out
+
+
+def _on_processes(
+    main: Callable[[Worker], R],
+    processes: int,
+    workers: int,
+    config: Config | None,
+    listener: socket | None,
+) -> list[R]:
+    main_of("execute", main)
+    if config is None:
+        config = Config(workers=workers)
+    elif workers != 1:
+        raise ConfigError("give the number of workers in the config, or without one, not both")
+    if listener is not None or config.processes != 1 or config.addresses:
+        raise ConfigError(
+            "processes= starts the processes itself: leave out listener=, and give no processes or addresses "
+            "in the config; or start each process yourself, with a config that says which it is"
+        )
+    Config(processes=processes)  # which says what is wrong with the number
+    from pointstamp.launcher.spawning import run_on_processes
+
+    return run_on_processes(main, processes, config)
 
 
 def _run(cluster: _core.Cluster, main: Callable[[Worker], R], config: Config) -> list[R | None]:

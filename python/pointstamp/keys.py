@@ -5,11 +5,13 @@ and asks `simplify` for everything else. What equals a key of another type has t
 ``Decimal("0.5")`` that of ``0.5``. Where there is no such form, the result is a hash already: an int, which
 hashes as itself. The schemes are in ``crates/columnar/src/hash.rs``; like it, they never change.
 
-Types are found by their names, so that nothing is imported for them. Cost: a few microseconds per key.
+Types are found by their names, so that no module is imported for them that the program does not use. Cost: a
+few microseconds per key.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pointstamp import _core
@@ -246,8 +248,7 @@ def _of_frozenset(key: Any) -> int:
 
 
 def _of_dataclass(key: Any) -> Any:
-    fields = key.__dataclass_fields__.values()
-    compared = (field for field in fields if field.compare and field._field_type.name == "_FIELD")
+    compared = (field for field in dataclasses.fields(key) if field.compare)
     return (type(key).__qualname__, *(getattr(key, field.name) for field in compared))
 
 

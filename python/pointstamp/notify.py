@@ -48,6 +48,9 @@ class _Requests:
         else:
             held.append(capability)
 
+    def __bool__(self) -> bool:
+        return bool(self._heap)
+
     def take(self, frontiers: Sequence[Antichain]) -> tuple[Capability, int] | None:
         """The first request whose time no frontier reaches, and how many times it was made."""
         heap = self._heap
@@ -132,7 +135,7 @@ class Notificator:
 
     def __iter__(self) -> Iterator[tuple[Capability, int]]:
         """Yields ``(capability, number of requests)`` for each time that is closed."""
-        if not self._requests._heap:
+        if not self._requests:
             return
         frontiers = [port.frontier for port in self._inputs]
         while (found := self._requests.take(frontiers)) is not None:

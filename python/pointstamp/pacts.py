@@ -5,12 +5,16 @@ The idea and the name are timely dataflow's.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from pointstamp._core import PactKind
 from pointstamp._mistakes import refuse_async
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
+
+    from pointstamp.arrow import ArrowStream
+    from pointstamp.stream import Stream
 
 __all__ = ["Broadcast", "Exchange", "Pact", "Pipeline", "pact_of"]
 
@@ -20,12 +24,11 @@ class Pact:
 
     __slots__ = ()
 
-    _kind: str
-    _key: Callable[[Any], Hashable] | None = None
+    kind: ClassVar[PactKind]
 
-    def _for(self, stream: Any) -> tuple[str, Any]:
-        """The pact's kind and key for an input that reads this stream."""
-        return self._kind, self._key
+    def route(self, stream: Stream[Any] | ArrowStream) -> tuple[PactKind, Any]:
+        """How the extension moves this stream's records: the kind, and the key where it has one."""
+        return self.kind, None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -35,7 +38,7 @@ class Pipeline(Pact):
     """Records stay on their worker."""
 
     __slots__ = ()
-    _kind = "pipeline"
+    kind = PactKind.PIPELINE
 
 
 class Exchange(Pact):
@@ -54,10 +57,10 @@ class Exchange(Pact):
     """
 
     __slots__ = ("_columns", "_key")
-    _kind = "exchange"
+    kind = PactKind.EXCHANGE
 
     def __init__(self, key: Callable[[Any], Hashable] | str | Sequence[str]) -> None:
-        self._key = None
+        self._key: Callable[[Any], Hashable] | None = None
         self._columns: list[str] | None = None
         if callable(key):
             refuse_async("Exchange", key)
@@ -73,22 +76,26 @@ class Exchange(Pact):
             )
         self._columns = columns
 
-    def _for(self, stream: Any) -> tuple[str, Any]:
-        schema = getattr(stream, "_columns", None)
+    def route(self, stream: Stream[Any] | ArrowStream) -> tuple[PactKind, Any]:
+        """By the function, or by the columns that the names stand for in the stream's schema.
+
+        Rows that are on the key's worker already stay there.
+        """
+        schema = stream.core_schema
         if schema is None:
             if self._columns is not None:
                 raise TypeError(
                     f"{self!r} names columns, and the stream carries records: exchange records by a function"
                 )
-            return self._kind, self._key
+            return self.kind, self._key
         if self._columns is None:
             raise TypeError(
                 f"{self!r} has a function of a record, and the stream carries columns: exchange them by names"
             )
         key = schema.key(self._columns)
-        if stream._placed == key:
-            return Pipeline._kind, None  # the rows are there already
-        return "exchange by columns", key
+        if stream.placed == key:
+            return PactKind.PIPELINE, None  # the rows are there already
+        return PactKind.EXCHANGE_COLUMNS, key
 
     def __repr__(self) -> str:
         return f"Exchange({self._key if self._columns is None else self._columns!r})"
@@ -98,24 +105,24 @@ class Broadcast(Pact):
     """Each record goes to every worker."""
 
     __slots__ = ()
-    _kind = "broadcast"
+    kind = PactKind.BROADCAST
 
 
 class ByKey(Pact):
     """An exchange of ``(key, value)`` records by their keys, for the library's own operators."""
 
     __slots__ = ()
-    _kind = "exchange first"
+    kind = PactKind.EXCHANGE_FIRST
 
 
-def pact_of(pact: Any, stream: Any, operator: str) -> tuple[str, Any]:
+def pact_of(pact: Any, stream: Any, operator: str) -> tuple[PactKind, Any]:
     """A pact's kind and key for an operator's input that reads a stream.
 
     Raises:
         TypeError: If it is no pact; where it is the class of one, it says to make one.
     """
     if isinstance(pact, Pact):
-        return pact._for(stream)
+        return pact.route(stream)
     if isinstance(pact, type) and issubclass(pact, Pact):
         call = "Exchange(key)" if issubclass(pact, Exchange) else f"{pact.__name__}()"
         raise TypeError(

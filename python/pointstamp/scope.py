@@ -10,6 +10,7 @@ from pointstamp._errors import GraphError
 from pointstamp._mistakes import unknown_attribute, without_with
 from pointstamp.arrow import ArrowInput, ArrowStream
 from pointstamp.builder import OperatorBuilder, single_output
+from pointstamp.capture import replayed
 from pointstamp.collections import (
     Arranged,
     Collection,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from pointstamp._core import Activator, Capability, LoopHandle, OutputPort, UnorderedInput
     from pointstamp._types import Summary, Time
+    from pointstamp.capture import Capture, EventReader
     from pointstamp.info import OperatorInfo
 
 __all__ = ["Scope"]
@@ -48,10 +50,13 @@ class Scope:
         dims: How many coordinates timestamps have here.
         index: This worker's number.
         peers: How many workers there are.
+        parent: The scope around it; None for the dataflow itself.
     """
 
-    __slots__ = ("_core", "_parent", "address", "dims", "index", "name", "peers")
+    __slots__ = ("address", "core", "dims", "index", "name", "parent", "peers")
 
+    core: _core.Scope
+    parent: Scope | None
     name: str
     address: tuple[int, ...]
     dims: int
@@ -59,8 +64,8 @@ class Scope:
     peers: int
 
     def __init__(self, core: _core.Scope, parent: Scope | None) -> None:
-        self._core = core
-        self._parent = parent
+        self.core = core
+        self.parent = parent
         self.name = core.name
         self.address = core.address
         self.dims = core.dims
@@ -68,24 +73,26 @@ class Scope:
         self.peers = core.peers
 
     @property
-    def _turns(self) -> bool:
+    def in_loop(self) -> bool:
         """Whether the last coordinate of times here counts the turns of a loop, here or around this scope."""
-        return self._parent is not None and (self.dims > self._parent.dims or self._parent._turns)
+        return self.parent is not None and (self.dims > self.parent.dims or self.parent.in_loop)
 
     @overload
-    def _stream_of(self, core: _core.Stream) -> Stream[Any]: ...
+    def stream_of(self, core: _core.Stream) -> Stream[Any]: ...
     @overload
-    def _stream_of(self, core: _core.Stream, schema: _core.Schema) -> ArrowStream: ...
+    def stream_of(self, core: _core.Stream, schema: _core.Schema) -> ArrowStream: ...
     @overload
-    def _stream_of(self, core: _core.Stream, schema: _core.Schema | None) -> Any: ...
-    def _stream_of(self, core: _core.Stream, schema: _core.Schema | None = None) -> Any:
+    def stream_of(self, core: _core.Stream, schema: _core.Schema | None) -> Any: ...
+    def stream_of(self, core: _core.Stream, schema: _core.Schema | None = None) -> Any:
         """A stream here: a `Stream` of records, or with a schema an `ArrowStream`.
 
-        The modules of both kinds, and those below them, make streams of the other kind through their scope.
+        For this package: the modules of both kinds, and those below them, make streams of the other kind
+        through their scope.
         """
         return Stream(self, core) if schema is None else ArrowStream(self, core, schema)
 
-    def _collection(self, core: _core.Stream) -> Collection[Any]:
+    def collection_of(self, core: _core.Stream) -> Collection[Any]:
+        """A collection here of a stream of updates; for the modules below this one, as `stream_of`."""
         return Collection(self, core)
 
     if not TYPE_CHECKING:  # type checkers find out by themselves
@@ -116,23 +123,23 @@ class Scope:
         """
         if isinstance(handle, ArrowInput):
             return handle.to_stream(self)
-        return Stream(self, self._core.input_from(handle))
+        return Stream(self, self.core.input_from(handle))
 
     def new_unordered_input(self) -> tuple[UnorderedInput[Any], Capability, Stream[Any]]:
         """An input driven by capabilities, the first of them (at the minimum time), and its stream.
 
         The worker takes back the capabilities that are left when `main` returns.
         """
-        handle, capability, stream = self._core.unordered_input()
+        handle, capability, stream = self.core.unordered_input()
         return handle, capability, Stream(self, stream)
 
     def to_stream(self, items: Iterable[T]) -> Stream[T]:
         """The items, at the minimum time; taken lazily, a bounded batch for each activation."""
-        return Stream(self, self._core.to_stream(items))
+        return Stream(self, self.core.to_stream(items))
 
     def empty(self) -> Stream[Any]:
         """A stream without records."""
-        return Stream(self, self._core.empty())
+        return Stream(self, self.core.empty())
 
     def source(
         self,
@@ -187,17 +194,62 @@ class Scope:
             raise GraphError(f"source '{name}' cannot have {in_flight} times in flight: it takes at least 1")
         source = Source(name, items, in_flight)
         stream = self.source(name, source.build)
-        self._core.watch_downstream(stream._core, source.probe, source.info.activator)
+        self.core.watch_downstream(stream.core, source.probe, source.info.activator)
         return stream
+
+    @overload
+    def replay(self, captures: Iterable[Capture[T]]) -> Stream[T]: ...
+    @overload
+    def replay(self, captures: Iterable[Capture[Any] | EventReader]) -> Any: ...
+    @overload
+    def replay(self, captures: Iterable[Capture[Any] | EventReader], *, schema: pa.Schema) -> ArrowStream: ...
+    def replay(
+        self, captures: Iterable[Capture[Any] | EventReader], *, schema: pa.Schema | None = None
+    ) -> Any:
+        """The stream that was captured, with its times and its frontier.
+
+        Several captures are one stream, whatever the number of workers that wrote them and that replay them.
+        Each capture is replayed by one worker; a worker may have none. The captured dataflow may still run,
+        in this process (`Stream.capture`) or in another.
+
+        Args:
+            captures: What this worker replays: captures of streams in memory, and `EventReader`s. A reader of
+                a socket, or of a file that it follows, is waited for here until the capture has begun.
+            schema: Of columns. Where a worker may have no capture, it says that the stream is an
+                `ArrowStream`.
+
+        Returns:
+            A `Stream` of records, or an `ArrowStream` of columns.
+
+        Raises:
+            CodecError: For records of a reader that does not allow them; when the dataflow runs, for damage,
+                with its offset.
+            TimeError: If the times have another number of coordinates than the scope's.
+            GraphError: If the captures have different schemas, or a reader was replayed before.
+
+        Warns:
+            TruncatedWarning: When the dataflow runs, if a capture ends before its stream did. What was whole
+                is replayed, and then its times are over.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> first = ps.example(lambda scope: scope.to_stream(range(3)).capture())
+            >>> second = ps.example(lambda scope: scope.to_stream(range(3, 5)).capture())
+            >>> both = ps.example(lambda scope: scope.replay([first, second]).capture())
+            >>> both.extract()
+            [(0, [0, 1, 2, 3, 4])]
+        """
+        columns = None if schema is None else _core.Schema(schema)
+        return self.stream_of(*replayed(self.core, captures, columns))
 
     def concatenate(self, streams: Iterable[Stream[T]]) -> Stream[T]:
         """One stream with the records of all."""
         given: list[Any] = list(streams)
         if given and isinstance(given[0], ArrowStream):
             first, *others = given
-            columns: Any = ArrowStream(self, first._core, first._columns).concat(*others)
+            columns: Any = ArrowStream(self, first.core, first.core_schema).concat(*others)
             return columns  # type: ignore[no-any-return]  # as many as there are kinds of streams
-        return Stream(self, self._core.concatenate([stream._core for stream in given]))
+        return Stream(self, self.core.concatenate([stream.core for stream in given]))
 
     def operator(self, name: str) -> OperatorBuilder:
         """Builds an operator with any number of inputs and outputs."""
@@ -209,7 +261,7 @@ class Scope:
         Raises:
             GraphError: If nothing has the address.
         """
-        return self._core.activator_for(list(address))
+        return self.core.activator_for(list(address))
 
     # ------------------------------------------------------------ collections
 
@@ -227,31 +279,31 @@ class Scope:
             GraphError: If a collection cannot keep a column of the schema.
         """
         handle: InputHandle[Any] = InputHandle()
-        rows: Collection[Any] = Collection(self, self._core.input_from(handle))
+        rows: Collection[Any] = Collection(self, self.core.input_from(handle))
         if schema is None:
             return CollectionInput(handle), rows
         columns = _core.Schema(schema)
         _core.check_columns(columns)
         return ColumnInput(handle, columns), ColumnCollection(rows, columns)
 
-    @overload
-    def collection(self, records: pa.Table | pa.RecordBatch) -> ColumnCollection: ...
-    @overload
-    def collection(self, records: Iterable[T]) -> Collection[T]: ...
-    def collection(self, records: Any) -> Any:
+    def collection(self, records: Iterable[T]) -> Collection[T]:
         """A collection of the records, from the least time on. Each worker brings its own.
-
-        Of a table or a record batch it is a collection of columns.
 
         Examples:
             >>> import pointstamp as ps
             >>> ps.example(lambda scope: scope.collection([2, 1, 2]).capture()).extract()
             [(0, [(1, 1), (2, 2)])]
         """
-        if not hasattr(records, "__arrow_c_stream__") and not hasattr(records, "__arrow_c_array__"):
-            return self.to_stream(records).as_collection()
-        changes, rows = self.new_collection(schema=records.schema)
-        changes.insert(records)
+        return self.to_stream(records).as_collection()
+
+    def column_collection(self, data: pa.Table | pa.RecordBatch) -> ColumnCollection:
+        """A collection of the rows of a table or a record batch, as `collection` is of records.
+
+        Raises:
+            GraphError: If a collection cannot keep a column of it.
+        """
+        changes, rows = self.new_collection(schema=data.schema)
+        changes.insert(data)
         changes.close()
         return rows
 
@@ -280,7 +332,7 @@ class Scope:
             raise TypeError(
                 f"import_trace needs the trace of an arrangement, as in arranged.trace, not {trace!r}"
             )
-        return Arranged(self, _core.import_trace(self._core, trace._core), Collection)
+        return Arranged(self, _core.import_trace(self.core, trace.core), Collection)
 
     # ------------------------------------------------------------ scopes and loops
 
@@ -315,8 +367,8 @@ class Scope:
             The loop's end, to connect, and the stream: a `Stream`, or with a schema an `ArrowStream`.
         """
         columns = None if schema is None else _core.Schema(schema)
-        handle, stream = self._core.feedback(summary, columns)
-        return handle, self._stream_of(stream, columns)
+        handle, stream = self.core.feedback(summary, columns)
+        return handle, self.stream_of(stream, columns)
 
     @overload
     def loop_variable(self, step: int = 1, *, schema: None = None) -> tuple[LoopHandle, Stream[Any]]: ...
@@ -349,7 +401,7 @@ class _Nested:
     def __enter__(self) -> Scope:
         if self._scope is not None:
             raise GraphError(f"the scope '{self._name}' was built already: make another")
-        self._scope = Scope(self._parent._core.nested(self._name, self._dims), self._parent)
+        self._scope = Scope(self._parent.core.nested(self._name, self._dims), self._parent)
         return self._scope
 
     def __exit__(
@@ -357,4 +409,4 @@ class _Nested:
     ) -> None:
         assert self._scope is not None
         if kind is None:
-            self._scope._core.close()
+            self._scope.core.close()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, overload
 
 from pointstamp import _core
+from pointstamp._core import StageKind
 from pointstamp._errors import GraphError
 from pointstamp._mistakes import function_of
 from pointstamp._rows import to_arrow
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from pointstamp._core import Stream as CoreStream
     from pointstamp._types import Time
     from pointstamp.arrow import ArrowStream
-    from pointstamp.capture import Capture
     from pointstamp.collections import Collection
     from pointstamp.pacts import Pact
     from pointstamp.scope import Scope
@@ -48,22 +48,25 @@ class Stream(CustomOperators[T, "Stream[Any]"]):
         scope: The scope that the stream is in.
     """
 
-    __slots__ = ("_core", "scope")
+    __slots__ = ("core", "scope")
 
-    _core: CoreStream
+    core: CoreStream
+    core_schema: ClassVar[None] = None
+    placed: ClassVar[None] = None
 
     def __init__(self, scope: Scope, core: CoreStream) -> None:
         self.scope = scope
-        self._core = core
+        self.core = core
 
     def _stage(
-        self, kind: str, function: Callable[..., Any], name: str | None, parts: int = 1
+        self, kind: StageKind, function: Callable[..., Any], name: str | None, parts: int = 1
     ) -> list[Stream[Any]]:
-        taps = self._core.stage(kind, function_of(kind, function), name or kind, parts)
+        taps = self.core.stage(kind, function_of(kind.label, function), name or kind.label, parts)
         return [Stream(self.scope, tap) for tap in taps]
 
-    def _forward(self, name: str, pact: Pact) -> Stream[T]:
-        return Stream(self.scope, self._core.forward(name, *pact_of(pact, self, name)))
+    def forwarded(self, name: str, pact: Pact) -> Stream[T]:
+        """The same records, moved by a pact, in an operator of that name."""
+        return Stream(self.scope, self.core.forward(name, *pact_of(pact, self, name)))
 
     # ------------------------------------------------------------ records
 
@@ -75,23 +78,23 @@ class Stream(CustomOperators[T, "Stream[Any]"]):
             >>> ps.example(lambda scope: scope.to_stream([1, 2]).map(str).capture()).extract()
             [(0, ['1', '2'])]
         """
-        return self._stage("map", fn, name)[0]
+        return self._stage(StageKind.MAP, fn, name)[0]
 
     def flat_map(self, fn: Callable[[T], Iterable[U]], *, name: str | None = None) -> Stream[U]:
         """Each record through a function that returns any number of records."""
-        return self._stage("flat_map", fn, name)[0]
+        return self._stage(StageKind.FLAT_MAP, fn, name)[0]
 
     def filter(self, predicate: Callable[[T], bool], *, name: str | None = None) -> Stream[T]:
         """The records for which the predicate is true."""
-        return self._stage("filter", predicate, name)[0]
+        return self._stage(StageKind.FILTER, predicate, name)[0]
 
     def map_in_place(self, fn: Callable[[T], None]) -> Stream[T]:
         """The same records, each after a function that changes it. Other readers of the stream see that."""
-        return self._stage("map_in_place", fn, None)[0]
+        return self._stage(StageKind.MAP_IN_PLACE, fn, None)[0]
 
     def map_batch(self, fn: Callable[[list[T]], Iterable[U]]) -> Stream[U]:
         """Each batch of records through a function. Batches are of any size, as the stream carries them."""
-        return self._stage("map_batch", fn, None)[0]
+        return self._stage(StageKind.MAP_BATCH, fn, None)[0]
 
     def try_map(self, fn: Callable[[T], U]) -> tuple[Stream[U], Stream[tuple[T, Exception]]]:
         """Each record through a function; those that raise go to the second stream, with their exception.
@@ -107,25 +110,25 @@ class Stream(CustomOperators[T, "Stream[Any]"]):
             >>> failures.extract()
             [(0, [('x', "invalid literal for int() with base 10: 'x'")])]
         """
-        results, failures = self._stage("try_map", fn, None, 2)
+        results, failures = self._stage(StageKind.TRY_MAP, fn, None, 2)
         return results, failures
 
     def ok_err(self, fn: Callable[[T], tuple[bool, Any]]) -> tuple[Stream[Any], Stream[Any]]:
         """Splits by a function that returns ``(is_ok, value)``: (the values that are ok, the others)."""
-        oks, errors = self._stage("ok_err", fn, None, 2)
+        oks, errors = self._stage(StageKind.OK_ERR, fn, None, 2)
         return oks, errors
 
     def inspect(self, fn: Callable[[T], Any]) -> Stream[T]:
         """Calls a function with each record, and passes the records on."""
-        return self._stage("inspect", fn, None)[0]
+        return self._stage(StageKind.INSPECT, fn, None)[0]
 
     def inspect_time(self, fn: Callable[[Time, T], Any]) -> Stream[T]:
         """Calls a function with the time and the record, for each record, and passes the records on."""
-        return self._stage("inspect_time", fn, None)[0]
+        return self._stage(StageKind.INSPECT_TIME, fn, None)[0]
 
     def inspect_batch(self, fn: Callable[[Time, list[T]], Any]) -> Stream[T]:
         """Calls a function with the time and the records of each batch, and passes the records on."""
-        return self._stage("inspect_batch", fn, None)[0]
+        return self._stage(StageKind.INSPECT_BATCH, fn, None)[0]
 
     # ------------------------------------------------------------ shape
 
@@ -145,16 +148,16 @@ class Stream(CustomOperators[T, "Stream[Any]"]):
         """
         if parts < 1:
             raise GraphError(f"a stream cannot be partitioned into {parts} parts: it takes at least 1")
-        return self._stage("partition", fn, None, parts)
+        return self._stage(StageKind.PARTITION, fn, None, parts)
 
     def branch(self, condition: Callable[[Time, T], bool]) -> tuple[Stream[T], Stream[T]]:
         """Splits the stream by a condition on time and record: (false, true)."""
-        no, yes = self._stage("branch", condition, None, 2)
+        no, yes = self._stage(StageKind.BRANCH, condition, None, 2)
         return no, yes
 
     def branch_when(self, condition: Callable[[Time], bool]) -> tuple[Stream[T], Stream[T]]:
         """Splits the stream by a condition on the time: (false, true)."""
-        no, yes = self._stage("branch_when", condition, None, 2)
+        no, yes = self._stage(StageKind.BRANCH_WHEN, condition, None, 2)
         return no, yes
 
     # ------------------------------------------------------------ movement between workers
@@ -165,11 +168,11 @@ class Stream(CustomOperators[T, "Stream[Any]"]):
         An `int` key goes to worker ``key % peers`` (its value modulo 2**64); any other key to
         ``stable_hash(key) % peers``, the same worker in every process and every run.
         """
-        return self._forward("exchange", Exchange(key))
+        return self.forwarded("exchange", Exchange(key))
 
     def broadcast(self) -> Stream[T]:
         """Sends each record to every worker."""
-        return self._forward("broadcast", Broadcast())
+        return self.forwarded("broadcast", Broadcast())
 
     # ------------------------------------------------------------ timestamps
 
@@ -188,7 +191,7 @@ class Stream(CustomOperators[T, "Stream[Any]"]):
             >>> ps.example(build).extract()
             [(0, [0]), (2, [2, 2])]
         """
-        return Stream(self.scope, _core.delay(self._core, function_of("delay", fn)))
+        return Stream(self.scope, _core.delay(self.core, function_of("delay", fn)))
 
     def delay_batch(self, fn: Callable[[Time], Time]) -> Stream[T]:
         """Moves records to a time that depends on their own time alone; as `delay`, once for each batch.
@@ -199,7 +202,7 @@ class Stream(CustomOperators[T, "Stream[Any]"]):
         Raises:
             TimeError: When the dataflow runs, for a time that is not at or after the one it is called with.
         """
-        return Stream(self.scope, _core.delay_batch(self._core, function_of("delay_batch", fn)))
+        return Stream(self.scope, _core.delay_batch(self.core, function_of("delay_batch", fn)))
 
     def reclock(self, clock: Stream[Any]) -> Stream[T]:
         """Holds records until the clock ticks, and sends them at the time of the tick.
@@ -227,7 +230,7 @@ class Stream(CustomOperators[T, "Stream[Any]"]):
         Raises:
             GraphError: If `scope` is not directly inside the stream's scope.
         """
-        return Stream(scope, self._core.enter(scope._core))
+        return Stream(scope, self.core.enter(scope.core))
 
     def enter_at(self, scope: Scope, fn: Callable[[T], Time]) -> Stream[T]:
         """As `enter`, with a function that chooses the coordinates that the scope appends, for each record.
@@ -251,7 +254,7 @@ class Stream(CustomOperators[T, "Stream[Any]"]):
         """
         entered = self.enter(scope)
         appended = scope.dims - self.scope.dims
-        return Stream(scope, _core.enter_at(entered._core, function_of("enter_at", fn), appended))
+        return Stream(scope, _core.enter_at(entered.core, function_of("enter_at", fn), appended))
 
     def leave(self) -> Stream[T]:
         """The same records in the scope around the stream's; the times lose the coordinates that it appended.
@@ -259,9 +262,9 @@ class Stream(CustomOperators[T, "Stream[Any]"]):
         Raises:
             GraphError: If the stream is in a root scope.
         """
-        left = self._core.leave()
-        assert self.scope._parent is not None
-        return Stream(self.scope._parent, left)
+        left = self.core.leave()
+        assert self.scope.parent is not None
+        return Stream(self.scope.parent, left)
 
     def connect_loop(self, handle: LoopHandle) -> None:
         """Defines a loop variable: what this stream carries comes round again.
@@ -269,7 +272,7 @@ class Stream(CustomOperators[T, "Stream[Any]"]):
         Raises:
             GraphError: If the loop variable is connected already, or is of another scope.
         """
-        handle.connect(self._core)
+        handle.connect(self.core)
 
     # ------------------------------------------------------------ aggregation
 
@@ -283,7 +286,7 @@ class Stream(CustomOperators[T, "Stream[Any]"]):
             >>> ps.example(lambda scope: scope.to_stream("abc").count().capture()).extract()
             [(0, [3])]
         """
-        return Stream(self.scope, _core.count(self._core))
+        return Stream(self.scope, _core.count(self.core))
 
     def accumulate(self, default: Callable[[], U], fold: Callable[[U, list[T]], U]) -> Stream[U]:
         """The records of each time on this worker folded into one result, sent when the time closes.
@@ -381,8 +384,8 @@ class Stream(CustomOperators[T, "Stream[Any]"]):
             [(0, ['a', 'b', 'n'])]
         """
         # One of each record in a batch is enough to travel.
-        once = self._stage("map_batch", dict.fromkeys, "distinct")[0]
-        return Stream(self.scope, _core.distinct(once._core))
+        once = self._stage(StageKind.MAP_BATCH, dict.fromkeys, "distinct")[0]
+        return Stream(self.scope, _core.distinct(once.core))
 
     def counts(self) -> Stream[tuple[T, int]]:
         """Each distinct record of a time with the number of its occurrences, sent when the time closes.
@@ -397,7 +400,7 @@ class Stream(CustomOperators[T, "Stream[Any]"]):
             >>> ps.example(lambda scope: scope.to_stream("banana").counts().capture()).extract()
             [(0, [('a', 3), ('b', 1), ('n', 2)])]
         """
-        return Stream(self.scope, _core.counts(self._core))
+        return Stream(self.scope, _core.counts(self.core))
 
     # ------------------------------------------------------------ collections
 
@@ -416,17 +419,13 @@ class Stream(CustomOperators[T, "Stream[Any]"]):
             TypeError: When the dataflow runs, for a record that a collection cannot keep, or that is no such
             pair.
         """
-        return self.scope._collection(_core.as_collection(self._core, diffs))
+        return self.scope.collection_of(_core.as_collection(self.core, diffs))
 
     # ------------------------------------------------------------ observing
 
     def probe_with(self, handle: ProbeHandle) -> Stream[T]:
         """Attaches a handle, which may be attached elsewhere, too, and passes the stream on."""
-        return Stream(self.scope, self._core.probe_with(handle))
-
-    def capture(self) -> Capture[T]:
-        """Keeps the stream's events on this worker in memory."""
-        return self._capture()
+        return Stream(self.scope, self.core.probe_with(handle))
 
     # ------------------------------------------------------------ columns
 

@@ -6,12 +6,14 @@ Owns `TLS`. Files are read when it is made, so that what is missing or is someth
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
 from pointstamp._errors import ConfigError
 
 __all__ = ["TLS"]
 
 
+@dataclass(frozen=True, init=False)
 class TLS:
     """Mutual TLS between the processes of a cluster, for a network that is not trusted. Read-only once made.
 
@@ -35,7 +37,12 @@ class TLS:
         pointstamp.ConfigError: the certificate cannot be read: [Errno 2] No such file or directory: 'absent'
     """
 
-    __slots__ = ("_authority", "_certificate", "_key")
+    certificate: bytes
+    """This process's certificate, as PEM."""
+    key: bytes
+    """The certificate's private key, as PEM; never part of ``repr()``."""
+    authority: bytes
+    """The certificates that others' must be signed by, as PEM."""
 
     def __init__(
         self,
@@ -44,33 +51,13 @@ class TLS:
         key: str | os.PathLike[str] | bytes,
         authority: str | os.PathLike[str] | bytes,
     ) -> None:
-        self._certificate = _pem("certificate", certificate, b"CERTIFICATE-----")
-        self._key = _pem("key", key, b"PRIVATE KEY-----")
-        self._authority = _pem("authority", authority, b"CERTIFICATE-----")
-
-    @property
-    def certificate(self) -> bytes:
-        """This process's certificate, as PEM."""
-        return self._certificate
-
-    @property
-    def key(self) -> bytes:
-        """The certificate's private key, as PEM; never part of ``repr()``."""
-        return self._key
-
-    @property
-    def authority(self) -> bytes:
-        """The certificates that others' must be signed by, as PEM."""
-        return self._authority
-
-    def _all(self) -> tuple[bytes, bytes, bytes]:
-        return self._certificate, self._key, self._authority
-
-    def __eq__(self, other: object) -> bool:
-        return self._all() == other._all() if isinstance(other, TLS) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self._all())
+        contents = {
+            "certificate": _pem("certificate", certificate, b"CERTIFICATE-----"),
+            "key": _pem("key", key, b"PRIVATE KEY-----"),
+            "authority": _pem("authority", authority, b"CERTIFICATE-----"),
+        }
+        for name, pem in contents.items():
+            object.__setattr__(self, name, pem)  # it is frozen
 
     def __repr__(self) -> str:
         return "TLS(certificate=..., key=<not shown>, authority=...)"

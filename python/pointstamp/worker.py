@@ -30,13 +30,13 @@ class Worker:
         peers: How many workers there are, in all processes.
     """
 
-    __slots__ = ("_core", "index", "peers")
+    __slots__ = ("core", "index", "peers")
 
     index: int
     peers: int
 
     def __init__(self, core: _core.Worker) -> None:
-        self._core = core
+        self.core = core
         self.index = core.index
         self.peers = core.peers
 
@@ -55,7 +55,7 @@ class Worker:
         """
         if dims < 0:
             raise GraphError(f"a dataflow's times cannot have {dims} coordinates: dims is 0 or more")
-        return _Building(self._core, name, dims)
+        return _Building(self.core, name, dims)
 
     def step(self) -> bool:
         """Runs every operator that has something to do once.
@@ -63,7 +63,7 @@ class Worker:
         Returns:
             False once no dataflow is left.
         """
-        return self._core.step()
+        return self.core.step()
 
     def step_or_park(self, timeout: float | None = None) -> bool:
         """Steps; where there is nothing to do, sleeps first until there is.
@@ -74,23 +74,23 @@ class Worker:
         Returns:
             False once no dataflow is left.
         """
-        return self._core.step_or_park(timeout)
+        return self.core.step_or_park(timeout)
 
     def step_while(self, condition: Callable[[], bool]) -> None:
         """Steps while the condition holds and a dataflow is left; sleeps while idle, and never spins."""
-        self._core.step_while(condition)
+        self.core.step_while(condition)
 
     def run(self) -> None:
         """Steps until every dataflow is complete. Inputs that are open keep theirs from completing."""
-        self._core.run()
+        self.core.run()
 
     def installed_dataflows(self) -> list[int]:
         """The numbers of the dataflows that are not complete."""
-        return self._core.installed_dataflows()
+        return self.core.installed_dataflows()
 
     def drop_dataflow(self, dataflow: int) -> None:
         """Removes a dataflow, complete or not. Every worker must."""
-        self._core.drop_dataflow(dataflow)
+        self.core.drop_dataflow(dataflow)
 
     def barrier(self) -> None:
         """Returns once every worker has called it as often as this one."""
@@ -108,7 +108,7 @@ class Worker:
 
     def traffic(self) -> Traffic:
         """What this process has sent to the others so far; zeros where there are none."""
-        return Traffic(*self._core.traffic())
+        return Traffic(*self.core.traffic())
 
     def __repr__(self) -> str:
         return f"<Worker {self.index} of {self.peers}>"
@@ -186,9 +186,9 @@ class Sequencer(Generic[T]):
         with worker.dataflow("Sequencer") as scope:
             (
                 self._input.to_stream(scope)
-                ._forward("to one", Exchange(_to_worker_zero))
+                .forwarded("to one", Exchange(_to_worker_zero))
                 .map_batch(number)
-                ._forward("to all", Broadcast())
+                .forwarded("to all", Broadcast())
                 .inspect(lambda numbered: arrived.__setitem__(*numbered))
             )
 

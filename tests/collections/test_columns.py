@@ -168,7 +168,7 @@ EVERYTHING = {
 
 def test_every_type_comes_out_as_it_went_in() -> None:
     given = pa.table({name: pa.array(values, kind) for name, (kind, values) in EVERYTHING.items()})
-    captured = ps.example(lambda scope: scope.collection(given).distinct().capture())
+    captured = ps.example(lambda scope: scope.column_collection(given).distinct().capture())
     [(_, batch)] = captured.extract()
     rows = pa.Table.from_batches([batch]).drop_columns(["diff"])
     assert rows.schema.types == given.schema.types
@@ -221,7 +221,7 @@ DATES = pa.table({"day": [datetime.date(2024, 1, 1)], "n": [1], "who": ["ann"]})
 )
 def test_what_has_no_meaning_is_told_while_the_dataflow_is_built(build: Any, message: str) -> None:
     with pytest.raises(ps.GraphError, match=message):
-        ps.example(lambda scope: build(scope.collection(DATES)).capture())
+        ps.example(lambda scope: build(scope.column_collection(DATES)).capture())
 
 
 def test_data_and_schemas_that_do_not_fit_are_told() -> None:
@@ -231,7 +231,7 @@ def test_data_and_schemas_that_do_not_fit_are_told() -> None:
             with pytest.raises(ps.GraphError, match="cannot keep column 'l' of type List"):
                 scope.new_collection(schema=pa.schema({"l": pa.list_(pa.int64())}))
             with pytest.raises(TypeError, match="filtered by an expression such as"):
-                scope.collection(DATES).filter(lambda row: True)  # type: ignore[arg-type]
+                scope.column_collection(DATES).filter(lambda row: True)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="field 'v' is Utf8 and should be Int32"):
             changes.insert(pa.table({"k": [1], "v": ["a"]}))
         with pytest.raises(TypeError, match="record batches"):
@@ -246,4 +246,4 @@ def test_data_and_schemas_that_do_not_fit_are_told() -> None:
 def test_a_null_is_no_number_to_add() -> None:
     rows = pa.table({"k": [1, 1], "v": [2, None]})
     with pytest.raises(TypeError, match="sum adds up numbers, and got None"):
-        ps.example(lambda scope: scope.collection(rows).sum("v", by="k").capture())
+        ps.example(lambda scope: scope.column_collection(rows).sum("v", by="k").capture())

@@ -7,6 +7,8 @@ from harness import script
 from reentrant import PRELUDE, output
 
 PANIC = """
+import pyarrow as pa
+from pointstamp._core import PactKind, StageKind
 def main(worker):
     batches = ps.ArrowInput(pa.schema([("x", pa.int64())]))
     with worker.dataflow() as scope:
@@ -20,11 +22,11 @@ def main(worker):
 """
 
 IN_OPERATOR = PANIC.format(
-    break_it='stream._core.stage("map", lambda x: x, "map", 1)[0].forward("on", "pipeline")',
+    break_it='stream.core.stage(StageKind.MAP, id, "map", 1)[0].forward("on", PactKind.PIPELINE)',
     send='batches.send(pa.table({"x": [1, 2, 3]}))',
 )
 IN_MAIN = PANIC.format(
-    break_it='stream._core.forward("bad", "exchange", lambda x: 0)',
+    break_it='stream.core.forward("bad", PactKind.EXCHANGE, lambda x: 0)',
     send='batches.send(pa.table({"x": [1, 2, 3]})); worker.step()',
 )
 
@@ -32,13 +34,19 @@ IN_MAIN = PANIC.format(
 @pytest.mark.parametrize("where", [IN_OPERATOR, IN_MAIN])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_panic_ends_every_worker(where: str, workers: int) -> None:
-    said = script(PRELUDE + "import pyarrow as pa\n" + where + f"attempt(main, {workers})\n", timeout=30)
+    said = script(
+        PRELUDE
+        + "import pyarrow as pa\nfrom pointstamp import _core\n"
+        + where
+        + f"attempt(main, {workers})\n",
+        timeout=30,
+    )
     assert "raised pointstamp.PointstampError worker 0 panicked" in said
 
 
 @pytest.mark.parametrize("where", [IN_OPERATOR, IN_MAIN])
 def test_a_panic_ends_every_process(where: str) -> None:
-    with Cluster("import pyarrow as pa\n" + where, workers=2, stall_timeout=3.0) as cluster:
+    with Cluster(where, workers=2, stall_timeout=3.0) as cluster:
         cluster.end(25)
         assert "pointstamp.PointstampError: worker 0 panicked" in cluster.processes[0].err
         assert "pointstamp.ClusterError: process 0" in cluster.processes[1].err

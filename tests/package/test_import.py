@@ -64,8 +64,6 @@ def test_import_loads_neither_arrow_nor_anything_slow() -> None:
         "pyspark",
         "argparse",
         "asyncio",
-        "dataclasses",
-        "inspect",
     }
     assert heavy.isdisjoint(loaded)
 

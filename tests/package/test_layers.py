@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from layers import crates, graph, known, python_files, rooms, rust_files, sizes
+from layers import crates, graph, known, privates, python_files, rooms, rust_files, sizes
 
 ROOT = Path(__file__).parents[2]
 
@@ -243,3 +243,45 @@ def test_a_file_that_is_too_long_is_named(tmp_path: Path) -> None:
     assert sizes.violations(lines, {"src/long.rs": 11}, most=10) == []
     assert len(sizes.violations({**lines, "src/long.rs": 12}, {"src/long.rs": 11}, most=10)) == 1
     assert len(sizes.violations({"src/long.rs": 10}, {"src/long.rs": 11, "src/gone.rs": 12}, most=10)) == 2
+
+
+def test_a_private_name_belongs_to_its_file(tmp_path: Path) -> None:
+    (tmp_path / "owner.py").write_text(
+        """
+class Pair:
+    __slots__ = ("_left",)
+
+    def __init__(self, left):
+        self._left = left
+
+    def __eq__(self, other):
+        return self._left == other._left
+"""
+    )
+    (tmp_path / "user.py").write_text(
+        """
+from owner import Pair, _helper
+
+def reach(pair, record):
+    pair._left = 1
+    return pair._left, getattr(pair, "_left"), record._replace(x=1), pair.__class__
+"""
+    )
+    found = privates.reached(tmp_path)
+    assert found["owner.py"] == []
+    assert sorted(found["user.py"]) == [
+        "2: from owner import Pair, _helper",
+        "5: pair._left",
+        "6: getattr(pair, '_left')",
+        "6: pair._left",
+    ]
+    assert len(privates.violations(found, [])) == 4
+    assert privates.violations(found, ["user.py"]) == []
+    [idle] = privates.violations({"owner.py": []}, ["owner.py"])
+    assert "owner.py reaches for nothing private any more" in idle
+
+
+def test_the_check_of_private_names_sees_the_package() -> None:
+    found = privates.reached(ROOT / "python/pointstamp")
+    assert len(found) > 50
+    assert {name for name, places in found.items() if places} == set(known.OTHERS_PRIVATES)

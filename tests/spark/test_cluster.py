@@ -1,5 +1,8 @@
 """The resident cluster: jobs and streams that come to it, and how it ends."""
 
+import os
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -100,6 +103,23 @@ def test_rows_that_are_refused_do_not_end_it(cluster: Cluster, spark: Any) -> No
     with pytest.raises(ps.TimeError, match="is -1 in the row"):
         cluster.run(rows, identity, time="t")
     assert cluster.run(spark.range(10), identity).count() == 10
+
+
+def test_it_outlives_the_daemon_of_sparks_python_processes(spark: Any) -> None:
+    # Spark itself ends it, and starts another, when a task is killed while its Python process starts.
+    def end_the_daemon(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        os.kill(os.getppid(), signal.SIGTERM)
+        yield from batches
+        time.sleep(30)  # until the daemon ends this process
+
+    def printing(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
+        return rows.map_batches(lambda batch: (print("a batch", flush=True), batch)[1])
+
+    with setup_cluster(1) as cluster:
+        with pytest.raises(Exception, match="exited unexpectedly"):
+            spark.range(1).mapInArrow(end_the_daemon, "id bigint").collect()
+        for _ in range(2):
+            assert cluster.run(spark.range(10), printing).count() == 10
 
 
 def test_run_says_who_holds_the_slots(spark: Any) -> None:

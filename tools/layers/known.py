@@ -91,10 +91,12 @@ ROOMS: dict[str, dict[str, set[str]]] = {
     },
 }
 
+# Files of the package that may use what is private in a library: one for each library.
+OTHERS_PRIVATES: list[str] = ["spark/compat.py"]
+
 # Files past `sizes.MOST` lines, with how many they may have.
 LONG: dict[str, int] = {
-    "crates/engine/src/operator.rs": 510,
-    "crates/engine/src/scope.rs": 540,
+    "crates/engine/src/operator.rs": 509,
     "crates/engine/tests/programs.rs": 514,
     "tests/arrow/test_arrow.py": 546,
 }

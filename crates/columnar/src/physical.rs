@@ -73,7 +73,9 @@ pub fn to_physical(column: &ArrayRef) -> Result<ArrayRef, Error> {
                     digits.clone().with_data_type(D::Decimal128(38, 0)),
                 ));
             }
-            let ints = digits.iter().map(|digits| digits.map(|d| i64::try_from(d).unwrap_or(0)));
+            let ints = digits
+                .iter()
+                .map(|digits| digits.map(|d| i64::try_from(d).unwrap_or(0)));
             Arc::new(ints.collect::<Int64Array>())
         }
         D::Float16 | D::Float32 => cast(column, &D::Float64)?,
@@ -102,7 +104,9 @@ pub fn from_physical(values: &ArrayRef, data_type: &DataType) -> Result<ArrayRef
         }
         D::Decimal128(precision, scale) => {
             let digits = values.as_primitive::<Decimal128Type>();
-            let digits: Decimal128Array = digits.clone().with_precision_and_scale(*precision, *scale)?;
+            let digits: Decimal128Array = digits
+                .clone()
+                .with_precision_and_scale(*precision, *scale)?;
             digits.validate_decimal_precision(*precision)?;
             Arc::new(digits)
         }

@@ -1,7 +1,7 @@
 //! The right to send at a time.
 //!
 //! A [`Capability`] is counted from its creation to its drop: dropping it *is* the progress update. All counts
-//! go to the operator's [`SharedProgress`], which the scope collects after
+//! go to the operator's [`SharedProgress`](crate::progress::SharedProgress), which the scope collects after
 //! the operator has run, or at the next pass when a capability moved while something else ran.
 
 use std::cell::{Cell, RefCell};
@@ -11,59 +11,44 @@ use std::rc::Rc;
 use pointstamp_order::{PartialOrder, Point};
 use rustc_hash::FxHashMap;
 
-use crate::activation::Activation;
+use crate::edge::Site;
 use crate::error::{Error, check_advance};
-use crate::failing::Failing;
-use crate::progress::SharedProgress;
+use crate::observe::{Observation, OperatorId};
 
 /// One output of an operator, as its capabilities know it.
 pub struct OutputCore {
     pub(crate) port: usize,
-    pub(crate) progress: Rc<SharedProgress>,
-    pub(crate) activation: Activation,
-    pub(crate) failing: Rc<Failing>,
+    pub(crate) site: Rc<Site>,
     /// Where capabilities may be taken back by the worker (inputs that `main` left open): what is held.
     ledger: Option<RefCell<FxHashMap<Point, i64>>>,
     revoked: Cell<bool>,
 }
 
 impl OutputCore {
-    pub(crate) fn new(
-        port: usize,
-        progress: Rc<SharedProgress>,
-        activation: Activation,
-        failing: Rc<Failing>,
-    ) -> Rc<Self> {
-        Rc::new(OutputCore {
-            port,
-            progress,
-            activation,
-            failing,
-            ledger: None,
-            revoked: Cell::new(false),
-        })
+    pub(crate) fn new(port: usize, site: Rc<Site>) -> Rc<Self> {
+        Self::with(port, site, None)
     }
 
     /// An output whose capabilities can be revoked all at once.
-    pub(crate) fn revocable(
+    pub(crate) fn revocable(port: usize, site: Rc<Site>) -> Rc<Self> {
+        Self::with(port, site, Some(RefCell::default()))
+    }
+
+    fn with(
         port: usize,
-        progress: Rc<SharedProgress>,
-        activation: Activation,
-        failing: Rc<Failing>,
+        site: Rc<Site>,
+        ledger: Option<RefCell<FxHashMap<Point, i64>>>,
     ) -> Rc<Self> {
-        let ledger = Some(RefCell::default());
         Rc::new(OutputCore {
             port,
-            progress,
-            activation,
-            failing,
+            site,
             ledger,
             revoked: Cell::new(false),
         })
     }
 
     fn count(&self, time: &Point, diff: i64) {
-        if self.revoked.get() || self.progress.is_closed() {
+        if self.revoked.get() || self.site.progress.is_closed() {
             return;
         }
         if let Some(ledger) = &self.ledger {
@@ -74,27 +59,28 @@ impl OutputCore {
                 ledger.remove(time);
             }
         }
-        self.progress
+        self.site
+            .progress
             .internal
             .borrow_mut()
             .update((self.port, time.clone()), diff);
-        self.activation.report();
+        self.site.activation.report();
     }
 
     /// Takes every capability of this output back. Those that exist can no longer be used.
     pub(crate) fn revoke(&self) {
         if let Some(ledger) = &self.ledger {
             let held = std::mem::take(&mut *ledger.borrow_mut());
-            if self.progress.is_closed() {
+            if self.site.progress.is_closed() {
                 self.revoked.set(true);
                 return;
             }
-            let mut internal = self.progress.internal.borrow_mut();
+            let mut internal = self.site.progress.internal.borrow_mut();
             for (time, count) in held {
                 internal.update((self.port, time), -count);
             }
             drop(internal);
-            self.activation.report();
+            self.site.activation.report();
             self.revoked.set(true);
         }
     }
@@ -106,13 +92,31 @@ impl OutputCore {
 pub struct Capability {
     time: Point,
     output: Rc<OutputCore>,
+    /// For those who observe; 0 where nobody did.
+    number: u64,
 }
 
 impl Capability {
     /// A new capability, counted.
     pub(crate) fn mint(time: Point, output: Rc<OutputCore>) -> Self {
         output.count(&time, 1);
-        Capability { time, output }
+        Self::made(time, output)
+    }
+
+    fn made(time: Point, output: Rc<OutputCore>) -> Self {
+        let site = &output.site;
+        let number = site.room.number_capability();
+        site.room.tell(|| Observation::CapabilityMade {
+            capability: number,
+            operator: site.id,
+            port: output.port,
+            time: &time,
+        });
+        Capability {
+            time,
+            output,
+            number,
+        }
     }
 
     /// A capability that the progress protocol counts already: the initial one of each output.
@@ -120,7 +124,7 @@ impl Capability {
         if let Some(ledger) = &output.ledger {
             *ledger.borrow_mut().entry(time.clone()).or_insert(0) += 1;
         }
-        Capability { time, output }
+        Self::made(time, output)
     }
 
     /// Its time.
@@ -135,6 +139,16 @@ impl Capability {
 
     pub(crate) fn output(&self) -> &Rc<OutputCore> {
         &self.output
+    }
+
+    /// Its number in what observers are told; 0 where it was made before anybody observed.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The operator that it is for.
+    pub fn operator(&self) -> OperatorId {
+        self.output.site.id
     }
 
     /// Whether both are for the same output of the same operator.
@@ -167,6 +181,14 @@ impl Capability {
         if *time != self.time {
             self.output.count(time, 1);
             self.output.count(&self.time, -1);
+            let OutputCore { port, site, .. } = &*self.output;
+            site.room.tell(|| Observation::CapabilityDowngraded {
+                capability: self.number,
+                operator: site.id,
+                port: *port,
+                from: &self.time,
+                to: time,
+            });
             self.time = time.clone();
         }
         Ok(())
@@ -187,6 +209,13 @@ impl Clone for Capability {
 impl Drop for Capability {
     fn drop(&mut self) {
         self.output.count(&self.time, -1);
+        let OutputCore { port, site, .. } = &*self.output;
+        site.room.tell(|| Observation::CapabilityDropped {
+            capability: self.number,
+            operator: site.id,
+            port: *port,
+            time: &self.time,
+        });
     }
 }
 
@@ -209,6 +238,6 @@ impl fmt::Debug for Capability {
         f.debug_struct("Capability")
             .field("time", &self.time)
             .field("output", &self.output.port)
-            .finish()
+            .finish_non_exhaustive()
     }
 }

@@ -15,16 +15,23 @@ use std::rc::Rc;
 
 use pointstamp_channels::Sender;
 use pointstamp_channels::encode::CodecError;
+use pointstamp_order::Point;
 
 use crate::activation::Activation;
 use crate::error::{BoxError, Error, UserResult};
+use crate::failing::Failing;
+use crate::observe::{EdgeId, Observation, OperatorId, Room};
 use crate::pact::Route;
 use crate::payload::{Message, Payload};
-use crate::progress::PortChanges;
+use crate::progress::{PortChanges, SharedProgress};
 
-/// What the queues of one operator share.
-pub(crate) struct Pulse {
+/// What the parts of one operator share: its ports, its queues, its capabilities.
+pub(crate) struct Site {
+    pub(crate) id: OperatorId,
     pub(crate) activation: Activation,
+    pub(crate) progress: Rc<SharedProgress>,
+    pub(crate) failing: Rc<Failing>,
+    pub(crate) room: Rc<Room>,
     /// Moves whenever the capability of the last message taken ends.
     pub(crate) generation: Cell<u64>,
     /// Messages in the operator's local queues.
@@ -33,13 +40,21 @@ pub(crate) struct Pulse {
     pub(crate) ready: RefCell<Option<VecDeque<usize>>>,
 }
 
-impl Pulse {
-    pub(crate) fn new(activation: Activation) -> Rc<Self> {
-        let (generation, backlog) = (Cell::new(0), Cell::new(0));
-        Rc::new(Pulse {
+impl Site {
+    pub(crate) fn new(
+        id: OperatorId,
+        activation: Activation,
+        failing: Rc<Failing>,
+        room: Rc<Room>,
+    ) -> Rc<Self> {
+        Rc::new(Site {
+            id,
             activation,
-            generation,
-            backlog,
+            progress: SharedProgress::new(),
+            failing,
+            room,
+            generation: Cell::new(0),
+            backlog: Cell::new(0),
             ready: RefCell::new(None),
         })
     }
@@ -54,30 +69,30 @@ impl Pulse {
 pub(crate) struct LocalQueue<P> {
     messages: RefCell<VecDeque<Message<P>>>,
     port: usize,
-    /// Whether `port` stands in the pulse's list of ready inputs.
+    /// Whether `port` stands in the site's list of ready inputs.
     pub(crate) listed: Cell<bool>,
-    pub(crate) pulse: Rc<Pulse>,
+    pub(crate) site: Rc<Site>,
 }
 
 impl<P> LocalQueue<P> {
-    pub(crate) fn new(port: usize, pulse: Rc<Pulse>) -> Rc<Self> {
+    pub(crate) fn new(port: usize, site: Rc<Site>) -> Rc<Self> {
         Rc::new(LocalQueue {
             messages: RefCell::default(),
             port,
             listed: Cell::new(false),
-            pulse,
+            site,
         })
     }
 
     fn push(&self, message: Message<P>) {
         self.messages.borrow_mut().push_back(message);
-        self.pulse.backlog.set(self.pulse.backlog.get() + 1);
+        self.site.backlog.set(self.site.backlog.get() + 1);
         self.announce();
     }
 
     pub(crate) fn pop(&self) -> Option<Message<P>> {
         let message = self.messages.borrow_mut().pop_front()?;
-        self.pulse.backlog.set(self.pulse.backlog.get() - 1);
+        self.site.backlog.set(self.site.backlog.get() - 1);
         Some(message)
     }
 
@@ -88,12 +103,12 @@ impl<P> LocalQueue<P> {
     /// Lists the input as one with messages, and wakes the operator.
     pub(crate) fn announce(&self) {
         if !self.listed.get()
-            && let Some(ready) = &mut *self.pulse.ready.borrow_mut()
+            && let Some(ready) = &mut *self.site.ready.borrow_mut()
         {
             ready.push_back(self.port);
             self.listed.set(true);
         }
-        self.pulse.activation.run();
+        self.site.activation.run();
     }
 }
 
@@ -108,6 +123,7 @@ pub(crate) enum Edge<P> {
         local: Rc<LocalQueue<P>>,
         remote: Vec<Sender<Message<P>>>,
         reader: Rc<str>,
+        peers: usize,
     },
     /// Into a scope.
     Enter {
@@ -131,6 +147,26 @@ pub(crate) struct Exchange<P> {
     pub(crate) reader: Rc<str>,
 }
 
+/// What an edge says of itself to those who observe.
+pub(crate) struct Label {
+    pub(crate) id: EdgeId,
+    /// The worker that sends.
+    pub(crate) here: usize,
+    pub(crate) room: Rc<Room>,
+}
+
+impl Label {
+    #[inline]
+    fn sent<P: Payload>(&self, time: &Point, data: &P, worker: usize) {
+        self.room.tell(|| Observation::MessageSent {
+            edge: self.id,
+            time,
+            records: data.len(),
+            worker,
+        });
+    }
+}
+
 /// Why a batch cannot be sent to another process, as the error of the operator that would read it.
 fn unsendable(reader: &str, cause: CodecError) -> BoxError {
     let operator = reader.to_owned();
@@ -138,15 +174,17 @@ fn unsendable(reader: &str, cause: CodecError) -> BoxError {
 }
 
 impl<P: Payload> Exchange<P> {
-    fn push(&mut self, message: Message<P>) -> UserResult<()> {
+    fn push(&mut self, label: &Label, message: Message<P>) -> UserResult<()> {
         let Message { time, data } = message;
         let routed = self.router.route(data, &mut self.parts);
         routed.map_err(|cause| {
             let operator = self.reader.to_string();
             Error::Route { operator, cause }
         })?;
-        for (part, remote) in self.parts.iter_mut().zip(&self.remote) {
+        for (worker, (part, remote)) in self.parts.iter_mut().zip(&self.remote).enumerate() {
             for data in part.drain(..).filter(|data| !data.is_empty()) {
+                let worker = if remote.is_some() { worker } else { label.here };
+                label.sent(&time, &data, worker);
                 let message = Message {
                     time: time.clone(),
                     data,
@@ -164,15 +202,22 @@ impl<P: Payload> Exchange<P> {
 }
 
 impl<P: Payload> Edge<P> {
-    fn push(&mut self, message: Message<P>) -> UserResult<()> {
+    fn push(&mut self, label: &Label, message: Message<P>) -> UserResult<()> {
         match self {
-            Edge::Local(queue) => queue.push(message),
-            Edge::Exchange(exchange) => exchange.push(message)?,
+            Edge::Local(queue) => {
+                label.sent(&message.time, &message.data, label.here);
+                queue.push(message);
+            }
+            Edge::Exchange(exchange) => exchange.push(label, message)?,
             Edge::Broadcast {
                 local,
                 remote,
                 reader,
+                peers,
             } => {
+                for worker in 0..*peers {
+                    label.sent(&message.time, &message.data, worker);
+                }
                 for sender in remote.iter() {
                     let sent = sender.push(message.clone());
                     sent.map_err(|cause| unsendable(reader, cause))?;
@@ -186,6 +231,7 @@ impl<P: Payload> Edge<P> {
                 scope,
                 inside,
             } => {
+                label.sent(&message.time, &message.data, label.here);
                 let time = message.time.extend(&ZEROS[..*dims]);
                 counts
                     .borrow_mut()
@@ -198,6 +244,7 @@ impl<P: Payload> Edge<P> {
             }
             Edge::Leave { dims, outside } => {
                 let Message { time, mut data } = message;
+                label.sent(&time, &data, label.here);
                 let time = time.truncate(*dims);
                 data.left(*dims);
                 outside.push(Message { time, data })?;
@@ -270,7 +317,7 @@ pub(crate) struct Tee<P>(Rc<TeeCore<P>>);
 struct TeeCore<P> {
     phase: Cell<Phase>,
     /// Taken out while a batch is pushed.
-    edges: Cell<Vec<Edge<P>>>,
+    edges: Cell<Vec<(Label, Edge<P>)>>,
     /// What was sent while the dataflow was being built: readers may still be added.
     early: RefCell<Vec<Message<P>>>,
 }
@@ -303,9 +350,9 @@ impl<P> Default for Tee<P> {
 }
 
 impl<P: Payload> Tee<P> {
-    pub(crate) fn attach(&self, edge: Edge<P>) {
+    pub(crate) fn attach(&self, label: Label, edge: Edge<P>) {
         let mut edges = self.0.edges.take();
-        edges.push(edge);
+        edges.push((label, edge));
         self.0.edges.set(edges);
     }
 
@@ -349,12 +396,12 @@ impl<P: Payload> Tee<P> {
     }
 }
 
-fn push_along<P: Payload>(edges: &mut [Edge<P>], message: Message<P>) -> UserResult<()> {
-    let Some((last, others)) = edges.split_last_mut() else {
+fn push_along<P: Payload>(edges: &mut [(Label, Edge<P>)], message: Message<P>) -> UserResult<()> {
+    let Some(((label, last), others)) = edges.split_last_mut() else {
         return Ok(());
     };
-    for edge in others {
-        edge.push(message.clone())?;
+    for (label, edge) in others {
+        edge.push(label, message.clone())?;
     }
-    last.push(message)
+    last.push(label, message)
 }

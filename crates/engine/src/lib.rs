@@ -65,6 +65,7 @@ pub mod error;
 pub mod execute;
 mod failing;
 pub mod host;
+pub mod observe;
 mod operate;
 pub mod operator;
 pub mod operators;

@@ -12,6 +12,7 @@ use pointstamp_order::{Point, Summary};
 use pointstamp_progress::Connectivity;
 
 use crate::error::Error;
+use crate::observe::OperatorId;
 use crate::progress::SharedProgress;
 
 /// An operator that can be scheduled.
@@ -22,6 +23,7 @@ pub(crate) trait Schedule {
 
 /// What an operator says of itself when its scope is installed.
 pub(crate) struct Description {
+    pub(crate) id: OperatorId,
     pub(crate) name: String,
     pub(crate) inputs: usize,
     pub(crate) outputs: usize,

@@ -14,14 +14,13 @@ use pointstamp_progress::{Connectivity, Source, Target};
 
 use crate::activation::Activation;
 use crate::capability::{Capability, OutputCore};
-use crate::edge::{Edge, Exchange, LocalQueue, Pulse};
+use crate::edge::{Edge, Exchange, LocalQueue, Site};
 use crate::error::{Error, UserResult};
-use crate::failing::Failing;
+use crate::observe::OperatorId;
 use crate::operate::{Description, Schedule};
 use crate::pact::Pact;
 use crate::payload::Payload;
 use crate::port::{InputCore, InputPort, OutputPort, ReadyInputs, Ticket};
-use crate::progress::SharedProgress;
 use crate::scope::{Inbox, Scope};
 use crate::stream::Stream;
 use crate::wakeups::Activator;
@@ -31,7 +30,7 @@ use crate::worker::Arrival;
 pub type Logic = Box<dyn FnMut() -> UserResult<bool>>;
 
 /// How the shared part of an output is made.
-type MakeOutput = fn(usize, Rc<SharedProgress>, Activation, Rc<Failing>) -> Rc<OutputCore>;
+type MakeOutput = fn(usize, Rc<Site>) -> Rc<OutputCore>;
 
 /// Builds an operator. Clones build the same one.
 pub struct OperatorBuilder<P: Payload> {
@@ -54,9 +53,7 @@ impl<P: Payload> Clone for OperatorBuilder<P> {
 pub(crate) struct Draft<P> {
     name: String,
     dims: usize,
-    pulse: Rc<Pulse>,
-    progress: Rc<SharedProgress>,
-    failing: Rc<Failing>,
+    site: Rc<Site>,
     inputs: Vec<Rc<InputCore<P>>>,
     outputs: Vec<Rc<OutputCore>>,
     /// Summaries that differ from the identity; an empty list is no path.
@@ -72,13 +69,13 @@ pub(crate) struct Draft<P> {
 
 impl<P: Payload> OperatorBuilder<P> {
     pub(crate) fn new(scope: &Scope<P>, name: &str) -> Result<Self, Error> {
-        let (index, activation) = scope.allocate_child()?;
+        let (index, id, activation) = scope.allocate_child()?;
+        let worker = scope.worker();
+        let (failing, room) = (Rc::clone(worker.failing()), Rc::clone(worker.room()));
         let draft = Rc::new(RefCell::new(Draft {
             name: name.to_owned(),
             dims: scope.dims(),
-            pulse: Pulse::new(activation),
-            progress: SharedProgress::new(),
-            failing: Rc::clone(scope.worker().failing()),
+            site: Site::new(id, activation, failing, room),
             inputs: Vec::new(),
             outputs: Vec::new(),
             summaries: BTreeMap::new(),
@@ -120,6 +117,11 @@ impl<P: Payload> OperatorBuilder<P> {
         name.clone_into(&mut self.draft.borrow_mut().name);
     }
 
+    /// The operator's number, as observers are told it.
+    pub fn id(&self) -> OperatorId {
+        self.draft.borrow().id()
+    }
+
     /// The operator's address: the path from the worker's root.
     pub fn address(&self) -> Vec<usize> {
         let mut address = self.scope.address().to_vec();
@@ -129,7 +131,7 @@ impl<P: Payload> OperatorBuilder<P> {
 
     /// Something that asks for this operator to run.
     pub fn activator(&self) -> Activator {
-        Rc::clone(self.scope.worker().wakeups()).activator(&self.draft.borrow().pulse.activation)
+        Rc::clone(self.scope.worker().wakeups()).activator(&self.draft.borrow().site.activation)
     }
 
     /// Connects an input to a stream.
@@ -142,7 +144,7 @@ impl<P: Payload> OperatorBuilder<P> {
         self.scope.check_stream(stream, &self.draft.borrow().name)?;
         let mut draft = self.draft.borrow_mut();
         let port = draft.inputs.len();
-        let queue = LocalQueue::new(port, Rc::clone(&draft.pulse));
+        let queue = LocalQueue::new(port, Rc::clone(&draft.site));
         let target = Target {
             node: self.index,
             port,
@@ -184,17 +186,18 @@ impl<P: Payload> OperatorBuilder<P> {
                     local: Rc::clone(&queue),
                     remote,
                     reader: Rc::clone(&reader),
+                    peers: worker.peers(),
                 }
             }
         };
+        let id = self.scope.add_edge(stream.source, target, copies, kind);
         let core = Rc::new(InputCore {
             port,
             queue,
             remote: RefCell::new(None),
             frontier: RefCell::default(),
-            progress: Rc::clone(&draft.progress),
-            ticket: Ticket::new(draft.dims, Rc::clone(&draft.pulse)),
-            failing: Rc::clone(&draft.failing),
+            ticket: Ticket::new(draft.dims, Rc::clone(&draft.site)),
+            edge: id,
             reader,
         });
         if let Some(Inbox { id, receiver }) = inbox {
@@ -202,8 +205,7 @@ impl<P: Payload> OperatorBuilder<P> {
             self.scope
                 .expect_arrivals(id, &(Rc::clone(&core) as Rc<dyn Arrival>));
         }
-        stream.tee.attach(edge);
-        self.scope.add_edge(stream.source, target, copies, kind);
+        stream.tee.attach(self.scope.label(id), edge);
         draft.inputs.push(Rc::clone(&core));
         Ok(InputPort { core })
     }
@@ -212,19 +214,19 @@ impl<P: Payload> OperatorBuilder<P> {
     pub(crate) fn new_frontier_input(&self, source: Source) -> InputPort<P> {
         let mut draft = self.draft.borrow_mut();
         let port = draft.inputs.len();
+        let node = self.index;
+        let edge = self
+            .scope
+            .add_edge(source, Target { node, port }, 0, "watch");
         let core = Rc::new(InputCore {
             port,
-            queue: LocalQueue::new(port, Rc::clone(&draft.pulse)),
+            queue: LocalQueue::new(port, Rc::clone(&draft.site)),
             remote: RefCell::new(None),
             frontier: RefCell::default(),
-            progress: Rc::clone(&draft.progress),
-            ticket: Ticket::new(draft.dims, Rc::clone(&draft.pulse)),
-            failing: Rc::clone(&draft.failing),
+            ticket: Ticket::new(draft.dims, Rc::clone(&draft.site)),
+            edge,
             reader: draft.name.as_str().into(),
         });
-        let node = self.index;
-        self.scope
-            .add_edge(source, Target { node, port }, 0, "watch");
         draft.inputs.push(Rc::clone(&core));
         InputPort { core }
     }
@@ -327,9 +329,9 @@ impl<P: Payload> OperatorBuilder<P> {
 
     /// Keeps a list of the inputs that have messages, for logic over many inputs.
     pub fn ready_inputs(&self) -> ReadyInputs {
-        let pulse = Rc::clone(&self.draft.borrow().pulse);
-        pulse.ready.borrow_mut().get_or_insert_with(VecDeque::new);
-        ReadyInputs(pulse)
+        let site = Rc::clone(&self.draft.borrow().site);
+        site.ready.borrow_mut().get_or_insert_with(VecDeque::new);
+        ReadyInputs(site)
     }
 
     /// Refuses the dataflow, with this sentence, unless [`fulfil`](Self::fulfil) is called before it is installed.
@@ -355,8 +357,7 @@ struct ClosureOperator<P> {
     inputs: Vec<Rc<InputCore<P>>>,
     /// The inputs that other workers send to.
     remote: Vec<Rc<InputCore<P>>>,
-    progress: Rc<SharedProgress>,
-    pulse: Rc<Pulse>,
+    site: Rc<Site>,
     notify: bool,
     logic: Option<Logic>,
 }
@@ -411,7 +412,8 @@ impl<P: Payload> Draft<P> {
             local: true,
             notify: self.notify,
             start: self.start,
-            progress: Rc::clone(&self.progress),
+            id: self.site.id,
+            progress: Rc::clone(&self.site.progress),
             operator: Box::new(ClosureOperator {
                 name: self.name.clone(),
                 remote: self
@@ -421,8 +423,7 @@ impl<P: Payload> Draft<P> {
                     .cloned()
                     .collect(),
                 inputs: std::mem::take(&mut self.inputs),
-                progress: Rc::clone(&self.progress),
-                pulse: Rc::clone(&self.pulse),
+                site: Rc::clone(&self.site),
                 notify: self.notify,
                 logic: self.logic.take(),
             }),
@@ -431,7 +432,7 @@ impl<P: Payload> Draft<P> {
 
     /// Hands out what the operator would have run: it will not be installed.
     pub(crate) fn give_up(&mut self) -> Option<Logic> {
-        self.progress.close();
+        self.site.progress.close();
         self.logic.take()
     }
 
@@ -441,9 +442,7 @@ impl<P: Payload> Draft<P> {
     }
 
     fn add_output(&mut self, make: MakeOutput) -> Rc<OutputCore> {
-        let activation = self.pulse.activation.clone();
-        let (progress, failing) = (Rc::clone(&self.progress), Rc::clone(&self.failing));
-        let core = make(self.outputs.len(), progress, activation, failing);
+        let core = make(self.outputs.len(), Rc::clone(&self.site));
         self.outputs.push(Rc::clone(&core));
         core
     }
@@ -457,8 +456,12 @@ impl<P: Payload> Draft<P> {
         &self.name
     }
 
+    pub(crate) fn id(&self) -> OperatorId {
+        self.site.id
+    }
+
     pub(crate) fn activation(&self) -> &Activation {
-        &self.pulse.activation
+        &self.site.activation
     }
 
     pub(crate) fn shape(&self) -> (usize, usize) {
@@ -469,7 +472,7 @@ impl<P: Payload> Draft<P> {
 impl<P: Payload> Schedule for ClosureOperator<P> {
     fn schedule(&mut self) -> Result<bool, Error> {
         if self.notify {
-            let mut changes = self.progress.frontiers.borrow_mut();
+            let mut changes = self.site.progress.frontiers.borrow_mut();
             for ((port, time), diff) in changes.drain() {
                 self.inputs[port].frontier.borrow_mut().update(time, diff);
             }
@@ -478,17 +481,17 @@ impl<P: Payload> Schedule for ClosureOperator<P> {
             return Ok(false);
         };
         let result = logic();
-        self.pulse.expire();
+        self.site.expire();
         let incomplete = result.map_err(|cause| Error::Operator {
             operator: self.name.clone(),
             cause,
         })?;
         // Logic that takes one message at a time is called again; logic that took none waits for something else.
-        let took = !self.progress.consumed.borrow_mut().is_empty();
+        let took = !self.site.progress.consumed.borrow_mut().is_empty();
         if took
-            && (self.pulse.backlog.get() > 0 || self.remote.iter().any(|input| input.has_remote()))
+            && (self.site.backlog.get() > 0 || self.remote.iter().any(|input| input.has_remote()))
         {
-            self.pulse.activation.run();
+            self.site.activation.run();
         }
         Ok(incomplete)
     }

@@ -19,11 +19,10 @@ use pointstamp_order::{MutableAntichain, Point, Summary};
 use pointstamp_order::{PartialOrder, PathSummary};
 
 use crate::capability::{Capability, OutputCore};
-use crate::edge::{LocalQueue, Pulse, Tee};
+use crate::edge::{LocalQueue, Site, Tee};
 use crate::error::{BoxError, Error, check_dims};
-use crate::failing::Failing;
+use crate::observe::{EdgeId, Observation};
 use crate::payload::{Message, Payload};
-use crate::progress::SharedProgress;
 
 /// The summaries from one input to the outputs, in order of the outputs; shared by all who need it.
 pub(crate) type OutputSummaries = Rc<RefCell<Vec<(usize, Vec<Summary>)>>>;
@@ -46,9 +45,9 @@ pub(crate) struct InputCore<P> {
     pub(crate) queue: Rc<LocalQueue<P>>,
     pub(crate) remote: RefCell<Option<Receiver<Message<P>>>>,
     pub(crate) frontier: RefCell<MutableAntichain<Point>>,
-    pub(crate) progress: Rc<SharedProgress>,
     pub(crate) ticket: Rc<Ticket>,
-    pub(crate) failing: Rc<Failing>,
+    /// The edge that leads here.
+    pub(crate) edge: EdgeId,
     /// The operator's name when the input was made.
     pub(crate) reader: Rc<str>,
 }
@@ -61,12 +60,16 @@ impl<P: Payload> InputCore<P> {
         };
         taken.map_err(|cause| {
             let operator = self.reader.to_string();
-            self.failing.fail(Error::Decode { operator, cause })
+            self.site().failing.fail(Error::Decode { operator, cause })
         })
     }
 }
 
 impl<P> InputCore<P> {
+    pub(crate) fn site(&self) -> &Site {
+        &self.queue.site
+    }
+
     /// Whether messages from other workers wait.
     pub(crate) fn has_remote(&self) -> bool {
         self.remote
@@ -78,16 +81,16 @@ impl<P> InputCore<P> {
 
 /// What a message's capability is checked against.
 pub(crate) struct Ticket {
-    pub(crate) pulse: Rc<Pulse>,
+    pub(crate) site: Rc<Site>,
     pub(crate) outputs: RefCell<Vec<Rc<OutputCore>>>,
     pub(crate) summaries: OutputSummaries,
     pub(crate) dims: usize,
 }
 
 impl Ticket {
-    pub(crate) fn new(dims: usize, pulse: Rc<Pulse>) -> Rc<Self> {
+    pub(crate) fn new(dims: usize, site: Rc<Site>) -> Rc<Self> {
         Rc::new(Ticket {
-            pulse,
+            site,
             outputs: RefCell::default(),
             summaries: Rc::default(),
             dims,
@@ -105,24 +108,31 @@ impl<P: Payload> InputPort<P> {
     #[allow(clippy::should_implement_trait)]
     pub fn next(&self) -> Result<Option<(MessageCapability, P)>, Error> {
         let core = &*self.core;
-        if !core.queue.pulse.activation.is_running() {
+        let site = core.site();
+        if !site.activation.is_running() {
             return Err(Error::Capability(
                 "an input can be read only while its operator runs: read it in the operator's logic".into(),
             ));
         }
-        core.queue.pulse.expire();
-        let message = match core.queue.pop() {
-            Some(message) => message,
+        site.expire();
+        let (message, remote) = match core.queue.pop() {
+            Some(message) => (message, false),
             None => match core.take_remote()? {
-                Some(message) => message,
+                Some(message) => (message, true),
                 None => return Ok(None),
             },
         };
-        core.progress
+        site.room.tell(|| Observation::MessageReceived {
+            edge: core.edge,
+            time: &message.time,
+            records: message.data.len(),
+            remote,
+        });
+        site.progress
             .consumed
             .borrow_mut()
             .update((core.port, message.time.clone()), message.data.len() as i64);
-        let generation = core.queue.pulse.generation.get();
+        let generation = site.generation.get();
         let capability = MessageCapability {
             time: message.time,
             generation,
@@ -133,7 +143,7 @@ impl<P: Payload> InputPort<P> {
 
     /// Ends the computation: a message that was taken is lost.
     pub fn fail(&self, cause: BoxError) -> Error {
-        self.core.failing.fail_by(cause)
+        self.core.site().failing.fail_by(cause)
     }
 
     /// The times that may still arrive, as the operator knew them when this run began.
@@ -153,7 +163,7 @@ impl<P: Payload> InputPort<P> {
 }
 
 /// The inputs of an operator that have messages.
-pub struct ReadyInputs(pub(crate) Rc<Pulse>);
+pub struct ReadyInputs(pub(crate) Rc<Site>);
 
 impl ReadyInputs {
     /// The next input, out of the operator's `inputs`, that has messages.
@@ -180,7 +190,7 @@ impl MessageCapability {
 
     /// Whether it can still be used.
     pub fn is_valid(&self) -> bool {
-        self.ticket.pulse.generation.get() == self.generation
+        self.ticket.site.generation.get() == self.generation
     }
 
     /// A capability to keep, at the message's time, on an output.
@@ -342,18 +352,19 @@ impl<P: Payload> OutputPort<P> {
 
     /// Whether the operator is gone, and its dataflow with it.
     pub(crate) fn is_gone(&self) -> bool {
-        self.core.progress.is_closed()
+        self.core.site.progress.is_closed()
     }
 
     /// Counts records that are sent next, at a time for which the caller holds a capability of this output.
     pub(crate) fn count(&self, time: &Point, records: usize) {
         if records > 0 && !self.is_gone() {
             self.core
+                .site
                 .progress
                 .produced
                 .borrow_mut()
                 .update((self.core.port, time.clone()), records as i64);
-            self.core.activation.report();
+            self.core.site.activation.report();
         }
     }
 
@@ -367,12 +378,12 @@ impl<P: Payload> OutputPort<P> {
         }
         let time = time.clone();
         let pushed = self.tee.push(Message { time, data });
-        pushed.map_err(|cause| self.core.failing.fail_by(cause).into())
+        pushed.map_err(|cause| self.core.site.failing.fail_by(cause).into())
     }
 
     /// Ends the computation: what was to be sent here is lost.
     pub fn fail(&self, cause: BoxError) -> Error {
-        self.core.failing.fail_by(cause)
+        self.core.site.failing.fail_by(cause)
     }
 
     /// The output's number.

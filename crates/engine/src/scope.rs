@@ -5,29 +5,29 @@
 //! Child 0 of a scope stands for the scope's boundary: its outputs are the scope's inputs and the other way round.
 
 mod downstream;
+mod install;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use pointstamp_channels::{ChannelId, Combined, Receiver, Sender};
+use pointstamp_channels::{ChannelId, Receiver, Sender};
 use pointstamp_progress::{Source, Target};
 use rustc_hash::FxHashSet;
 
 use crate::activation::Activation;
-use crate::agreement::Blueprint;
-use crate::changes::Changes;
-use crate::edge::{Edge, MAX_APPENDED, Tees};
+use crate::edge::{Edge, Label, MAX_APPENDED, Tees};
 use crate::error::Error;
+use crate::observe::{EdgeId, OperatorId};
 use crate::operator::{Draft, OperatorBuilder};
 use crate::payload::{Message, Payload};
 use crate::progress::PortChanges;
 use crate::stream::Stream;
-use crate::subgraph::{Child, Parts, Subgraph};
 use crate::worker::{Arrival, Worker};
 
 /// An edge, as progress tracking sees it: each record from the source arrives `copies` times.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EdgeShape {
+    pub(crate) id: EdgeId,
     pub(crate) source: Source,
     pub(crate) target: Target,
     pub(crate) copies: i64,
@@ -37,32 +37,6 @@ pub(crate) struct EdgeShape {
 enum ChildDraft<P: Payload> {
     Operator(Rc<RefCell<Draft<P>>>),
     Scope(Scope<P>),
-}
-
-impl<P: Payload> ChildDraft<P> {
-    fn install(&self) -> Result<Child, Error> {
-        Ok(match self {
-            ChildDraft::Operator(draft) => {
-                let mut draft = draft.borrow_mut();
-                Child::new(draft.describe()?, draft.activation().clone())
-            }
-            ChildDraft::Scope(scope) => {
-                let subgraph = scope.install()?;
-                Child::new(subgraph.describe(), scope.0.activation.clone())
-            }
-        })
-    }
-
-    /// Frees what it holds, also where a builder of it is kept.
-    fn give_up(&self) {
-        match self {
-            ChildDraft::Operator(draft) => {
-                let logic = draft.borrow_mut().give_up();
-                drop(logic); // after the borrow: dropping it may run user code
-            }
-            ChildDraft::Scope(scope) => scope.discard(),
-        }
-    }
 }
 
 /// A scope under construction; afterwards a name for where streams are. Clones are the same scope.
@@ -75,8 +49,9 @@ struct ScopeCore<P: Payload> {
     parent: Option<Scope<P>>,
     worker: Worker<P>,
     activation: Activation,
-    dataflow: u32,
-    next_channel: Rc<Cell<u32>>,
+    id: OperatorId,
+    /// The dataflow's, all scopes together.
+    numbers: Rc<Numbers>,
     /// The dataflow's, all scopes together.
     tees: Rc<Tees<P>>,
     /// Child `i + 1`.
@@ -89,6 +64,19 @@ struct ScopeCore<P: Payload> {
     left: RefCell<FxHashSet<Source>>,
     watches: RefCell<Vec<downstream::Watch<P>>>,
     state: Cell<State>,
+}
+
+/// What comes next in a dataflow, all scopes together.
+#[derive(Default)]
+struct Numbers {
+    channel: Cell<u32>,
+    operator: Cell<u32>,
+    edge: Cell<u32>,
+}
+
+/// Counts on.
+fn next(number: &Cell<u32>) -> u32 {
+    number.replace(number.get() + 1)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -116,6 +104,9 @@ impl<P: Payload> Scope<P> {
     /// The root scope of a new dataflow.
     pub(crate) fn root(worker: &Worker<P>, dataflow: u32, name: &str, dims: usize) -> Self {
         let activation = worker.root_activation().child(dataflow as usize);
+        let numbers = Rc::<Numbers>::default();
+        let operator = next(&numbers.operator);
+        let id = OperatorId { dataflow, operator };
         Self::new(
             name,
             vec![dataflow as usize],
@@ -123,8 +114,8 @@ impl<P: Payload> Scope<P> {
             None,
             worker.clone(),
             activation,
-            dataflow,
-            Rc::default(),
+            id,
+            numbers,
             Rc::default(),
         )
     }
@@ -137,8 +128,8 @@ impl<P: Payload> Scope<P> {
         parent: Option<Scope<P>>,
         worker: Worker<P>,
         activation: Activation,
-        dataflow: u32,
-        next_channel: Rc<Cell<u32>>,
+        id: OperatorId,
+        numbers: Rc<Numbers>,
         tees: Rc<Tees<P>>,
     ) -> Self {
         Scope(Rc::new(ScopeCore {
@@ -148,8 +139,8 @@ impl<P: Payload> Scope<P> {
             parent,
             worker,
             activation,
-            dataflow,
-            next_channel,
+            id,
+            numbers,
             tees,
             children: RefCell::default(),
             edges: RefCell::default(),
@@ -174,7 +165,7 @@ impl<P: Payload> Scope<P> {
                 "scope '{name}' appends {appended} coordinates: a scope appends at most {MAX_APPENDED}; nest two"
             )));
         }
-        let (index, activation) = self.allocate_child()?;
+        let (index, id, activation) = self.allocate_child()?;
         let mut address = self.0.address.clone();
         address.push(index);
         let scope = Self::new(
@@ -184,8 +175,8 @@ impl<P: Payload> Scope<P> {
             Some(self.clone()),
             self.0.worker.clone(),
             activation,
-            self.0.dataflow,
-            Rc::clone(&self.0.next_channel),
+            id,
+            Rc::clone(&self.0.numbers),
             Rc::clone(&self.0.tees),
         );
         self.0
@@ -220,6 +211,11 @@ impl<P: Payload> Scope<P> {
     /// The scope's name.
     pub fn name(&self) -> &str {
         &self.0.name
+    }
+
+    /// The scope's number, as observers are told it.
+    pub fn id(&self) -> OperatorId {
+        self.0.id
     }
 
     /// The path from the worker's root to the scope.
@@ -268,21 +264,17 @@ impl<P: Payload> Scope<P> {
         let port = self.0.inputs.get();
         self.0.inputs.set(port + 1);
         let inside = self.0.tees.make();
-        stream.tee.attach(Edge::Enter {
-            port,
-            dims: self.0.dims - parent.0.dims,
-            counts: Rc::clone(&self.0.input_counts),
-            scope: self.0.activation.clone(),
-            inside: inside.clone(),
-        });
-        parent.add_edge(
-            stream.source,
-            Target {
-                node: self.index(),
+        let node = self.index();
+        let edge = parent.add_edge(stream.source, Target { node, port }, 1, "enter");
+        stream.tee.attach(
+            self.label(edge),
+            Edge::Enter {
                 port,
+                dims: self.0.dims - parent.0.dims,
+                counts: Rc::clone(&self.0.input_counts),
+                scope: self.0.activation.clone(),
+                inside: inside.clone(),
             },
-            1,
-            "enter",
         );
         Ok(Stream::new(
             self.clone(),
@@ -319,11 +311,14 @@ impl<P: Payload> Scope<P> {
         let port = self.0.outputs.get();
         self.0.outputs.set(port + 1);
         let outside = self.0.tees.make();
-        stream.tee.attach(Edge::Leave {
-            dims: parent.0.dims,
-            outside: outside.clone(),
-        });
-        self.add_edge(stream.source, Target { node: 0, port }, 1, "leave");
+        let edge = self.add_edge(stream.source, Target { node: 0, port }, 1, "leave");
+        stream.tee.attach(
+            self.label(edge),
+            Edge::Leave {
+                dims: parent.0.dims,
+                outside: outside.clone(),
+            },
+        );
         Ok(Stream::new(
             parent.clone(),
             Source {
@@ -343,10 +338,14 @@ impl<P: Payload> Scope<P> {
         *self.0.address.last().expect("an address is never empty")
     }
 
-    pub(crate) fn allocate_child(&self) -> Result<(usize, Activation), Error> {
+    pub(crate) fn allocate_child(&self) -> Result<(usize, OperatorId, Activation), Error> {
         self.check_building()?;
         let index = self.0.children.borrow().len() + 1;
-        Ok((index, self.0.activation.child(index)))
+        let id = OperatorId {
+            dataflow: self.0.id.dataflow,
+            operator: next(&self.0.numbers.operator),
+        };
+        Ok((index, id, self.0.activation.child(index)))
     }
 
     pub(crate) fn add_operator(&self, index: usize, draft: Rc<RefCell<Draft<P>>>) {
@@ -355,13 +354,32 @@ impl<P: Payload> Scope<P> {
         children.push(ChildDraft::Operator(draft));
     }
 
-    pub(crate) fn add_edge(&self, source: Source, target: Target, copies: i64, pact: &'static str) {
+    pub(crate) fn add_edge(
+        &self,
+        source: Source,
+        target: Target,
+        copies: i64,
+        pact: &'static str,
+    ) -> EdgeId {
+        let id = EdgeId {
+            dataflow: self.0.id.dataflow,
+            edge: next(&self.0.numbers.edge),
+        };
         self.0.edges.borrow_mut().push(EdgeShape {
+            id,
             source,
             target,
             copies,
             pact,
         });
+        id
+    }
+
+    /// What an edge of this dataflow says of itself.
+    pub(crate) fn label(&self, id: EdgeId) -> Label {
+        let worker = &self.0.worker;
+        let (here, room) = (worker.index(), Rc::clone(worker.room()));
+        Label { id, here, room }
     }
 
     /// Opens a channel to each worker.
@@ -380,21 +398,10 @@ impl<P: Payload> Scope<P> {
         Ok((senders, Inbox { id, receiver }))
     }
 
-    /// Opens the channel for the progress of a scope. It has numbers of its own: so a worker that builds another
-    /// graph is found out by the comparison of the graphs, which says what differs, and not here.
-    fn open_progress_channel(&self) -> Result<(Combined<Changes>, Inbox<Changes>), Error> {
-        let id = self.next_channel(1 << 31);
-        let worker = &self.0.worker;
-        let (links, receiver) = worker.fabric().open_combined(worker.index(), id)?;
-        Ok((links, Inbox { id, receiver }))
-    }
-
     fn next_channel(&self, kind: u32) -> ChannelId {
-        let number = self.0.next_channel.get();
-        self.0.next_channel.set(number + 1);
         ChannelId {
-            dataflow: self.0.dataflow,
-            channel: kind | number,
+            dataflow: self.0.id.dataflow,
+            channel: kind | next(&self.0.numbers.channel),
         }
     }
 
@@ -446,71 +453,6 @@ impl<P: Payload> Scope<P> {
             "'{reader}' in scope '{}' {:?} cannot read the stream of '{}', which is in scope '{}' {:?}: {way}",
             to.0.name, to.0.address, stream.producer, from.0.name, from.0.address
         ))
-    }
-
-    /// Describes the scope and all in it, for the comparison between workers.
-    pub(crate) fn blueprint(&self, blueprint: &mut Blueprint) {
-        let at = &self.0.address[1..];
-        blueprint.scope(at, &self.0.name, self.0.dims);
-        for (i, child) in self.0.children.borrow().iter().enumerate() {
-            match child {
-                ChildDraft::Operator(draft) => {
-                    let draft = draft.borrow();
-                    blueprint.operator(at, i + 1, draft.name(), draft.shape());
-                }
-                ChildDraft::Scope(scope) => scope.blueprint(blueprint),
-            }
-        }
-        for edge in self.0.edges.borrow().iter() {
-            blueprint.edge(at, edge);
-        }
-    }
-
-    /// Turns the scope, and those nested in it, into what runs.
-    pub(crate) fn install(&self) -> Result<Subgraph, Error> {
-        if self.0.parent.is_some() && self.0.state.get() == State::Building {
-            return Err(Error::Build(format!(
-                "the scope '{}' {:?} is still open: end its `with` block before the dataflow's",
-                self.0.name, self.0.address
-            )));
-        }
-        self.0.state.set(State::Installed);
-        let drafts = self.0.children.take();
-        let children = drafts.iter().map(ChildDraft::install).collect();
-        let children = match children {
-            Ok(children) => children,
-            Err(error) => {
-                for draft in &drafts {
-                    draft.give_up();
-                }
-                return Err(error);
-            }
-        };
-        drop(drafts);
-        let mut links = None;
-        if self.0.worker.peers() > 1 {
-            links = Some(self.open_progress_channel()?);
-        }
-        let worker = &self.0.worker;
-        let (subgraph, reader) = Subgraph::new(Parts {
-            name: self.0.name.clone(),
-            outer_dims: self.0.parent.as_ref().map_or(self.0.dims, Scope::dims),
-            inner_dims: self.0.dims,
-            inputs: self.0.inputs.get(),
-            outputs: self.0.outputs.get(),
-            children,
-            edges: self.0.edges.take(),
-            input_counts: Rc::clone(&self.0.input_counts),
-            activation: self.0.activation.clone(),
-            mode: worker.progress_mode(),
-            peers: worker.peers(),
-            links,
-            brake: Rc::clone(worker.brake()),
-        })?;
-        if let Some((id, reader)) = reader {
-            self.expect_arrivals(id, &reader);
-        }
-        Ok(subgraph)
     }
 
     /// An activator for an operator of this dataflow, by its address.

@@ -9,6 +9,8 @@
 //! A schedule is a list of verbs, see [`Subgraph::schedule`]. Its cost follows the operators that are active and the
 //! frontiers that changed.
 
+mod child;
+
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -17,20 +19,25 @@ use pointstamp_order::{MutableAntichain, Point, Summary};
 use pointstamp_progress::{Connectivity, Graph, Location, Mode, Port, Source, Target};
 
 use crate::activation::Activation;
-use crate::brake::{Brake, Gate};
+use crate::brake::Brake;
 use crate::changes::Changes;
 use crate::edge::MAX_APPENDED;
 use crate::error::Error;
+use crate::observe::{Change, Observation, OperatorId, Room};
 use crate::operate::{Description, Schedule};
 use crate::progress::{PortChanges, SharedProgress};
 use crate::scope::{EdgeShape, Inbox};
-use crate::view::{Change, View, view};
+use crate::view::{View, view};
 use crate::worker::Arrival;
+
+pub(crate) use child::Child;
 
 const ZEROS: [u64; MAX_APPENDED] = [0; MAX_APPENDED];
 
 /// What a subgraph is made of.
 pub(crate) struct Parts {
+    pub(crate) id: OperatorId,
+    pub(crate) room: Rc<Room>,
     pub(crate) name: String,
     pub(crate) outer_dims: usize,
     pub(crate) inner_dims: usize,
@@ -46,60 +53,10 @@ pub(crate) struct Parts {
     pub(crate) brake: Rc<Brake>,
 }
 
-/// An operator of a subgraph, and what the subgraph knows of it.
-pub(crate) struct Child {
-    description: Option<Description>, // until the subgraph is made
-    activation: Activation,
-    operator: Option<Box<dyn Schedule>>,
-    progress: Rc<SharedProgress>,
-    local: bool,
-    notify: bool,
-    incomplete: bool,
-    /// Where it has no input, and feeds the dataflow: whether it may.
-    gate: Option<Gate>,
-    /// Ports, inputs then outputs, at which a time may still appear, and how many of them.
-    open: Vec<bool>,
-    open_count: usize,
-    inputs: usize,
-    /// By output: who reads it, and how many copies of a record arrive there.
-    readers: Vec<Vec<(Target, i64)>>,
-}
-
-impl Child {
-    pub(crate) fn new(description: Description, activation: Activation) -> Self {
-        Child {
-            activation,
-            operator: None,
-            progress: Rc::clone(&description.progress),
-            local: description.local,
-            notify: description.notify,
-            incomplete: false,
-            gate: (description.local && description.inputs == 0).then(Gate::default),
-            open: vec![false; description.inputs + description.outputs],
-            open_count: 0,
-            inputs: description.inputs,
-            readers: vec![Vec::new(); description.outputs],
-            description: Some(description),
-        }
-    }
-
-    fn port_index(&self, port: Port) -> usize {
-        match port {
-            Port::Target(port) => port,
-            Port::Source(port) => self.inputs + port,
-        }
-    }
-}
-
-impl Drop for Child {
-    /// Capabilities and outputs of the operator may outlive it; nobody collects what they report.
-    fn drop(&mut self) {
-        self.progress.close();
-    }
-}
-
 /// A scope that runs.
 pub(crate) struct Subgraph {
+    id: OperatorId,
+    room: Rc<Room>,
     name: String,
     outer_dims: usize,
     appended: usize,
@@ -207,6 +164,8 @@ impl Subgraph {
         });
         parts.activation.run();
         let mut subgraph = Subgraph {
+            id: parts.id,
+            room: parts.room,
             name,
             outer_dims,
             appended: inner_dims - outer_dims,
@@ -233,6 +192,7 @@ impl Subgraph {
     /// What the subgraph says of itself to its parent.
     pub(crate) fn describe(mut self) -> Description {
         Description {
+            id: self.id,
             name: self.name.clone(),
             inputs: self.inputs,
             outputs: self.outputs,
@@ -306,6 +266,10 @@ impl Subgraph {
                     self.name
                 )));
             }
+            self.room.tell(|| Observation::ProgressReceived {
+                scope: self.id,
+                changes: &batch,
+            });
             self.view.receive(batch);
         }
         Ok(())
@@ -334,6 +298,12 @@ impl Subgraph {
                     .update((port, time.truncate(outer)), diff),
             });
         self.view.drain_changes(&mut self.changes);
+        if !self.changes.is_empty() {
+            self.room.tell(|| Observation::FrontierMoved {
+                scope: self.id,
+                changes: &self.changes,
+            });
+        }
         for ((location, time), diff) in self.changes.drain(..) {
             let Some(index) = location.node.checked_sub(1) else {
                 continue;
@@ -377,7 +347,7 @@ impl Subgraph {
                 if child.notify {
                     child.activation.run(); // to see its empty frontiers, once; dropped after that
                 } else {
-                    child.operator = None;
+                    child.shut_down();
                 }
             }
         }
@@ -402,9 +372,19 @@ impl Subgraph {
             && let Some(gate) = &child.gate
         {
             visit.run = !self.brake.holds(&child.activation, gate);
+            if !visit.run {
+                self.room.tell(|| Observation::SourceHeld { id: child.id });
+            }
         }
         let result = match &mut child.operator {
-            Some(operator) if visit.run => operator.schedule(),
+            Some(operator) if visit.run => {
+                self.room
+                    .tell(|| Observation::ScheduleBegins { id: child.id });
+                let result = operator.schedule();
+                self.room
+                    .tell(|| Observation::ScheduleEnds { id: child.id });
+                result
+            }
             _ => Ok(child.incomplete),
         };
         let incomplete = match result {
@@ -428,7 +408,7 @@ impl Subgraph {
             && child.operator.is_some()
             && self.may_drop(index)
         {
-            self.children[index].operator = None;
+            self.children[index].shut_down();
         }
         self.collect(index);
         self.children[index].activation.end();
@@ -477,6 +457,10 @@ impl Subgraph {
         if let Some(batch) = outgoing
             && let Some((links, _)) = &self.links
         {
+            self.room.tell(|| Observation::ProgressSent {
+                scope: self.id,
+                changes: &batch,
+            });
             links.push(Changes(batch));
         }
     }

@@ -10,8 +10,7 @@ use pointstamp_progress::{
     Connectivity, Graph, GraphError, Location, Mode, ProgressBatch, Protocol, Source,
 };
 
-/// A change to a count or to a frontier, as the engine speaks of it.
-pub(crate) type Change = ((Location, Point), i64);
+use crate::observe::Change;
 
 /// [`Protocol`] and its tracker, whatever they run on. The methods are theirs. Times have the scope's number of
 /// coordinates.

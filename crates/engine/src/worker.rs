@@ -23,6 +23,7 @@ use crate::edge::ClearOnDrop;
 use crate::error::{BoxError, Error};
 use crate::failing::Failing;
 use crate::host::Host;
+use crate::observe::{Observation, Observer, OperatorId, Room};
 use crate::payload::Payload;
 use crate::scope::Scope;
 use crate::subgraph::Subgraph;
@@ -48,6 +49,7 @@ struct WorkerCore<P: Payload> {
     cluster: Arc<Cluster>,
     host: Rc<dyn Host>,
     failing: Rc<Failing>,
+    room: Rc<Room>,
     mailbox: RefCell<Mailbox>,
     root: Activation,
     wakeups: Rc<Wakeups>,
@@ -75,6 +77,15 @@ struct Dataflow {
         reason = "held to be dropped: the edges go with the dataflow"
     )]
     edges: Box<dyn Any>,
+    id: OperatorId,
+    room: Rc<Room>,
+}
+
+impl Drop for Dataflow {
+    fn drop(&mut self) {
+        drop(self.subgraph.take());
+        self.room.tell(|| Observation::Shutdown { id: self.id });
+    }
 }
 
 impl<P: Payload> Clone for Worker<P> {
@@ -98,6 +109,7 @@ impl<P: Payload> Worker<P> {
             cluster,
             host,
             failing,
+            room: Room::new(),
             mailbox: RefCell::new(mailbox),
             root: Activation::root(),
             wakeups,
@@ -143,6 +155,21 @@ impl<P: Payload> Worker<P> {
 
     pub(crate) fn failing(&self) -> &Rc<Failing> {
         &self.0.failing
+    }
+
+    pub(crate) fn room(&self) -> &Rc<Room> {
+        &self.0.room
+    }
+
+    /// Tells an observer, from now on, what this worker does: dataflows that are installed, operators that run, messages, progress,
+    /// capabilities. There may be several. A worker without any pays nothing for them.
+    pub fn observe(&self, observer: Rc<dyn Observer>) {
+        self.0.room.enter(observer);
+    }
+
+    /// Tells an observer nothing more.
+    pub fn unobserve(&self, observer: &Rc<dyn Observer>) {
+        self.0.room.leave(observer);
     }
 
     pub(crate) fn wakeups(&self) -> &Rc<Wakeups> {
@@ -221,6 +248,9 @@ impl<P: Payload> Worker<P> {
                 return Err(self.0.failing.fail(error));
             }
         }
+        if self.0.room.is_observed() {
+            scope.announce();
+        }
         let subgraph = scope.install().inspect_err(|_| {
             self.0.cluster.dropped(self.0.index, index); // the others have heard that it is there
             self.discard(scope);
@@ -231,6 +261,8 @@ impl<P: Payload> Worker<P> {
             activation,
             dropped: false,
             edges: Box::new(ClearOnDrop(Rc::clone(scope.tees()))),
+            id: scope.id(),
+            room: Rc::clone(&self.0.room),
         };
         self.0.dataflows.borrow_mut().insert(index, dataflow);
         let sent = scope.tees().open();
@@ -349,6 +381,7 @@ impl<P: Payload> Worker<P> {
         self.0.channels.take();
         self.0.brake.clear();
         drop(dataflows);
+        self.0.room.clear();
         self.fabric().flush();
         self.fabric().end_worker();
     }

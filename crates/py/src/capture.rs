@@ -1,8 +1,9 @@
 //! In-memory capture: a stream's events, kept for whoever asks.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pointstamp_engine::operators::Event;
+use pointstamp_engine::wakeups::RemoteActivator;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -13,28 +14,84 @@ use crate::time::point_to_py;
 /// The events of a stream on one worker. It may be read from any thread.
 #[pyclass(frozen, module = "pointstamp._core")]
 pub(crate) struct EventQueue {
-    events: Arc<Mutex<Vec<Event<Batch>>>>,
+    shared: Arc<Mutex<Events>>,
+}
+
+#[derive(Default)]
+struct Events {
+    list: Vec<Event<Batch>>,
+    /// Those who play the events, to be run when there is another.
+    readers: Vec<RemoteActivator>,
+    /// Whether the capturing operator is gone.
+    ended: bool,
+}
+
+/// What a queue has at an index.
+pub(crate) enum Taken {
+    /// An event.
+    Event(Event<Batch>),
+    /// Nothing yet.
+    Nothing,
+    /// Nothing any more.
+    End,
+}
+
+/// What the capturing operator has; when that is gone, nothing more comes.
+struct Sink(Arc<Mutex<Events>>);
+
+fn lock(events: &Mutex<Events>) -> MutexGuard<'_, Events> {
+    events.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Sink {
+    /// The lock is held for a push and for asking the readers to run.
+    fn push(&self, event: Event<Batch>) {
+        let mut events = lock(&self.0);
+        events.list.push(event);
+        events.readers.iter().for_each(RemoteActivator::activate);
+    }
+}
+
+impl Drop for Sink {
+    fn drop(&mut self) {
+        let mut events = lock(&self.0);
+        events.ended = true;
+        events.readers.iter().for_each(RemoteActivator::activate);
+    }
 }
 
 impl EventQueue {
-    /// What the capturing operator does with an event. The lock is held for a push and nothing else.
+    /// What the capturing operator does with an event.
     pub(crate) fn sink(&self) -> impl FnMut(Event<Batch>) + use<> {
-        let events = Arc::clone(&self.events);
-        move |event| {
-            events
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(event);
-        }
+        let sink = Sink(Arc::clone(&self.shared));
+        move |event| sink.push(event)
     }
 
     /// The event at an index.
     pub(crate) fn get(&self, index: usize) -> Option<Event<Batch>> {
-        self.events
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(index)
-            .cloned()
+        lock(&self.shared).list.get(index).cloned()
+    }
+
+    /// The same, or whether there will be one.
+    pub(crate) fn take(&self, index: usize) -> Taken {
+        let events = lock(&self.shared);
+        match events.list.get(index) {
+            Some(event) => Taken::Event(event.clone()),
+            None if events.ended => Taken::End,
+            None => Taken::Nothing,
+        }
+    }
+
+    /// The same queue.
+    pub(crate) fn share(&self) -> EventQueue {
+        EventQueue {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+
+    /// Asks for an operator to run whenever there is another event.
+    pub(crate) fn watch(&self, reader: RemoteActivator) {
+        lock(&self.shared).readers.push(reader);
     }
 }
 
@@ -43,7 +100,7 @@ impl EventQueue {
     #[new]
     fn new() -> Self {
         EventQueue {
-            events: Arc::default(),
+            shared: Arc::default(),
         }
     }
 
@@ -73,9 +130,6 @@ impl EventQueue {
     }
 
     fn __len__(&self) -> usize {
-        self.events
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .len()
+        lock(&self.shared).list.len()
     }
 }

@@ -22,57 +22,14 @@ use pyo3::types::{PyList, PyTuple};
 use crate::batch::{Batch, MAX_BATCH, copy};
 use crate::errors::{GraphError, IntoException};
 use crate::gil::{Held, attached};
+use crate::kinds::StageKind;
 use crate::raised::Raised;
 use crate::time::point_to_py;
 use crate::tools::Tools;
 
-/// What a stage does with a batch.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Map,
-    FlatMap,
-    Filter,
-    Inspect,
-    InspectTime,
-    InspectBatch,
-    MapInPlace,
-    MapBatch,
-    TryMap,
-    OkErr,
-    Partition,
-    Branch,
-    BranchWhen,
-}
-
-impl Kind {
-    /// The kind of this name, as `Stream`'s methods give it.
-    pub(crate) fn named(name: &str) -> PyResult<Kind> {
-        Ok(match name {
-            "map" => Kind::Map,
-            "flat_map" => Kind::FlatMap,
-            "filter" => Kind::Filter,
-            "inspect" => Kind::Inspect,
-            "inspect_time" => Kind::InspectTime,
-            "inspect_batch" => Kind::InspectBatch,
-            "map_in_place" => Kind::MapInPlace,
-            "map_batch" => Kind::MapBatch,
-            "try_map" => Kind::TryMap,
-            "ok_err" => Kind::OkErr,
-            "partition" => Kind::Partition,
-            "branch" => Kind::Branch,
-            "branch_when" => Kind::BranchWhen,
-            other => {
-                return Err(PyTypeError::new_err(format!(
-                    "'{other}' is not the name of a stage"
-                )));
-            }
-        })
-    }
-}
-
 /// One function of a chain.
 struct Stage {
-    kind: Kind,
+    kind: StageKind,
     name: String,
     function: Held,
     /// For each part of the result, who reads it.
@@ -113,7 +70,7 @@ impl Chain {
     /// A chain that begins with one stage on a stream; returns the parts of its result.
     pub(crate) fn begin(
         stream: &EngineStream<Batch>,
-        kind: Kind,
+        kind: StageKind,
         name: &str,
         function: Py<PyAny>,
         parts: usize,
@@ -150,7 +107,7 @@ impl Chain {
     fn add(
         self: &Rc<Self>,
         stages: &mut Vec<Stage>,
-        kind: Kind,
+        kind: StageKind,
         name: &str,
         function: Py<PyAny>,
         parts: usize,
@@ -176,7 +133,7 @@ impl Tap {
     /// Adds a stage that reads this part; returns the parts of its result.
     pub(crate) fn then(
         &self,
-        kind: Kind,
+        kind: StageKind,
         name: &str,
         function: Py<PyAny>,
         parts: usize,
@@ -242,7 +199,7 @@ impl Stage {
     ) -> Result<(), BoxError> {
         let raised = |error| Raised::by(&self.name, error);
         let tools = Tools::get(py).map_err(raised)?;
-        if self.kind == Kind::FlatMap {
+        if self.kind == StageKind::FlatMap {
             // Each record may become many: what follows sees bounded batches.
             let records = tools
                 .flat_map(self.function.get().bind(py), &batch.as_list(py))
@@ -257,9 +214,10 @@ impl Stage {
             }
         }
         let time = match self.kind {
-            Kind::InspectTime | Kind::InspectBatch | Kind::Branch | Kind::BranchWhen => {
-                Some(point_to_py(py, capability.time()).map_err(raised)?)
-            }
+            StageKind::InspectTime
+            | StageKind::InspectBatch
+            | StageKind::Branch
+            | StageKind::BranchWhen => Some(point_to_py(py, capability.time()).map_err(raised)?),
             _ => None,
         };
         let parts = self
@@ -316,17 +274,17 @@ impl Stage {
         let function = self.function.get().bind(py);
         let time = || time.expect("the kinds that use the time were given it");
         let lists = match self.kind {
-            Kind::Map => vec![tools.map(function, &list)?],
-            Kind::Filter => vec![tools.filter(function, &list)?],
-            Kind::Inspect | Kind::MapInPlace => {
+            StageKind::Map => vec![tools.map(function, &list)?],
+            StageKind::Filter => vec![tools.filter(function, &list)?],
+            StageKind::Inspect | StageKind::MapInPlace => {
                 tools.for_each(function, &list)?;
                 return Ok(vec![batch]);
             }
-            Kind::InspectTime => {
+            StageKind::InspectTime => {
                 tools.for_each_with(function, time(), &list)?;
                 return Ok(vec![batch]);
             }
-            Kind::InspectBatch => {
+            StageKind::InspectBatch => {
                 let time = time();
                 if self.parts[0].are_none() {
                     // Nobody else reads the batch: the function may have it as it is.
@@ -337,7 +295,7 @@ impl Stage {
                 function.call1((time, copy(&list)))?;
                 return Ok(vec![batch]);
             }
-            Kind::BranchWhen => {
+            StageKind::BranchWhen => {
                 let empty = Batch::records(PyList::empty(py));
                 let yes = function.call1((time(),))?.is_truthy()?;
                 return Ok(if yes {
@@ -346,19 +304,19 @@ impl Stage {
                     vec![batch, empty]
                 });
             }
-            Kind::MapBatch => {
+            StageKind::MapBatch => {
                 drop(list);
                 vec![tools.list(&function.call1((batch.into_list(py),))?)?]
             }
-            Kind::TryMap => try_map(function, &list)?,
-            Kind::OkErr => ok_err(&tools.map(function, &list)?)?,
-            Kind::Partition => partition(self.parts.len(), &tools.map(function, &list)?)?,
-            Kind::Branch => {
+            StageKind::TryMap => try_map(function, &list)?,
+            StageKind::OkErr => ok_err(&tools.map(function, &list)?)?,
+            StageKind::Partition => partition(self.parts.len(), &tools.map(function, &list)?)?,
+            StageKind::Branch => {
                 let flags = tools.map_with(function, time(), &list)?;
                 let (no, yes) = tools.split(&list, &flags)?;
                 vec![no, yes]
             }
-            Kind::FlatMap => unreachable!("flat_map runs in pieces"),
+            StageKind::FlatMap => unreachable!("flat_map runs in pieces"),
         };
         Ok(lists.into_iter().map(Batch::records).collect())
     }

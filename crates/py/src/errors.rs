@@ -19,6 +19,7 @@ import_exception!(pointstamp._errors, CapabilityError);
 import_exception!(pointstamp._errors, GraphError);
 import_exception!(pointstamp._errors, ClusterError);
 import_exception!(pointstamp._errors, CodecError);
+import_exception!(pointstamp._errors, TruncatedWarning);
 import_exception!(pointstamp._errors, WorkerStopped);
 
 /// An error of another crate, as the exception that Python sees.
@@ -38,6 +39,12 @@ impl IntoException for progress::GraphError {
             | Self::Cycle { .. }
             | Self::TooLarge { .. } => GraphError::new_err(message),
         }
+    }
+}
+
+impl IntoException for pointstamp_events::frame::TooLong {
+    fn into_exception(self) -> PyErr {
+        CodecError::new_err(self.to_string())
     }
 }
 

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use pointstamp_columnar::pieces::Merger;
 use pointstamp_arrange::Rows;
+use pointstamp_columnar::pieces::Merger;
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::operators::{Input, UnorderedInput as EngineUnordered};
 use pointstamp_engine::port::SendError;

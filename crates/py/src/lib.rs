@@ -21,11 +21,13 @@ mod columns;
 mod connections;
 mod driver;
 mod errors;
+mod events;
 mod gathering;
 mod generic;
 mod gil;
 mod hash;
 mod input;
+mod kinds;
 mod library;
 mod operator;
 mod order;
@@ -82,6 +84,12 @@ mod _core {
         worker::{Cluster, Worker},
     };
 
+    // What is said by a name out of a few.
+    #[pymodule_export]
+    use crate::kinds::{
+        CollectionStageKind, JoinKind, PactKind, ProgressMode, Reduction, StageKind,
+    };
+
     // Arrow: streams of record batches.
     #[pymodule_export]
     use crate::columns::{
@@ -112,6 +120,10 @@ mod _core {
         terms::{decode_term, encode_term},
         trace::{Trace, import_trace, trace_of},
     };
+
+    // Captured events.
+    #[pymodule_export]
+    use crate::events::{feed::EventFeed, replay::replay, writer::EventSink};
 
     // Batches as bytes.
     #[pymodule_export]

@@ -12,6 +12,7 @@ use crate::capability::Capability;
 use crate::columns::schema::Schema;
 use crate::errors::IntoException;
 use crate::gil::{Held, attached};
+use crate::kinds::PactKind;
 use crate::pact::pact;
 use crate::port::{FrontieredInput, InputPort, OutputPort};
 use crate::raised::Raised;
@@ -36,7 +37,7 @@ impl Builder {
         &self,
         py: Python<'_>,
         stream: &Stream,
-        kind: &str,
+        kind: PactKind,
         key: Option<Py<PyAny>>,
     ) -> PyResult<Py<FrontieredInput>> {
         let input = self.new_input(stream, kind, key)?;
@@ -51,7 +52,7 @@ impl Builder {
     fn new_input(
         &self,
         stream: &Stream,
-        kind: &str,
+        kind: PactKind,
         key: Option<Py<PyAny>>,
     ) -> PyResult<InputPort> {
         let builder = self.builder.get()?;

@@ -10,22 +10,26 @@ use crate::batch::Batch;
 use crate::columns::movement::pact_by_columns;
 use crate::gil::{Held, attached};
 use crate::hash::route_hash;
+use crate::kinds::PactKind;
 use crate::raised::{Raised, shown};
 use crate::tools::Tools;
 
-/// The pact of this name, for the input of the named operator.
-pub(crate) fn pact(kind: &str, key: Option<Py<PyAny>>, reader: &str) -> PyResult<Pact<Batch>> {
+/// The pact of this kind, for the input of the named operator.
+pub(crate) fn pact(kind: PactKind, key: Option<Py<PyAny>>, reader: &str) -> PyResult<Pact<Batch>> {
     match (kind, key) {
-        ("pipeline", None) => Ok(Pact::Pipeline),
-        ("broadcast", None) => Ok(Pact::Broadcast),
-        ("exchange", Some(key)) => Ok(pact_by(Key::Function(Held::new(key)), reader)),
-        ("exchange by columns", Some(columns)) => {
+        (PactKind::Pipeline, None) => Ok(Pact::Pipeline),
+        (PactKind::Broadcast, None) => Ok(Pact::Broadcast),
+        (PactKind::Exchange, Some(key)) => Ok(pact_by(Key::Function(Held::new(key)), reader)),
+        (PactKind::ExchangeColumns, Some(columns)) => {
             Ok(attached(|py| columns.extract::<Vec<usize>>(py)).map(pact_by_columns)?)
         }
-        ("exchange first", None) => Ok(pact_by(Key::First, reader)),
-        _ => Err(PyValueError::new_err(format!(
-            "'{kind}' is not the kind of a pact, or it has the wrong arguments"
-        ))),
+        (PactKind::ExchangeFirst, None) => Ok(pact_by(Key::First, reader)),
+        (PactKind::Exchange | PactKind::ExchangeColumns, None) => Err(PyValueError::new_err(
+            format!("a pact of kind {} needs a key", kind.label()),
+        )),
+        (PactKind::Pipeline | PactKind::Broadcast | PactKind::ExchangeFirst, Some(_)) => Err(
+            PyValueError::new_err(format!("a pact of kind {} takes no key", kind.label())),
+        ),
     }
 }
 

@@ -9,9 +9,10 @@ use pyo3::prelude::*;
 use crate::batch::Batch;
 use crate::bound::{Home, ThreadBound};
 use crate::capture::EventQueue;
-use crate::chain::{Chain, Kind, Tap};
+use crate::chain::{Chain, Tap};
 use crate::collections;
 use crate::errors::IntoException;
+use crate::kinds::{PactKind, StageKind};
 use crate::pact::pact;
 use crate::probe::ProbeHandle;
 use crate::scope::Scope;
@@ -71,12 +72,11 @@ impl Stream {
     /// Applies a function of records as a stage of a chain; returns the parts of its result.
     fn stage(
         &self,
-        kind: &str,
+        kind: StageKind,
         function: Py<PyAny>,
         name: &str,
         parts: usize,
     ) -> PyResult<Vec<Stream>> {
-        let kind = Kind::named(kind)?;
         let taps = match self.inner.get_to_build()? {
             Inner::Plain(stream) => Chain::begin(stream, kind, name, function, parts)?,
             Inner::Tap(tap) => tap.then(kind, name, function, parts)?,
@@ -93,7 +93,7 @@ impl Stream {
 
     /// The same records, moved by a pact.
     #[pyo3(signature = (name, kind, key = None))]
-    fn forward(&self, name: &str, kind: &str, key: Option<Py<PyAny>>) -> PyResult<Stream> {
+    fn forward(&self, name: &str, kind: PactKind, key: Option<Py<PyAny>>) -> PyResult<Stream> {
         let pact = pact(kind, key, name)?;
         let stream = self
             .engine()?

@@ -20,6 +20,7 @@ use crate::connections::Connections;
 use crate::driver::{Driver, PythonHost};
 use crate::errors::WorkerStopped;
 use crate::gil::detached;
+use crate::kinds::ProgressMode;
 use crate::raised::{Raised, exception, told};
 use crate::scope::Scope;
 
@@ -135,18 +136,13 @@ impl Cluster {
     #[pyo3(signature = (workers, progress_mode, high_water, connections = None))]
     fn new(
         workers: usize,
-        progress_mode: &str,
+        progress_mode: ProgressMode,
         high_water: usize,
         connections: Option<&Connections>,
     ) -> PyResult<Self> {
         let mode = match progress_mode {
-            "demand" => Mode::Demand,
-            "eager" => Mode::Eager,
-            other => {
-                return Err(PyValueError::new_err(format!(
-                    "'{other}' is not a progress mode"
-                )));
-            }
+            ProgressMode::Demand => Mode::Demand,
+            ProgressMode::Eager => Mode::Eager,
         };
         let (cluster, seeds) = match connections {
             None => EngineCluster::in_process(workers, mode, high_water),

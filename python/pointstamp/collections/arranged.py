@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pointstamp import _core
-from pointstamp._core import Field
+from pointstamp._core import Field, JoinKind, Reduction
 from pointstamp._errors import GraphError
 from pointstamp._mistakes import function_of
 
@@ -36,11 +36,11 @@ class Arranged(Generic[K, V]):
         scope: The scope that it is in.
     """
 
-    __slots__ = ("_collection", "_core", "_trace", "scope")
+    __slots__ = ("_collection", "_trace", "core", "scope")
 
     def __init__(self, scope: Scope, core: _core.Arrangement, collection: type[Collection[Any]]) -> None:
         self.scope = scope
-        self._core = core
+        self.core = core
         self._collection = collection
         self._trace: Trace[K, V] | None = None
 
@@ -52,12 +52,12 @@ class Arranged(Generic[K, V]):
         then.
         """
         if self._trace is None:
-            self._trace = Trace(_core.trace_of(self._core))
+            self._trace = Trace(_core.trace_of(self.core))
         return self._trace
 
     def as_collection(self) -> Collection[tuple[K, V]]:
         """The collection of pairs; each change comes when its time is complete."""
-        return self._collection(self.scope, _core.arrangement_updates(self._core))
+        return self._collection(self.scope, _core.arrangement_updates(self.core))
 
     def join(
         self,
@@ -67,43 +67,45 @@ class Arranged(Generic[K, V]):
         """As `Collection.join`; the other is an arrangement, or a collection, which is arranged."""
         check_scope("join", self.scope, other, (Arranged, self._collection))
         right = other if isinstance(other, Arranged) else other.arrange()
-        kind = "pairs" if f is None else "fields" if isinstance(f, (Field, tuple)) else "function"
-        if f is not None and not isinstance(f, (Field, tuple)):
-            function_of("join", f)
-        return self._collection(self.scope, _core.join_arranged(self._core, right._core, kind, f, "join"))
+        kind = JoinKind.PAIRS
+        if isinstance(f, (Field, tuple)):
+            kind = JoinKind.FIELDS
+        elif f is not None:
+            kind, f = JoinKind.FUNCTION, function_of("join", f)
+        return self._collection(self.scope, _core.join_arranged(self.core, right.core, kind, f, "join"))
 
     def reduce(self, f: Callable[[K, list[tuple[V, int]]], Iterable[U]]) -> Collection[tuple[K, U]]:
         """As `Collection.reduce`, on this arrangement."""
-        return self._reduced("reduce", function_of("reduce", f))
+        return self._reduced(Reduction.REDUCE, function_of("reduce", f))
 
     def min(self) -> Collection[tuple[K, V]]:
         """As `Collection.min`, on this arrangement."""
-        return self._reduced("min")
+        return self._reduced(Reduction.MIN)
 
     def max(self) -> Collection[tuple[K, V]]:
         """As `Collection.max`, on this arrangement."""
-        return self._reduced("max")
+        return self._reduced(Reduction.MAX)
 
     def sum(self) -> Collection[tuple[K, V]]:
         """As `Collection.sum`, on this arrangement."""
-        return self._reduced("sum")
+        return self._reduced(Reduction.SUM)
 
     def mean(self) -> Collection[tuple[K, float]]:
         """As `Collection.mean`, on this arrangement."""
-        return self._reduced("mean")
+        return self._reduced(Reduction.MEAN)
 
     def top_k(self, n: int) -> Collection[tuple[K, V]]:
         """As `Collection.top_k`, on this arrangement."""
         if n < 1:
             raise GraphError(f"top_k takes how many values a key keeps, 1 or more, not {n!r}")
-        return self._reduced("top_k", n)
+        return self._reduced(Reduction.TOP_K, n)
 
     def count_by_key(self) -> Collection[tuple[K, int]]:
         """As `Collection.count_by_key`, on this arrangement."""
-        return self._reduced("count_by_key")
+        return self._reduced(Reduction.COUNT_BY_KEY)
 
-    def _reduced(self, kind: str, argument: Any = None) -> Collection[Any]:
-        return self._collection(self.scope, _core.reduce_arranged(self._core, kind, argument, kind))
+    def _reduced(self, kind: Reduction, argument: Any = None) -> Collection[Any]:
+        return self._collection(self.scope, _core.reduce_arranged(self.core, kind, argument, kind.label))
 
 
 class Trace(Generic[K, V]):
@@ -129,20 +131,20 @@ class Trace(Generic[K, V]):
         [([(42, 1)], [(41, 1)], [])]
     """
 
-    __slots__ = ("_core",)
+    __slots__ = ("core",)
 
     def __init__(self, core: _core.Trace) -> None:
-        self._core = core
+        self.core = core
 
     @property
     def since(self) -> list[Time]:
         """Reads are exact at the times that are at or after one of these."""
-        return self._core.since
+        return self.core.since
 
     @property
     def upper(self) -> list[Time]:
         """The trace is complete at the times that are not at or after one of these."""
-        return self._core.upper
+        return self.core.upper
 
     def get(self, key: K, *, at: Time | None = None) -> list[tuple[V, int]]:
         """The values of a key, each with how often it is there, in order.
@@ -157,7 +159,7 @@ class Trace(Generic[K, V]):
             TimeError: If the trace is not complete at `at`, or does not reach back to it.
             PointstampError: If the trace is closed.
         """
-        return self._core.get(key, at)
+        return self.core.get(key, at)
 
     def items(self, *, at: Time | None = None) -> Iterator[tuple[K, V, int]]:
         """Every ``(key, value, count)`` of this worker's share, in the order of keys and values.
@@ -169,15 +171,15 @@ class Trace(Generic[K, V]):
             TimeError: If the trace is not complete at `at`, or does not reach back to it.
             PointstampError: If the trace is closed.
         """
-        return iter(self._core.items(at))
+        return iter(self.core.items(at))
 
     def allow_merging_before(self, time: Time) -> None:
         """Gives up reading at times that are not at or after `time`; what happened before can be merged."""
-        self._core.allow_merging_before(time)
+        self.core.allow_merging_before(time)
 
     def close(self) -> None:
         """Gives up reading. Closing it twice does nothing."""
-        self._core.close()
+        self.core.close()
 
     def __enter__(self) -> Self:
         return self

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
 from pointstamp import _core
-from pointstamp._core import Field, ProbeHandle
+from pointstamp._core import CollectionStageKind, Field, JoinKind, ProbeHandle, Reduction
 from pointstamp._mistakes import function_of, unknown_attribute
 from pointstamp.capture import Capture
 from pointstamp.collections.arranged import Arranged, check_scope
@@ -61,14 +61,18 @@ class Collection(Generic[T]):
             unknown_attribute(self, "a Collection", name)
 
     @property
-    def _core(self) -> CoreStream:
+    def core(self) -> CoreStream:
+        """The extension's stream of updates."""
         if self._stream is None:
             assert self._arrangement is not None
             self._stream = _core.arrangement_updates(self._arrangement)
         return self._stream
 
-    def _stage(self, kind: str, function: Callable[..., Any], name: str | None) -> Collection[Any]:
-        core = _core.collection_stage(self._core, kind, function_of(kind, function), name or kind)
+    def _stage(
+        self, kind: CollectionStageKind, function: Callable[..., Any], name: str | None
+    ) -> Collection[Any]:
+        checked = function_of(kind.label, function)
+        core = _core.collection_stage(self.core, kind, checked, name or kind.label)
         return Collection(self.scope, core)
 
     # ------------------------------------------------------------ record by record
@@ -97,12 +101,12 @@ class Collection(Generic[T]):
             [(0, [((20, 'a'), 1), ((30, 'b'), 1)])]
         """
         if isinstance(f, (Field, tuple)):
-            return Collection(self.scope, _core.project(self._core, f, name or "map"))
-        return self._stage("map", f, name)
+            return Collection(self.scope, _core.project(self.core, f, name or "map"))
+        return self._stage(CollectionStageKind.MAP, f, name)
 
     def flat_map(self, f: Callable[[T], Iterable[U]], *, name: str | None = None) -> Collection[U]:
         """Each record through a function that returns any number of records."""
-        return self._stage("flat_map", f, name)
+        return self._stage(CollectionStageKind.FLAT_MAP, f, name)
 
     def filter(self, f: Callable[[T], bool] | Field, *, name: str | None = None) -> Collection[T]:
         """The records for which a function is true, or a condition on their parts.
@@ -110,15 +114,15 @@ class Collection(Generic[T]):
         A condition (see `pointstamp.fields`) is decided without Python.
         """
         if isinstance(f, Field):
-            return Collection(self.scope, _core.filter_fields(self._core, f, name or "filter"))
-        return self._stage("filter", f, name)
+            return Collection(self.scope, _core.filter_fields(self.core, f, name or "filter"))
+        return self._stage(CollectionStageKind.FILTER, f, name)
 
     def inspect(self, f: Callable[[T, Time, int], Any], *, name: str | None = None) -> Collection[T]:
         """Calls a function with the record, the time and the diff of each update, and passes the updates on.
 
         Updates come as operators send them: of one record and time there may be several.
         """
-        return self._stage("inspect", f, name)
+        return self._stage(CollectionStageKind.INSPECT, f, name)
 
     # ------------------------------------------------------------ multisets
 
@@ -130,16 +134,16 @@ class Collection(Generic[T]):
         """
         for other in others:
             check_scope("concat", self.scope, other, Collection)
-        streams = [self._core, *(other._core for other in others)]
-        return Collection(self.scope, self.scope._core.concatenate(streams))
+        streams = [self.core, *(other.core for other in others)]
+        return Collection(self.scope, self.scope.core.concatenate(streams))
 
     def negate(self) -> Collection[T]:
         """The records with their counts negated: concatenated with others, they are taken away from them."""
-        return Collection(self.scope, _core.negate(self._core))
+        return Collection(self.scope, _core.negate(self.core))
 
     def consolidate(self) -> Collection[T]:
         """The same records, of which each time's updates are added up: what cancels is not sent on."""
-        return Collection(self.scope, _core.consolidate(self._core))
+        return Collection(self.scope, _core.consolidate(self.core))
 
     def distinct(self) -> Collection[T]:
         """Each record that is there once or more, once.
@@ -149,7 +153,7 @@ class Collection(Generic[T]):
             >>> ps.example(lambda scope: scope.collection("banana").distinct().capture()).extract()
             [(0, [('a', 1), ('b', 1), ('n', 1)])]
         """
-        return self._reduce_records("distinct")
+        return self._reduce_records(Reduction.DISTINCT)
 
     def threshold(self, f: Callable[[T, int], int]) -> Collection[T]:
         """Each record as often as a function of it and its count says.
@@ -164,7 +168,7 @@ class Collection(Generic[T]):
             >>> ps.example(build).extract()
             [(0, [('a', 1), ('n', 1)])]
         """
-        return self._reduce_records("threshold", function_of("threshold", f))
+        return self._reduce_records(Reduction.THRESHOLD, function_of("threshold", f))
 
     def count(self) -> Collection[tuple[T, int]]:
         """Each record with how often it is there: pairs ``(record, count)``.
@@ -174,11 +178,11 @@ class Collection(Generic[T]):
             >>> ps.example(lambda scope: scope.collection("banana").count().capture()).extract()
             [(0, [(('a', 3), 1), (('b', 1), 1), (('n', 2), 1)])]
         """
-        return self._reduce_records("count")
+        return self._reduce_records(Reduction.COUNT)
 
-    def _reduce_records(self, kind: str, argument: Any = None) -> Collection[Any]:
-        arranged = _core.arrange(self._core, False, f"{kind}: arrange")
-        return Collection(self.scope, _core.reduce_arranged(arranged, kind, argument, kind))
+    def _reduce_records(self, kind: Reduction, argument: Any = None) -> Collection[Any]:
+        arranged = _core.arrange(self.core, False, f"{kind.label}: arrange")
+        return Collection(self.scope, _core.reduce_arranged(arranged, kind, argument, kind.label))
 
     # ------------------------------------------------------------ by key
 
@@ -234,10 +238,9 @@ class Collection(Generic[T]):
             [(0, [(('bob', 7), 1)])]
         """
         check_scope("semijoin", self.scope, keys, Collection)
-        pairs = _core.arrange(self._core, True, "semijoin: arrange")
-        there = keys.distinct()._arrangement
-        assert there is not None
-        return Collection(self.scope, _core.join_arranged(pairs, there, "left", None, "semijoin"))
+        pairs = _core.arrange(self.core, True, "semijoin: arrange")
+        there = distinct_keys(keys).core
+        return Collection(self.scope, _core.join_arranged(pairs, there, JoinKind.LEFT, None, "semijoin"))
 
     def antijoin(self: Collection[tuple[K, V]], keys: Collection[K]) -> Collection[tuple[K, V]]:
         """The records ``(key, value)`` whose key is not in the other collection.
@@ -335,7 +338,7 @@ class Collection(Generic[T]):
         """
         if self._arrangement is not None and self._arrangement.is_by_key():
             return Arranged(self.scope, self._arrangement, Collection)
-        return Arranged(self.scope, _core.arrange(self._core, True, "arrange"), Collection)
+        return Arranged(self.scope, _core.arrange(self.core, True, "arrange"), Collection)
 
     # ------------------------------------------------------------ scopes and loops
 
@@ -345,7 +348,7 @@ class Collection(Generic[T]):
         Raises:
             GraphError: If `scope` is not directly inside the collection's scope.
         """
-        return Collection(scope, self._core.enter(scope._core))
+        return Collection(scope, self.core.enter(scope.core))
 
     def leave(self) -> Collection[T]:
         """The same collection in the scope around its own; of a loop, what its last turn gives.
@@ -353,9 +356,9 @@ class Collection(Generic[T]):
         Raises:
             GraphError: If the collection is in a root scope.
         """
-        left = self._core.leave()
-        assert self.scope._parent is not None
-        return Collection(self.scope._parent, left)
+        left = self.core.leave()
+        assert self.scope.parent is not None
+        return Collection(self.scope.parent, left)
 
     def iterate(self, f: Callable[[Scope, Collection[T]], Collection[T]]) -> Collection[T]:
         """Puts the collection through a function again and again, until that changes nothing.
@@ -398,19 +401,26 @@ class Collection(Generic[T]):
         The stream's own times are at or before the updates'; of one record and time there may be several
         updates.
         """
-        return self.scope._stream_of(_core.to_updates(self._core))
+        return self.scope.stream_of(_core.to_updates(self.core))
 
     def capture(self) -> CollectionCapture[T]:
         """Keeps the updates on this worker in memory."""
         capture: CollectionCapture[T] = CollectionCapture()
-        self._core.capture(capture._queue)
+        self.core.capture(capture.core)
         return capture
 
     def probe(self) -> ProbeHandle:
         """A handle that reports at which times the collection may still change."""
         handle = ProbeHandle()
-        self._core.probe_with(handle)
+        self.core.probe_with(handle)
         return handle
+
+
+def distinct_keys(keys: Collection[K]) -> Arranged[K, None]:
+    """Each of the records once, as a key without a value."""
+    there = keys.distinct()._arrangement
+    assert there is not None
+    return Arranged(keys.scope, there, Collection)
 
 
 class CollectionCapture(Capture[tuple[T, int]]):
@@ -426,4 +436,4 @@ class CollectionCapture(Capture[tuple[T, int]]):
 
         Times that are not ordered come in the order of their coordinates, first coordinate first.
         """
-        return _core.extract_updates(self._queue)
+        return _core.extract_updates(self.core)

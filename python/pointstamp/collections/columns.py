@@ -11,7 +11,7 @@ from pointstamp._mistakes import function_of
 from pointstamp.arrow import ArrowStream, check_same, names
 from pointstamp.capture import Capture
 from pointstamp.collections.arranged import Arranged, check_scope
-from pointstamp.collections.collection import Collection
+from pointstamp.collections.collection import Collection, distinct_keys
 from pointstamp.collections.types import mean_of, sum_of
 from pointstamp.fields import key, left, record, right
 
@@ -100,7 +100,7 @@ class ColumnCollection:
             >>> import pointstamp as ps
             >>> from pointstamp.fields import col
             >>> def build(scope):
-            ...     items = scope.collection(pa.table({"name": ["tea"], "price": [3], "count": [4]}))
+            ...     items = scope.column_collection(pa.table({"name": ["tea"], "price": [3], "count": [4]}))
             ...     return items.select("name", total=col("price") * col("count")).capture()
             >>> [(time, batch)] = ps.example(build).extract()
             >>> batch.to_pylist()
@@ -113,7 +113,7 @@ class ColumnCollection:
         return self._select(wanted | fields)
 
     def _select(self, fields: dict[str, Any]) -> ColumnCollection:
-        core = self._rows._core
+        core = self._rows.core
         made, columns = _core.select_columns(core, self._columns, list(fields), list(fields.values()))
         return ColumnCollection(Collection(self.scope, made), columns)
 
@@ -142,7 +142,7 @@ class ColumnCollection:
                 "a collection of columns is filtered by an expression such as col('a') > 1, not "
                 f"{condition!r}"
             )
-        made = _core.filter_columns(self._rows._core, self._columns, condition)
+        made = _core.filter_columns(self._rows.core, self._columns, condition)
         return self._like(Collection(self.scope, made))
 
     # ------------------------------------------------------------ multisets
@@ -200,8 +200,8 @@ class ColumnCollection:
             >>> import pyarrow as pa
             >>> import pointstamp as ps
             >>> def build(scope):
-            ...     ages = scope.collection(pa.table({"name": ["ann", "bob"], "age": [41, 7]}))
-            ...     towns = scope.collection(pa.table({"town": ["Ulm", "Rom"], "name": ["ann", "eve"]}))
+            ...     ages = scope.column_collection(pa.table({"name": ["ann", "bob"], "age": [41, 7]}))
+            ...     towns = scope.column_collection(pa.table({"town": ["Ulm"], "name": ["ann"]}))
             ...     return ages.join(towns, on="name").capture()
             >>> [(time, batch)] = ps.example(build).extract()
             >>> batch.to_pylist()
@@ -225,9 +225,7 @@ class ColumnCollection:
         """
         by = self._same_key("semijoin", other, on)
         rest = self._rest(by)
-        there = other._rows.map(other._part(by)).distinct()._arrangement
-        assert there is not None
-        keys: Arranged[Any, Any] = Arranged(self.scope, there, Collection)
+        keys = distinct_keys(other._rows.map(other._part(by)))
         at = dict(zip((*by, *rest), (*_parts(key, by), *_parts(left, rest)), strict=True))
         flat = tuple(at[name] for name in self.schema.names)
         return self._like(self._arranged(by).join(keys, flat))
@@ -361,7 +359,7 @@ class ColumnCollection:
             >>> import pyarrow as pa
             >>> import pointstamp as ps
             >>> def build(scope):
-            ...     edges = scope.collection(pa.table({"a": [1, 2, 3], "b": [2, 3, 4]}))
+            ...     edges = scope.column_collection(pa.table({"a": [1, 2, 3], "b": [2, 3, 4]}))
             ...     def further(inner, paths):
             ...         first = paths.rename({"b": "over"})
             ...         last = edges.enter(inner).rename({"a": "over"})
@@ -393,13 +391,13 @@ class ColumnCollection:
         The stream's own times are at or before the updates'; of one row and time there may be several
         updates. Times of several coordinates are lists.
         """
-        made, columns = _core.column_updates(self._rows._core, self._columns)
+        made, columns = _core.column_updates(self._rows.core, self._columns)
         return ArrowStream(self.scope, made, columns)
 
     def capture(self) -> ColumnCapture:
         """Keeps the updates on this worker in memory."""
         capture = ColumnCapture(self._columns)
-        self._rows._core.capture(capture._queue)
+        self._rows.core.capture(capture.core)
         return capture
 
     def probe(self) -> ProbeHandle:
@@ -421,7 +419,7 @@ class ColumnCapture(Capture[Any]):
 
         They are added up, without zeros, in the order of rows.
         """
-        return _core.extract_column_updates(self._queue, self._columns)
+        return _core.extract_column_updates(self.core, self._columns)
 
 
 def _parts(of: Field, columns: list[str]) -> tuple[Field, ...]:

@@ -47,7 +47,7 @@ class Variable(Generic[T]):
     __slots__ = ("_initial", "_loop", "collection")
 
     def __init__(self, scope: Scope, initial: Collection[T] | None) -> None:
-        if not scope._turns:
+        if not scope.in_loop:
             raise GraphError(
                 f"scope '{scope.name}' has no coordinate that could count the turns of a loop: make the "
                 "variable in a scope of iterative()"
@@ -65,7 +65,7 @@ class Variable(Generic[T]):
             "collection that it is in "
             f"the next turn of the loop"
         )
-        self._loop, stream = _core.follow(scope._core, 1, missing)
+        self._loop, stream = _core.follow(scope.core, 1, missing)
         self._initial = initial
         around: Collection[Any] = Collection(scope, stream)
         self.collection: Collection[T] = around if initial is None else initial.concat(around)
@@ -86,4 +86,4 @@ class Variable(Generic[T]):
             )
         # What it starts from is there in every turn; the turns after the first take it away again.
         change = result if self._initial is None else result.concat(self._initial.negate())
-        self._loop.set(change._core)
+        self._loop.set(change.core)

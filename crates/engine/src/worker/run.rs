@@ -11,6 +11,7 @@ use pointstamp_channels::{ASK, Event};
 
 use super::Worker;
 use crate::error::Error;
+use crate::observe::Observation;
 use crate::operate::Schedule;
 use crate::payload::Payload;
 
@@ -145,12 +146,13 @@ impl<P: Payload> Worker<P> {
             .borrow_mut()
             .get_mut(&index)
             .and_then(|dataflow| {
+                let id = dataflow.id;
                 dataflow
                     .subgraph
                     .take()
-                    .map(|subgraph| (subgraph, dataflow.activation.clone()))
+                    .map(|subgraph| (subgraph, dataflow.activation.clone(), id))
             });
-        let Some((mut subgraph, activation)) = taken else {
+        let Some((mut subgraph, activation, id)) = taken else {
             // Still being built: it is enqueued when it is installed.
             if let Some(activation) = self.0.root.find(&[index]) {
                 activation.forget_requests();
@@ -158,7 +160,9 @@ impl<P: Payload> Worker<P> {
             return Ok(());
         };
         activation.begin();
+        self.0.room.tell(|| Observation::ScheduleBegins { id });
         let result = self.check().and_then(|()| subgraph.schedule());
+        self.0.room.tell(|| Observation::ScheduleEnds { id });
         activation.end();
         let mut dataflows = self.0.dataflows.borrow_mut();
         let dropped = dataflows
@@ -211,7 +215,9 @@ impl<P: Payload> Worker<P> {
         let others = fabric.parks(self.0.index);
         let deadlines = [deadline, timer, others, self.0.brake.deadline()];
         let deadline = deadlines.into_iter().flatten().min();
+        self.0.room.tell(|| Observation::ParkBegins);
         self.0.mailbox.borrow().park(deadline);
+        self.0.room.tell(|| Observation::ParkEnds);
         fabric.woke(self.0.index);
     }
 

@@ -17,7 +17,6 @@ use pointstamp_engine::operator::OperatorBuilder;
 use pointstamp_engine::pact::Pact;
 use pointstamp_engine::port::{InputPort, MessageCapability, OutputPort};
 use pointstamp_engine::stream::Stream as EngineStream;
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -26,37 +25,14 @@ use super::{send, updates_of};
 use crate::batch::{Batch, MAX_BATCH};
 use crate::errors::{GraphError, IntoException};
 use crate::gil::{Held, attached};
+use crate::kinds::CollectionStageKind;
 use crate::raised::Raised;
 use crate::time::point_to_py;
 use crate::tools::Tools;
 
-/// What a stage does with a record.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Map,
-    FlatMap,
-    Filter,
-    Inspect,
-}
-
-impl Kind {
-    pub(crate) fn named(name: &str) -> PyResult<Kind> {
-        Ok(match name {
-            "map" => Kind::Map,
-            "flat_map" => Kind::FlatMap,
-            "filter" => Kind::Filter,
-            "inspect" => Kind::Inspect,
-            other => {
-                let message = format!("'{other}' is not the name of a collection's stage");
-                return Err(PyTypeError::new_err(message));
-            }
-        })
-    }
-}
-
 /// One function, and who reads what it makes.
 struct Stage {
-    kind: Kind,
+    kind: CollectionStageKind,
     name: String,
     function: Held,
     stages: Vec<usize>,
@@ -82,7 +58,7 @@ impl Chain {
     /// A chain that begins with one stage on a stream.
     pub(crate) fn begin(
         stream: &EngineStream<Batch>,
-        kind: Kind,
+        kind: CollectionStageKind,
         name: &str,
         function: Py<PyAny>,
     ) -> PyResult<Tap> {
@@ -111,7 +87,7 @@ impl Chain {
     fn add(
         self: &Rc<Self>,
         stages: &mut Vec<Stage>,
-        kind: Kind,
+        kind: CollectionStageKind,
         name: &str,
         function: Py<PyAny>,
     ) -> Tap {
@@ -131,7 +107,12 @@ impl Chain {
 
 impl Tap {
     /// Adds a stage that reads this one.
-    pub(crate) fn then(&self, kind: Kind, name: &str, function: Py<PyAny>) -> PyResult<Tap> {
+    pub(crate) fn then(
+        &self,
+        kind: CollectionStageKind,
+        name: &str,
+        function: Py<PyAny>,
+    ) -> PyResult<Tap> {
         // Refused as an operator of its own would be, when the scope is no longer being built.
         let refused = IntoException::into_exception;
         self.chain.builder.check_building().map_err(refused)?;
@@ -223,13 +204,13 @@ impl Stage {
         let tools = Tools::get(py).map_err(raised)?;
         let function = self.function.get().bind(py);
         match self.kind {
-            Kind::Map => {
+            CollectionStageKind::Map => {
                 let list = tools.map(function, &work.list).map_err(raised)?;
                 let from = work.from.clone();
                 let plain = false;
                 self.pass_on(py, stages, at, &Work { list, from, plain })
             }
-            Kind::Filter => {
+            CollectionStageKind::Filter => {
                 let flags = tools.map(function, &work.list).map_err(raised)?;
                 let (list, mut from) = (PyList::empty(py), Vec::new());
                 for ((record, flag), &index) in work.list.iter().zip(&flags).zip(&work.from) {
@@ -241,7 +222,7 @@ impl Stage {
                 let plain = work.plain;
                 self.pass_on(py, stages, at, &Work { list, from, plain })
             }
-            Kind::FlatMap => {
+            CollectionStageKind::FlatMap => {
                 let results = tools.map(function, &work.list).map_err(raised)?;
                 let (mut list, mut from) = (PyList::empty(py), Vec::new());
                 let plain = false;
@@ -263,7 +244,7 @@ impl Stage {
                 }
                 self.pass_on(py, stages, at, &Work { list, from, plain })
             }
-            Kind::Inspect => {
+            CollectionStageKind::Inspect => {
                 for (record, &index) in work.list.iter().zip(&work.from) {
                     let update = at.updates.get(index as usize);
                     let time = update.time(at.capability.time());

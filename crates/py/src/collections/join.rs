@@ -15,14 +15,15 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use super::arrange::{Arranged, Arrangement, ByTime, other_scope, sealed_of};
-use super::fields::{Expr, Projection, Source};
+use super::fields::{Projection, Source, expr_of};
 use super::rows::{Cells, Row, RowBuf};
+use super::send;
 use super::time::{ScopeTime, frontier_of};
 use super::updates::{Builder, MAX_UPDATES};
-use super::send;
 use crate::batch::Batch;
 use crate::errors::IntoException;
 use crate::gil::{Held, attached};
+use crate::kinds::JoinKind;
 use crate::raised::Raised;
 use crate::stream::Stream;
 use crate::tools::Tools;
@@ -49,22 +50,24 @@ pub(crate) fn join_arranged(
     py: Python<'_>,
     left: &Arrangement,
     right: &Arrangement,
-    kind: &str,
+    kind: JoinKind,
     function: Option<Py<PyAny>>,
     name: &str,
 ) -> PyResult<Stream> {
     let result = match (kind, function) {
-        ("pairs", None) => Makes::Pairs,
-        ("left", None) => Makes::Left,
-        ("fields", Some(fields)) => {
-            let fields = Expr::of(fields.bind(py))?;
+        (JoinKind::Pairs, None) => Makes::Pairs,
+        (JoinKind::Left, None) => Makes::Left,
+        (JoinKind::Fields, Some(fields)) => {
+            let fields = expr_of(fields.bind(py))?;
             let fields = fields.resolved(&[Source::Key, Source::Left, Source::Right], &[])?;
             Makes::Fields(Box::new(Projection::new(fields)))
         }
-        ("function", Some(function)) => Makes::Function(Held::new(function)),
-        _ => {
+        (JoinKind::Function, Some(function)) => Makes::Function(Held::new(function)),
+        (JoinKind::Function | JoinKind::Fields, None)
+        | (JoinKind::Pairs | JoinKind::Left, Some(_)) => {
             return Err(PyTypeError::new_err(format!(
-                "'{kind}' is not the kind of a join, or it has the wrong arguments"
+                "a join of kind {} goes with a function if and only if it is of kind function",
+                kind.label()
             )));
         }
     };
@@ -158,12 +161,14 @@ impl<T: ScopeTime> Joining<T> {
             Makes::Left => self.join.work(&mut fuel, |key, left, _, time, diff| {
                 builder.push_pair(key, left, &time.point(), diff);
             })?,
-            Makes::Fields(fields) => self.join.work(&mut fuel, |key, left, right, time, diff| {
-                match fields.apply(&[key, left, right]) {
-                    Ok(row) => builder.push(row, &time.point(), diff),
-                    Err(failure) => failed = failed.take().or(Some(failure)),
-                }
-            })?,
+            Makes::Fields(fields) => {
+                self.join.work(&mut fuel, |key, left, right, time, diff| {
+                    match fields.apply(&[key, left, right]) {
+                        Ok(row) => builder.push(row, &time.point(), diff),
+                        Err(failure) => failed = failed.take().or(Some(failure)),
+                    }
+                })?
+            }
             Makes::Function(_) => self.join.work(&mut fuel, |key, left, right, time, diff| {
                 found.push([key, left, right], time.point(), diff);
             })?,

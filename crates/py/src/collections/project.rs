@@ -5,7 +5,7 @@ use pointstamp_engine::pact::Pact;
 use pointstamp_engine::port::{MessageCapability, OutputPort, SendError};
 use pyo3::prelude::*;
 
-use super::fields::{Condition, Expr, Projection, Source};
+use super::fields::{Condition, Expr, Projection, Source, expr_of};
 use super::updates::{Builder, Updates};
 use super::updates_of;
 use crate::batch::Batch;
@@ -14,7 +14,7 @@ use crate::stream::Stream;
 
 /// The expression of a Python object, over a record.
 fn expression(value: &Bound<'_, PyAny>) -> PyResult<Expr> {
-    Expr::of(value)?.resolved(&[Source::Record], &[])
+    expr_of(value)?.resolved(&[Source::Record], &[])
 }
 
 /// What an expression makes of each record.
@@ -87,7 +87,5 @@ fn send(
         return Ok(());
     }
     let made = Batch::Updates(made.finish_kept(of.dims()));
-    output
-        .send(capability, made)
-        .map_err(SendError::into_cause)
+    output.send(capability, made).map_err(SendError::into_cause)
 }

@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 
 use super::arrange::{Arranged, Arrangement, ByTime, sealed_of};
 use super::follow::{Followers, Publisher};
-use super::reducers::{Form, Rows, named};
+use super::reducers::{Form, Rows, of_kind};
 use super::rows::Cells;
 use super::sealed::SealedBatch;
 use super::staged::{delayed, hold};
@@ -25,19 +25,20 @@ use super::time::{ScopeTime, frontier_of};
 use crate::batch::Batch;
 use crate::bound::ThreadBound;
 use crate::errors::IntoException;
+use crate::kinds::Reduction;
 
 /// How many updates an activation looks at before others get their turn.
 const FUEL: usize = 1 << 17;
 
-/// The reduction of this name of an arrangement.
+/// An arrangement's reduction.
 #[pyfunction]
 pub(crate) fn reduce_arranged(
     arrangement: &Arrangement,
-    kind: &str,
+    kind: Reduction,
     argument: &Bound<'_, PyAny>,
     name: &str,
 ) -> PyResult<Arrangement> {
-    let (reducer, form) = named(kind, argument, name)?;
+    let (reducer, form) = of_kind(kind, argument, name)?;
     let by_time = match arrangement.inner.get()? {
         ByTime::One(input) => ByTime::One(build(input, reducer, form, name)?),
         ByTime::Two(input) => ByTime::Two(build(input, reducer, form, name)?),

@@ -14,6 +14,7 @@ use super::input::diff_of;
 use super::rows::{Cells, Row, RowBuf};
 use super::terms::Plain;
 use crate::gil::{Held, attached};
+use crate::kinds::Reduction;
 use crate::raised::{Raised, shown};
 use crate::tools::Tools;
 
@@ -35,33 +36,33 @@ pub(crate) enum Form {
     Key,
 }
 
-/// The reducer of this name, and what its results are.
-pub(crate) fn named(kind: &str, argument: &Bound<'_, PyAny>, name: &str) -> PyResult<(Rows, Form)> {
+/// The reducer of this kind, and what its results are.
+pub(crate) fn of_kind(
+    kind: Reduction,
+    argument: &Bound<'_, PyAny>,
+    name: &str,
+) -> PyResult<(Rows, Form)> {
     let function = || Held::new(argument.clone().unbind());
     let name = name.to_owned();
     let reducer: Box<dyn Reducer<Cells, Cells, Cells>> = match kind {
-        "distinct" => Box::new(distinct),
-        "threshold" => Box::new(Threshold {
+        Reduction::Distinct => Box::new(distinct),
+        Reduction::Threshold => Box::new(Threshold {
             function: function(),
             name,
         }),
-        "count" | "count_by_key" => Box::new(count),
-        "min" => Box::new(min),
-        "max" => Box::new(Top(NonZeroUsize::MIN, Times::Once)),
-        "top_k" => Box::new(Top(argument.extract()?, Times::AsOften)),
-        "sum" => Box::new(Sum { mean: false, name }),
-        "mean" => Box::new(Sum { mean: true, name }),
-        "reduce" => Box::new(Function {
+        Reduction::Count | Reduction::CountByKey => Box::new(count),
+        Reduction::Min => Box::new(min),
+        Reduction::Max => Box::new(Top(NonZeroUsize::MIN, Times::Once)),
+        Reduction::TopK => Box::new(Top(argument.extract()?, Times::AsOften)),
+        Reduction::Sum => Box::new(Sum { mean: false, name }),
+        Reduction::Mean => Box::new(Sum { mean: true, name }),
+        Reduction::Reduce => Box::new(Function {
             function: function(),
             name,
         }),
-        other => {
-            let message = format!("'{other}' is not the name of a reduction");
-            return Err(PyTypeError::new_err(message));
-        }
     };
     let form = match kind {
-        "distinct" | "threshold" => Form::Key,
+        Reduction::Distinct | Reduction::Threshold => Form::Key,
         _ => Form::Pair,
     };
     Ok((Rows(reducer), form))

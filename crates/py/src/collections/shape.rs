@@ -11,7 +11,7 @@ use pointstamp_order::{PathSummary, Point, Summary};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use super::chain::{Chain, Kind};
+use super::chain::Chain;
 use super::input::pair_of;
 use super::records::records_of;
 use super::rows::Row;
@@ -22,6 +22,7 @@ use crate::bound::ThreadBound;
 use crate::capture::EventQueue;
 use crate::errors::{GraphError, IntoException};
 use crate::gil::attached;
+use crate::kinds::CollectionStageKind;
 use crate::library::Unary;
 use crate::raised::Raised;
 use crate::scope::Scope;
@@ -119,7 +120,8 @@ pub(crate) fn consolidated(
                 .map(|update| (update.time(message), update.row, update.diff)),
         );
     }
-    let order = |(time, row, _): &(Point, Row<'_>, i64), (other, than, _): &(Point, Row<'_>, i64)| {
+    let order = |(time, row, _): &(Point, Row<'_>, i64),
+                 (other, than, _): &(Point, Row<'_>, i64)| {
         time.cmp(other).then_with(|| row.cmp(than))
     };
     all.sort_by(order);
@@ -241,11 +243,10 @@ impl Loop {
 #[pyfunction]
 pub(crate) fn collection_stage(
     stream: &Stream,
-    kind: &str,
+    kind: CollectionStageKind,
     function: Py<PyAny>,
     name: &str,
 ) -> PyResult<Stream> {
-    let kind = Kind::named(kind)?;
     let tap = match stream.changes_tap()? {
         Some(tap) => tap.then(kind, name, function)?,
         None => Chain::begin(&stream.engine()?, kind, name, function)?,

@@ -123,12 +123,7 @@ impl Updates {
     /// Writes the batch.
     pub(crate) fn encode(&self, out: &mut Encoder) {
         let body = &*self.body;
-        let header = [
-            body.diffs.len(),
-            body.coords.len(),
-            body.stride,
-            self.dims,
-        ];
+        let header = [body.diffs.len(), body.coords.len(), body.stride, self.dims];
         for word in header {
             out.put_slice(&(word as u64).to_le_bytes());
         }

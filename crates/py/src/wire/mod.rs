@@ -12,7 +12,7 @@ use pointstamp_engine::error::UserResult;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Records};
 use crate::collections::updates::Updates;
 use crate::columns::ffi::import_batches;
 use crate::errors::{CodecError, IntoException};
@@ -80,6 +80,16 @@ fn read(mut bytes: Bytes) -> PyResult<Batch> {
     }
 }
 
+/// Writes records alone, as captures keep them.
+pub(crate) fn encode_records(records: &Records, out: &mut Encoder) -> PyResult<()> {
+    records::encode(records, out)
+}
+
+/// The batch that `encode_records` wrote. It unpickles, which can run code.
+pub(crate) fn decode_records(bytes: &Bytes) -> PyResult<Batch> {
+    records::decode(bytes)
+}
+
 /// A list of records, or a `RecordBatch`, as it is sent to other processes.
 #[pyfunction]
 pub(crate) fn encode_batch(batch: &Bound<'_, PyAny>) -> PyResult<Py<PyBytes>> {
@@ -100,5 +110,5 @@ pub(crate) fn decode_batch<'py>(bytes: &Bound<'py, PyBytes>) -> PyResult<Bound<'
 }
 
 fn not_a_batch() -> PyErr {
-    CodecError::new_err("bytes from another process are not a batch of records")
+    CodecError::new_err("these bytes are not a batch of records")
 }

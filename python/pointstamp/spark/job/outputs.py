@@ -136,7 +136,7 @@ def returned(built: dict[str, Any], single: bool) -> dict[str, ArrowStream]:
         output = named(name, single)
         if not isinstance(stream, ArrowStream):
             raise GraphError(f"{output} of build must be an ArrowStream, and is {stream!r}{_hint(stream)}")
-        if stream.scope._parent is not None:
+        if stream.scope.parent is not None:
             raise GraphError(
                 f"{output} is a stream of the scope '{stream.scope.name}': return what leaves it"
             )

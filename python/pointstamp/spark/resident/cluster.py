@@ -83,6 +83,7 @@ class Cluster:
             rows.mapInArrow(ship(process.reside, residence), "nothing int", barrier=True).collect()
         except BaseException as error:
             self._link.fail(error)
+            self._link.stop()  # a process whose executor is gone is still there, and is not asked by Spark
         else:
             self._link.ended()
         finally:

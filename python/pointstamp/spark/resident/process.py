@@ -8,9 +8,12 @@ outputs.
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 from collections import Counter, deque
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -270,7 +273,7 @@ def reside(residence: Residence, batches: Iterator[pa.RecordBatch]) -> Iterator[
     host = reachable(context)
     server = Server(host, residence.secret, resident.serve)
     try:
-        with connect(residence.driver, residence.secret, "driver") as driver:
+        with _outliving_the_daemon(), connect(residence.driver, residence.secret, "driver") as driver:
             driver.send((context.partitionId(), (host, server.port)))
             threading.Thread(
                 target=resident.obey, args=(driver,), name="pointstamp-commands", daemon=True
@@ -287,6 +290,33 @@ def reside(residence: Residence, batches: Iterator[pa.RecordBatch]) -> Iterator[
     finally:
         server.close()
     yield from ()
+
+
+@contextmanager
+def _outliving_the_daemon() -> Iterator[None]:
+    """Keeps this process when Spark restarts the daemon that forked it.
+
+    Spark's `PythonWorkerFactory` takes a task that is killed while its Python process starts for a daemon
+    that is lost: it ends the daemon, which sends SIGHUP to all processes that it has forked, those of other
+    jobs too. So one failed job ended the cluster. What ends this process is the driver's word, or the end of
+    its connection to the driver. What is printed here goes to the daemon's pipe, which is closed then;
+    it goes nowhere from then on, so that printing does not raise.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread can handle a signal
+        return
+    before = signal.signal(signal.SIGHUP, lambda *_: _print_to_nowhere())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)  # Spark gives the process to other tasks afterwards
+
+
+def _print_to_nowhere() -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in (1, 2):
+        os.dup2(nowhere, descriptor)
+    os.close(nowhere)
 
 
 def _ipc(batch: pa.RecordBatch) -> Any:

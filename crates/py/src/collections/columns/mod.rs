@@ -23,7 +23,7 @@ use pyo3::types::PyList;
 use self::read::rows_of;
 use self::types::{condition, typed};
 use self::write::columns_of_rows;
-use super::fields::{Condition, Expr};
+use super::fields::{Condition, Expr, expr_of};
 use super::project::{filter, project_with};
 use super::rows::{Cells, Row};
 use super::shape::consolidated;
@@ -80,7 +80,7 @@ pub(crate) fn select_columns(
 ) -> PyResult<(Stream, Schema)> {
     let (mut exprs, mut columns) = (Vec::new(), Vec::new());
     for (name, field) in names.into_iter().zip(fields) {
-        let (expr, data_type) = typed(&Expr::of(&field)?, &schema.schema)?;
+        let (expr, data_type) = typed(&expr_of(&field)?, &schema.schema)?;
         columns.push(Column::new(name, data_type, true));
         exprs.push(expr);
     }
@@ -96,7 +96,7 @@ pub(crate) fn filter_columns(
     schema: &Schema,
     fields: &Bound<'_, PyAny>,
 ) -> PyResult<Stream> {
-    let condition = Condition::new(condition(&Expr::of(fields)?, &schema.schema)?);
+    let condition = Condition::new(condition(&expr_of(fields)?, &schema.schema)?);
     filter(stream, condition, "filter".to_owned())
 }
 

@@ -40,7 +40,11 @@ fn class(data_type: &DataType) -> Class {
 ///
 /// `GraphError` for a column that there is not, and for what has no meaning for a type.
 pub(super) fn typed(expr: &Expr, schema: &SchemaRef) -> PyResult<(Expr, DataType)> {
-    let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
+    let names: Vec<String> = schema
+        .fields()
+        .iter()
+        .map(|field| field.name().clone())
+        .collect();
     let expr = expr.resolved(&[], &names)?;
     let data_type = type_of(&expr, schema)?;
     Ok((expr, data_type))

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::builder::{LargeBinaryBuilder, LargeStringBuilder};
-use arrow_array::{
-    ArrayRef, Decimal128Array, Float64Array, Int64Array, NullArray, UInt64Array,
-};
+use arrow_array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, NullArray, UInt64Array};
 use arrow_schema::{ArrowError, DataType, SchemaRef};
 use pointstamp_arrange::Rows;
 use pointstamp_columnar::physical::{Physical, from_physical, physical};
@@ -146,10 +144,17 @@ fn put_ints(layout: Layout, words: &[i64], columns: &mut [Growing]) -> Option<()
 /// The error of a row that is not one of the schema.
 #[cold]
 fn unfit(row: Row<'_>, schema: &SchemaRef) -> PyErr {
-    let names: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    let names: Vec<_> = schema
+        .fields()
+        .iter()
+        .map(|field| field.name().as_str())
+        .collect();
     let shown = crate::gil::attached(|py| {
         let record = row.decode(py);
-        record.map_or_else(|_| "a record".to_owned(), |record| crate::raised::shown(&record))
+        record.map_or_else(
+            |_| "a record".to_owned(),
+            |record| crate::raised::shown(&record),
+        )
     });
     PyTypeError::new_err(format!(
         "{shown} is not a row of the columns {}: a row is a tuple with a value of each column's type",

@@ -2,8 +2,8 @@
 
 use super::super::rows::{Row, RowBuf};
 use super::super::terms::Plain;
-use super::Failure;
 use super::expr::{Expr, Op};
+use super::failure::Failure;
 
 /// Applies expressions, with rows to write to that are used again.
 #[derive(Default)]

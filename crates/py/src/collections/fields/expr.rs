@@ -5,10 +5,8 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 
 use super::super::rows::{Row, RowBuf};
-use super::Field;
 use crate::errors::GraphError;
 
 /// The rows that expressions read.
@@ -116,20 +114,6 @@ pub(crate) enum Expr {
 }
 
 impl Expr {
-    /// The expression that a Python object stands for: a field, a tuple with one in it, or a constant.
-    pub(crate) fn of(value: &Bound<'_, PyAny>) -> PyResult<Expr> {
-        if let Ok(field) = value.cast::<Field>() {
-            return Ok(field.get().expr.clone());
-        }
-        if let Ok(tuple) = value.cast::<PyTuple>() {
-            let parts = tuple.iter_borrowed().map(|part| Expr::of(&part));
-            return Ok(Expr::Tuple(parts.collect::<PyResult<_>>()?));
-        }
-        let mut constant = RowBuf::default();
-        constant.encode(value)?;
-        Ok(Expr::Constant(Arc::new(constant)))
-    }
-
     /// The expression, for an operator that gives these rows and has these columns.
     ///
     /// # Errors
@@ -143,7 +127,11 @@ impl Expr {
                 return Err(GraphError::new_err(format!(
                     "this expression reads '{}', and the operator has {}",
                     source.name(),
-                    if names.is_empty() { "columns: name them with col(...)".into() } else { names.join(", ") },
+                    if names.is_empty() {
+                        "columns: name them with col(...)".into()
+                    } else {
+                        names.join(", ")
+                    },
                 )));
             }
             Expr::Item(of, index) => Expr::Item(Arc::new(of.resolved(sources, columns)?), *index),

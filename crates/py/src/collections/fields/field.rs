@@ -5,7 +5,9 @@ use std::sync::Arc;
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
+use super::super::rows::RowBuf;
 use super::expr::{Expr, Op, Relation, Source};
 
 /// A part of a record, or what is computed of parts.
@@ -22,11 +24,11 @@ impl Field {
     }
 
     fn with(&self, op: Op, other: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Ok(Field::binary(op, self.expr.clone(), Expr::of(other)?))
+        Ok(Field::binary(op, self.expr.clone(), expr_of(other)?))
     }
 
     fn after(&self, op: Op, other: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Ok(Field::binary(op, Expr::of(other)?, self.expr.clone()))
+        Ok(Field::binary(op, expr_of(other)?, self.expr.clone()))
     }
 }
 
@@ -112,6 +114,20 @@ impl Field {
     fn __repr__(&self) -> String {
         self.expr.to_string()
     }
+}
+
+/// The expression that a Python object stands for: a field, a tuple with one in it, or a constant.
+pub(crate) fn expr_of(value: &Bound<'_, PyAny>) -> PyResult<Expr> {
+    if let Ok(field) = value.cast::<Field>() {
+        return Ok(field.get().expr.clone());
+    }
+    if let Ok(tuple) = value.cast::<PyTuple>() {
+        let parts = tuple.iter_borrowed().map(|part| expr_of(&part));
+        return Ok(Expr::Tuple(parts.collect::<PyResult<_>>()?));
+    }
+    let mut constant = RowBuf::default();
+    constant.encode(value)?;
+    Ok(Expr::Constant(Arc::new(constant)))
 }
 
 /// The field that is a whole row: `record`, `key`, `left` or `right`.

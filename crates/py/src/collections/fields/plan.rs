@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 
 use super::super::rows::{Layout, Row, Symbol};
-use super::Failure;
 use super::expr::{Expr, Op, Relation};
+use super::failure::Failure;
 
 /// Where integers come from.
 pub(super) enum Pick {

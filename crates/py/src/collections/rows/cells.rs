@@ -36,11 +36,6 @@ impl Ints {
         }
     }
 
-    /// The integers of all rows, and the layout of each.
-    pub(crate) fn parts(&self) -> (Layout, &[i64]) {
-        (self.layout, &self.words)
-    }
-
     #[inline]
     fn push(&mut self, words: &[i64]) {
         match words {
@@ -199,12 +194,7 @@ impl Rows for Cells {
             Row::Ints(_, []) => 0,
             Row::Ints(_, [only]) => word_of_i64(*only),
             Row::Ints(_, [first, second, ..]) => {
-                half(*first) << 32
-                    | if is_short(*first) {
-                        half(*second)
-                    } else {
-                        0
-                    }
+                half(*first) << 32 | if is_short(*first) { half(*second) } else { 0 }
             }
             Row::Term(row) => Bytes::prefix(term_of(row)),
         }

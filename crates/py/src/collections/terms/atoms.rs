@@ -104,7 +104,9 @@ fn of_number<'a>(number: &Number<'_>) -> Option<Atom<'a>> {
             let mut bytes = [0; 16];
             if digits.len() > 16 {
                 // Only a float is so large, of what a column can hold.
-                let float = digits.iter().fold(0.0, |sum, byte| sum * 256.0 + f64::from(*byte));
+                let float = digits
+                    .iter()
+                    .fold(0.0, |sum, byte| sum * 256.0 + f64::from(*byte));
                 return Some(Atom::Float(if *negative { -float } else { float }));
             }
             bytes[16 - digits.len()..].copy_from_slice(digits);

@@ -1,0 +1,281 @@
+//! A room for events: through it the engine says what it does.
+//!
+//! Owns [`Observer`], what an observer is told ([`Observation`]), and the `Room` of a worker, which everything on the worker
+//! shares. Invariant: nothing is built to be told, and nothing is counted, while nobody observes: then an observation
+//! costs the test of one flag. What is told follows timely dataflow's log streams.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+
+use pointstamp_order::Point;
+use pointstamp_progress::{Location, Source, Target};
+
+/// A change to the count of a pointstamp, or to a frontier.
+pub type Change = ((Location, Point), i64);
+
+/// An operator of a worker. A scope is an operator, too. Workers that built the same graph number it alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OperatorId {
+    /// The dataflow's number.
+    pub dataflow: u32,
+    /// The operator's number in the dataflow, all scopes together, in the order in which they were begun. The dataflow itself, its
+    /// root scope, is 0.
+    pub operator: u32,
+}
+
+impl fmt::Display for OperatorId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.dataflow, self.operator)
+    }
+}
+
+/// An edge of a dataflow: from an output to an input, or across the boundary of a scope. Workers that built the same graph number
+/// it alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EdgeId {
+    /// The dataflow's number.
+    pub dataflow: u32,
+    /// The edge's number in the dataflow, all scopes together, in the order in which they were made.
+    pub edge: u32,
+}
+
+impl fmt::Display for EdgeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.dataflow, self.edge)
+    }
+}
+
+/// Something that a worker does, told as it happens. Times are as the scope of the operator has them.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum Observation<'a> {
+    /// A scope is installed: told before what is in it. Afterwards it runs as an operator.
+    ScopeMade {
+        /// Its number.
+        id: OperatorId,
+        /// The path from the worker: the dataflow's number, then the index in each scope.
+        address: &'a [usize],
+        /// Its name.
+        name: &'a str,
+        /// How many coordinates times have inside.
+        dims: usize,
+        /// How many streams enter.
+        inputs: usize,
+        /// How many leave.
+        outputs: usize,
+    },
+    /// An operator is installed.
+    OperatorMade {
+        /// Its number.
+        id: OperatorId,
+        /// The path from the worker.
+        address: &'a [usize],
+        /// Its name.
+        name: &'a str,
+        /// How many inputs it has.
+        inputs: usize,
+        /// How many outputs.
+        outputs: usize,
+    },
+    /// An edge is installed: told after the operators that it joins.
+    EdgeMade {
+        /// Its number.
+        id: EdgeId,
+        /// The scope that it is in.
+        scope: OperatorId,
+        /// From where; nodes are indices in the scope, and node 0 is the scope's boundary.
+        source: Source,
+        /// Whereto.
+        target: Target,
+        /// How it moves records: `"pipeline"`, `"exchange"`, `"broadcast"`, across a boundary (`"enter"`, `"leave"`), or not at all
+        /// (`"watch"`: the frontier alone).
+        pact: &'static str,
+    },
+    /// An operator or scope begins to run.
+    ScheduleBegins {
+        /// Which.
+        id: OperatorId,
+    },
+    /// An operator or scope has run, well or not.
+    ScheduleEnds {
+        /// Which.
+        id: OperatorId,
+    },
+    /// A source is not run, since too much is on its way. It is told again when it is looked at again.
+    SourceHeld {
+        /// Which.
+        id: OperatorId,
+    },
+    /// A batch is sent. What crosses the boundary of a scope has arrived with that; all else is told again when it is received.
+    MessageSent {
+        /// Along which edge.
+        edge: EdgeId,
+        /// At what time, in the scope where the edge begins.
+        time: &'a Point,
+        /// How many records it has.
+        records: usize,
+        /// To which worker.
+        worker: usize,
+    },
+    /// A batch is taken by the operator that reads it.
+    MessageReceived {
+        /// From which edge.
+        edge: EdgeId,
+        /// At what time.
+        time: &'a Point,
+        /// How many records it has.
+        records: usize,
+        /// Whether another worker sent it.
+        remote: bool,
+    },
+    /// Changes to the counts of a scope's pointstamps go to every other worker.
+    ProgressSent {
+        /// The scope that they are of.
+        scope: OperatorId,
+        /// What changes.
+        changes: &'a [Change],
+    },
+    /// Changes to the counts of a scope's pointstamps have come from other workers, from one or the sum of several.
+    ProgressReceived {
+        /// The scope that they are of.
+        scope: OperatorId,
+        /// What changes.
+        changes: &'a [Change],
+    },
+    /// Frontiers have moved: which times may still appear at the ports in a scope.
+    FrontierMoved {
+        /// The scope.
+        scope: OperatorId,
+        /// What joined the frontiers (1) and what left them (-1).
+        changes: &'a [Change],
+    },
+    /// A capability is made: from a message, or from another one. It may be told before the operator, while the dataflow is being built.
+    CapabilityMade {
+        /// Its number on this worker; a capability that is moved to a later time keeps it.
+        capability: u64,
+        /// Whose it is.
+        operator: OperatorId,
+        /// For which output.
+        port: usize,
+        /// Its time.
+        time: &'a Point,
+    },
+    /// A capability moves to a later time.
+    CapabilityDowngraded {
+        /// Its number; 0 where it was made before anybody observed.
+        capability: u64,
+        /// Whose it is.
+        operator: OperatorId,
+        /// For which output.
+        port: usize,
+        /// The time that is given up.
+        from: &'a Point,
+        /// The time that it has now.
+        to: &'a Point,
+    },
+    /// A capability is given up.
+    CapabilityDropped {
+        /// Its number; 0 where it was made before anybody observed.
+        capability: u64,
+        /// Whose it was.
+        operator: OperatorId,
+        /// For which output.
+        port: usize,
+        /// Its time.
+        time: &'a Point,
+    },
+    /// The worker begins to sleep, since there is nothing to do.
+    ParkBegins,
+    /// The worker is awake.
+    ParkEnds,
+    /// An operator or scope is complete, or its dataflow was dropped: it never runs again, and what it held is freed.
+    Shutdown {
+        /// Which.
+        id: OperatorId,
+    },
+}
+
+/// Who is told what a worker does: a log, a counter, a page that shows it.
+///
+/// It is told on the worker's thread, in the middle of what is told: it must not use the worker, nor anything of its dataflows, and should
+/// be quick. It says itself when that was.
+pub trait Observer {
+    /// Is told.
+    fn observe(&self, observation: &Observation<'_>);
+}
+
+impl<F: Fn(&Observation<'_>)> Observer for F {
+    fn observe(&self, observation: &Observation<'_>) {
+        self(observation);
+    }
+}
+
+/// Where everything on a worker tells what it does.
+#[derive(Default)]
+pub(crate) struct Room {
+    observed: Cell<bool>,
+    observers: RefCell<Vec<Rc<dyn Observer>>>,
+    /// Capabilities numbered so far.
+    capabilities: Cell<u64>,
+}
+
+impl Room {
+    /// An empty room.
+    pub(crate) fn new() -> Rc<Self> {
+        Rc::default()
+    }
+
+    /// Whether anybody is told.
+    #[inline]
+    pub(crate) fn is_observed(&self) -> bool {
+        self.observed.get()
+    }
+
+    /// Tells what happens, if anybody is there to be told.
+    #[inline]
+    pub(crate) fn tell<'a>(&self, observation: impl FnOnce() -> Observation<'a>) {
+        if self.observed.get() {
+            self.tell_now(&observation());
+        }
+    }
+
+    #[cold]
+    fn tell_now(&self, observation: &Observation<'_>) {
+        let observers = self.observers.borrow().clone();
+        for observer in observers {
+            observer.observe(observation);
+        }
+    }
+
+    /// The number of a new capability: 0 while nobody observes.
+    #[inline]
+    pub(crate) fn number_capability(&self) -> u64 {
+        if !self.observed.get() {
+            return 0;
+        }
+        let number = self.capabilities.get() + 1;
+        self.capabilities.set(number);
+        number
+    }
+
+    /// Lets an observer in.
+    pub(crate) fn enter(&self, observer: Rc<dyn Observer>) {
+        self.observers.borrow_mut().push(observer);
+        self.observed.set(true);
+    }
+
+    /// Shows an observer out.
+    pub(crate) fn leave(&self, observer: &Rc<dyn Observer>) {
+        let mut observers = self.observers.borrow_mut();
+        observers.retain(|other| !Rc::ptr_eq(other, observer));
+        self.observed.set(!observers.is_empty());
+    }
+
+    /// Shows everybody out.
+    pub(crate) fn clear(&self) {
+        self.observed.set(false);
+        let observers = self.observers.take();
+        drop(observers); // after the borrow: dropping them may run user code
+    }
+}

@@ -1,0 +1,99 @@
+//! The batches of events as bytes: columns as Arrow IPC, records as one pickle and the large buffers beside it.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use bytes::Bytes;
+use pointstamp_channels::Encoder;
+use pointstamp_columnar::ipc;
+use pointstamp_engine::payload::Payload;
+use pointstamp_events::{Contents, Event, Run, frame};
+use pointstamp_order::Point;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use crate::batch::Batch;
+use crate::errors::IntoException;
+use crate::gil::attached;
+use crate::wire;
+
+/// A schema, as a capture begins with it: an Arrow IPC stream of an empty batch.
+pub(super) fn schema_bytes(schema: &SchemaRef) -> PyResult<Bytes> {
+    let empty = RecordBatch::new_empty(Arc::clone(schema));
+    let pieces = ipc::encode(&empty).map_err(IntoException::into_exception)?;
+    Ok(pieces.concat().into())
+}
+
+/// The schema of such bytes.
+pub(super) fn schema_of(bytes: Bytes) -> Result<SchemaRef, pointstamp_columnar::Error> {
+    Ok(ipc::decode(bytes)?.schema())
+}
+
+/// The frames of a batch at a time: one, or several of a batch that is too long for one.
+pub(super) fn frames(
+    time: &Point,
+    batch: &Batch,
+    each: &mut dyn FnMut(Vec<Bytes>) -> PyResult<()>,
+) -> PyResult<()> {
+    let run = [Run {
+        time: time.clone(),
+        records: batch.len() as u64,
+    }];
+    let pieces = match batch {
+        Batch::Arrow(columns) => {
+            if columns.num_rows() > 1 && ipc::footprint(columns) > frame::MOST / 2 {
+                let half = columns.num_rows() / 2;
+                let rest = columns.slice(half, columns.num_rows() - half);
+                frames(time, &Batch::Arrow(columns.slice(0, half)), each)?;
+                return frames(time, &Batch::Arrow(rest), each);
+            }
+            ipc::encode(columns).map_err(IntoException::into_exception)?
+        }
+        Batch::Records(records) => {
+            let mut out = Encoder::new();
+            wire::encode_records(records, &mut out)?;
+            out.finish()
+        }
+        Batch::Updates(_) | Batch::Sealed(_) => {
+            unreachable!("streams of records and columns are captured")
+        }
+    };
+    each(Event::messages(&run, pieces).map_err(IntoException::into_exception)?)
+}
+
+/// The batch of an event.
+pub(super) fn batch(contents: Contents, body: Bytes) -> PyResult<Batch> {
+    match contents {
+        Contents::Columns => {
+            let columns = ipc::decode(body).map_err(IntoException::into_exception)?;
+            Ok(Batch::Arrow(columns))
+        }
+        Contents::Records => wire::decode_records(&body),
+    }
+}
+
+/// The batches of a message at each time of its runs, in order; the runs have as many records as the batch.
+pub(super) fn by_time(mut runs: Vec<Run>, batch: Batch) -> Vec<(Point, Batch)> {
+    if runs.len() == 1 {
+        return vec![(runs.remove(0).time, batch)];
+    }
+    let mut parts = Vec::with_capacity(runs.len());
+    let mut at = 0;
+    for run in runs {
+        let len = usize::try_from(run.records).unwrap_or(usize::MAX);
+        parts.push((run.time, slice(&batch, at, len)));
+        at += len;
+    }
+    parts
+}
+
+fn slice(batch: &Batch, at: usize, len: usize) -> Batch {
+    match batch {
+        Batch::Arrow(columns) => Batch::Arrow(columns.slice(at, len)),
+        records => attached(|py| -> Batch {
+            let list: Bound<'_, PyList> = records.as_list(py);
+            Batch::records(list.get_slice(at, at + len))
+        }),
+    }
+}

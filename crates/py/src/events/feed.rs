@@ -1,0 +1,466 @@
+//! Reading events: from a file, or from bytes that a thread of Python's brings.
+//!
+//! One lock guards a feed, and nobody attaches while holding it: batches are decoded after it. What a thread brings is bounded: it
+//! waits while [`ROOM`] bytes are there that nobody took.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use arrow_schema::SchemaRef;
+use bytes::{Bytes, BytesMut};
+use pointstamp_engine::payload::Payload;
+use pointstamp_engine::wakeups::RemoteActivator;
+use pointstamp_events::{Contents, Decoder, Event, Item, Promise, Run, Start};
+use pointstamp_order::Point;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+
+use super::body;
+use super::writer::os_error;
+use crate::batch::Batch;
+use crate::columns::schema::Schema;
+use crate::errors::CodecError;
+use crate::gil::{Held, attached, detached};
+use crate::time::point_to_py;
+
+/// How many bytes a feed holds before a thread that brings more waits, unless the event under way needs more.
+const ROOM: usize = 16 << 20;
+
+/// The events of one capture, to be taken once. It may be fed from any thread.
+#[pyclass(frozen, module = "pointstamp._core")]
+pub(crate) struct EventFeed {
+    pub(super) shared: Arc<Shared>,
+}
+
+pub(super) struct Shared {
+    state: Mutex<State>,
+    room: Condvar,
+    /// For messages.
+    pub(super) name: String,
+    /// What ends the thread that feeds.
+    stop: Mutex<Option<Held>>,
+}
+
+struct State {
+    decoder: Decoder,
+    input: Input,
+    promise: Option<Promise>,
+    schema: Option<SchemaRef>,
+    /// Whether an operator plays it.
+    played: bool,
+    reader: Option<RemoteActivator>,
+    /// Nobody wants more.
+    closed: bool,
+}
+
+enum Input {
+    File {
+        file: Option<File>,
+        path: PathBuf,
+        follow: bool,
+    },
+    Fed(Feeding),
+}
+
+/// What a thread that feeds has said.
+enum Feeding {
+    Going,
+    Ended,
+    Failed(PyErr),
+}
+
+/// What a feed has next.
+pub(super) enum Next {
+    /// An event, and where it began. It keeps the promise, but for the number of records.
+    Event(u64, Contents, Event),
+    /// Nothing yet; a file is to be asked again later, and who feeds says so by himself.
+    Wait { ask: bool },
+    /// Nothing any more: the stream was complete, or what there is ends here, before the stream.
+    End { complete: bool },
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The error for something that is wrong with the bytes.
+    pub(super) fn damaged(&self, offset: u64, what: &str) -> PyErr {
+        CodecError::new_err(format!("{}: damaged at byte {offset}: {what}", self.name))
+    }
+
+    /// Nobody wants more: who feeds stops.
+    pub(super) fn close(&self) {
+        self.state().close();
+        self.room.notify_all();
+        let stop = self.stop.lock().unwrap_or_else(PoisonError::into_inner);
+        let stop = { stop }.take();
+        if let Some(stop) = stop {
+            attached(|py| {
+                if let Err(error) = stop.get().bind(py).call0() {
+                    error.write_unraisable(py, None); // there is nobody to raise it to
+                }
+            });
+        }
+    }
+
+    /// Where the last event that was taken ended.
+    pub(super) fn offset(&self) -> u64 {
+        self.state().decoder.offset()
+    }
+
+    /// Takes the next event.
+    pub(super) fn next(&self) -> PyResult<Next> {
+        let mut state = self.state();
+        loop {
+            if let Some(promise) = &state.promise
+                && promise.is_complete()
+            {
+                state.close();
+                self.room.notify_all();
+                return Ok(Next::End { complete: true });
+            }
+            let offset = state.decoder.offset();
+            let item = state.decoder.take();
+            match item.map_err(|damage| self.damaged(damage.offset, &damage.what))? {
+                Some(Item::Start(start)) => {
+                    let begun = state.begin(start);
+                    begun.map_err(|what| self.damaged(offset, &what))?;
+                }
+                Some(Item::Event(event)) => {
+                    self.room.notify_all();
+                    let contents = state.decoder.start().map(|start| start.contents);
+                    let (Some(contents), Some(promise)) = (contents, &mut state.promise) else {
+                        return Err(self.damaged(offset, "an event before the beginning"));
+                    };
+                    let kept = match &event {
+                        Event::Progress(changes) => promise.progress(changes),
+                        Event::Messages(runs, _) => {
+                            let records =
+                                runs.iter().map(|run| u128::from(run.records)).sum::<u128>();
+                            promise.message(runs, u64::try_from(records).unwrap_or(u64::MAX))
+                        }
+                    };
+                    kept.map_err(|broken| self.damaged(offset, &broken.to_string()))?;
+                    return Ok(Next::Event(offset, contents, event));
+                }
+                None => {
+                    // The event under way may be known to be longer than there is room for others.
+                    self.room.notify_all();
+                    if let Some(next) = state.more().map_err(Failed::raised)? {
+                        return Ok(next);
+                    }
+                }
+            }
+        }
+    }
+}
+
+enum Failed {
+    File(std::io::Error, PathBuf),
+    Feeder(PyErr),
+}
+
+impl Failed {
+    fn raised(self) -> PyErr {
+        match self {
+            Failed::File(error, path) => os_error(&error, &path),
+            Failed::Feeder(error) => error,
+        }
+    }
+}
+
+impl State {
+    /// Takes what the capture begins with.
+    fn begin(&mut self, start: Start) -> Result<(), String> {
+        if start.contents == Contents::Columns {
+            let schema = body::schema_of(start.schema);
+            self.schema = Some(schema.map_err(|why| format!("the schema cannot be read ({why})"))?);
+        }
+        self.promise = Some(Promise::new(start.dims));
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        self.closed = true;
+        if let Input::File { file, .. } = &mut self.input {
+            *file = None;
+        }
+    }
+
+    /// Reads more, or says why there is none.
+    fn more(&mut self) -> Result<Option<Next>, Failed> {
+        let end = Next::End { complete: false };
+        if self.closed {
+            return Ok(Some(end));
+        }
+        match &mut self.input {
+            Input::File { file, path, follow } => {
+                let open = match file {
+                    Some(open) => open,
+                    None => match File::open(&*path) {
+                        Ok(opened) => file.insert(opened),
+                        Err(error) if *follow && error.kind() == ErrorKind::NotFound => {
+                            return Ok(Some(Next::Wait { ask: true }));
+                        }
+                        Err(error) => return Err(Failed::File(error, path.clone())),
+                    },
+                };
+                let wants = self.decoder.wants();
+                match read(open, self.decoder.buffer(), wants) {
+                    Ok(0) if *follow => Ok(Some(Next::Wait { ask: true })),
+                    Ok(0) => Ok(Some(end)),
+                    Ok(_) => Ok(None),
+                    Err(error) => Err(Failed::File(error, path.clone())),
+                }
+            }
+            Input::Fed(feeding) => match std::mem::replace(feeding, Feeding::Ended) {
+                Feeding::Going => {
+                    *feeding = Feeding::Going;
+                    Ok(Some(Next::Wait { ask: false }))
+                }
+                Feeding::Ended => Ok(Some(end)),
+                Feeding::Failed(error) => Err(Failed::Feeder(error)),
+            },
+        }
+    }
+}
+
+/// Reads up to a number of bytes behind those that are there.
+fn read(file: &mut File, buffer: &mut BytesMut, len: usize) -> std::io::Result<usize> {
+    let there = buffer.len();
+    buffer.reserve(len);
+    buffer.resize(there + len, 0);
+    let got = loop {
+        match file.read(&mut buffer[there..]) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            other => break other,
+        }
+    };
+    buffer.truncate(there + got.as_ref().copied().unwrap_or(0));
+    got
+}
+
+impl EventFeed {
+    fn new(name: String, input: Input) -> Self {
+        let state = State {
+            decoder: Decoder::new(),
+            input,
+            promise: None,
+            schema: None,
+            played: false,
+            reader: None,
+            closed: false,
+        };
+        EventFeed {
+            shared: Arc::new(Shared {
+                state: Mutex::new(state),
+                room: Condvar::new(),
+                name,
+                stop: Mutex::default(),
+            }),
+        }
+    }
+
+    /// Marks the feed as played; false where it is already.
+    pub(super) fn play(&self, reader: RemoteActivator) -> bool {
+        let mut state = self.shared.state();
+        state.reader = Some(reader);
+        !std::mem::replace(&mut state.played, true)
+    }
+}
+
+#[pymethods]
+impl EventFeed {
+    /// Of a file, which is opened when something of it is wanted.
+    #[staticmethod]
+    fn open(name: String, path: PathBuf, follow: bool) -> Self {
+        let file = None;
+        EventFeed::new(name, Input::File { file, path, follow })
+    }
+
+    /// Of bytes that a thread brings.
+    #[staticmethod]
+    fn fed(name: String) -> Self {
+        EventFeed::new(name, Input::Fed(Feeding::Going))
+    }
+
+    /// Puts bytes behind those that are there; waits for room. False when nobody wants more.
+    #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
+    fn feed(&self, py: Python<'_>, bytes: Bound<'_, PyBytes>) -> bool {
+        let bytes = bytes.as_bytes();
+        detached(py, || {
+            let mut state = self.shared.state();
+            while !state.closed && !state.decoder.has_room(ROOM) {
+                let waited = self.shared.room.wait(state);
+                state = waited.unwrap_or_else(PoisonError::into_inner);
+            }
+            state.decoder.buffer().extend_from_slice(bytes);
+            if let Some(reader) = &state.reader {
+                reader.activate();
+            }
+            !state.closed
+        })
+    }
+
+    /// Says that nothing more comes, or why.
+    #[pyo3(signature = (error = None))]
+    fn end(&self, error: Option<Bound<'_, PyAny>>) {
+        let said = error.map_or(Feeding::Ended, |error| {
+            Feeding::Failed(PyErr::from_value(error))
+        });
+        let mut state = self.shared.state();
+        if let Input::Fed(feeding) = &mut state.input {
+            *feeding = said;
+        }
+        if let Some(reader) = &state.reader {
+            reader.activate();
+        }
+    }
+
+    /// Takes a function that ends the thread that feeds, for when nobody wants more.
+    fn on_close(&self, stop: Py<PyAny>) {
+        let mut kept = self
+            .shared
+            .stop
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *kept = Some(Held::new(stop));
+    }
+
+    /// Nobody wants more.
+    fn close(&self) {
+        self.shared.close();
+    }
+
+    /// Whether nobody wants more.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.shared.state().closed
+    }
+
+    /// How the capture begins, `(dims, schema)`, with the schema of columns; `None` while that is not known.
+    fn start(&self, py: Python<'_>) -> PyResult<Option<(usize, Option<Schema>)>> {
+        detached(py, || {
+            let mut state = self.shared.state();
+            loop {
+                if let Some(start) = state.decoder.start() {
+                    let dims = start.dims;
+                    return Ok(Some((dims, state.schema.clone().map(Schema::new))));
+                }
+                let offset = state.decoder.offset();
+                let item = state.decoder.take();
+                match item.map_err(|damage| self.shared.damaged(damage.offset, &damage.what))? {
+                    Some(Item::Start(start)) => {
+                        let begun = state.begin(start);
+                        begun.map_err(|what| self.shared.damaged(offset, &what))?;
+                    }
+                    Some(Item::Event(_)) => {
+                        return Err(self.shared.damaged(offset, "an event before the beginning"));
+                    }
+                    None => match {
+                        self.shared.room.notify_all();
+                        state.more()
+                    }
+                    .map_err(Failed::raised)?
+                    {
+                        None => {}
+                        Some(Next::Wait { .. } | Next::Event(..)) => return Ok(None),
+                        Some(Next::End { .. }) => {
+                            let end = state.decoder.offset();
+                            return Err(self.shared.damaged(
+                                end,
+                                "it ends before it says what it holds: nothing was captured",
+                            ));
+                        }
+                    },
+                }
+            }
+        })
+    }
+
+    /// Where the last event that was taken ended, in bytes from the beginning.
+    #[getter]
+    fn offset(&self) -> u64 {
+        self.shared.offset()
+    }
+
+    /// The times that may still come.
+    #[getter]
+    fn frontier<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let promise = self.shared.state().promise.clone();
+        let list = PyList::empty(py);
+        for time in promise.iter().flat_map(Promise::frontier) {
+            list.append(point_to_py(py, time)?)?;
+        }
+        Ok(list)
+    }
+
+    /// The next event: `(offset, None, changes)`, or `(offset, [(time, records)], bytes)` with the batch decoded, or its
+    /// length; `None` while there is none, and `complete` at the end.
+    fn next<'py>(&self, py: Python<'py>, decode: bool) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match detached(py, || self.shared.next())? {
+            Next::Wait { .. } => Ok(None),
+            Next::End { complete } => Ok(Some(complete.into_pyobject(py)?.to_owned().into_any())),
+            Next::Event(offset, _, Event::Progress(changes)) => {
+                let list = PyList::empty(py);
+                for (time, diff) in changes {
+                    list.append((point_to_py(py, &time)?, diff))?;
+                }
+                let event = (offset, py.None(), list);
+                Ok(Some(event.into_pyobject(py)?.into_any()))
+            }
+            Next::Event(offset, contents, Event::Messages(runs, bytes)) => {
+                let list = PyList::empty(py);
+                if !decode {
+                    for run in runs {
+                        list.append((point_to_py(py, &run.time)?, run.records))?;
+                    }
+                    let event = (offset, list, bytes.len());
+                    return Ok(Some(event.into_pyobject(py)?.into_any()));
+                }
+                for (time, batch) in self.shared.batches(offset, contents, runs, bytes)? {
+                    list.append((point_to_py(py, &time)?, batch.into_python(py)?))?;
+                }
+                let event = (offset, list, py.None());
+                Ok(Some(event.into_pyobject(py)?.into_any()))
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// The batches of a message.
+    pub(super) fn batches(
+        &self,
+        offset: u64,
+        contents: Contents,
+        runs: Vec<Run>,
+        bytes: Bytes,
+    ) -> PyResult<Vec<(Point, Batch)>> {
+        let batch = body::batch(contents, bytes).map_err(|error| {
+            attached(|py| {
+                if error.is_instance_of::<CodecError>(py) {
+                    self.damaged(offset, &error.value(py).to_string())
+                } else {
+                    error // what a record's own class raised
+                }
+            })
+        })?;
+        let records: u64 = runs.iter().map(|run| run.records).sum();
+        if records != batch.len() as u64 {
+            let what = format!("a message of {records} records has {}", batch.len());
+            return Err(self.damaged(offset, &what));
+        }
+        let schema = self.state().schema.clone();
+        if let (Batch::Arrow(columns), Some(schema)) = (&batch, schema) {
+            // As a file of one stream has it; the batches of another are not let in under its schema.
+            if columns.schema() != schema {
+                return Err(self.damaged(offset, "a batch of another schema than the capture's"));
+            }
+        }
+        Ok(body::by_time(runs, batch))
+    }
+}

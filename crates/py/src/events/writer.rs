@@ -1,0 +1,168 @@
+//! Writing a stream's events: to a file, or to an object of Python's.
+//!
+//! An event is written whole before the operator goes on, so that a reader sees it at once, and what is there when the process
+//! dies ends with a whole event or with a part of one, never with a hole. A file is written without the interpreter.
+
+use std::fs::{File, OpenOptions};
+use std::io::{IoSlice, Write};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
+use pointstamp_engine::error::UserResult;
+use pointstamp_engine::operators::{self, Event};
+use pointstamp_events::{self as events, Contents, MAGIC, Promise, Start};
+use pyo3::exceptions::PyOSError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::body;
+use crate::batch::Batch;
+use crate::columns::schema::Schema;
+use crate::errors::{GraphError, IntoException};
+use crate::gil::{Held, attached};
+use crate::raised::Raised;
+use crate::stream::Stream;
+
+/// Where the events of one stream go.
+#[pyclass(frozen, module = "pointstamp._core")]
+pub(crate) struct EventSink(Mutex<Option<Target>>);
+
+/// What is written to.
+pub(super) enum Target {
+    File(File, PathBuf),
+    /// An object with `write(bytes)`, which takes all of them, and `finish()`.
+    Object(Held),
+}
+
+/// The error of the operating system, with the file's name.
+pub(super) fn os_error(error: &std::io::Error, path: &std::path::Path) -> PyErr {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or(&text).to_owned();
+    PyOSError::new_err((error.raw_os_error(), text, path.to_path_buf()))
+}
+
+#[pymethods]
+impl EventSink {
+    /// A file that is created, or with `overwrite` emptied.
+    #[staticmethod]
+    fn create(path: PathBuf, overwrite: bool) -> PyResult<Self> {
+        let mut options = OpenOptions::new();
+        options.write(true);
+        if overwrite {
+            options.create(true).truncate(true);
+        } else {
+            options.create_new(true);
+        }
+        let file = options.open(&path).map_err(|why| os_error(&why, &path))?;
+        Ok(EventSink(Mutex::new(Some(Target::File(file, path)))))
+    }
+
+    /// An object with `write(bytes)` and `finish()`.
+    #[staticmethod]
+    fn to_object(target: Py<PyAny>) -> Self {
+        EventSink(Mutex::new(Some(Target::Object(Held::new(target)))))
+    }
+
+    /// Captures a stream, from now on.
+    #[pyo3(signature = (stream, dims, schema = None))]
+    fn capture(&self, stream: &Stream, dims: usize, schema: Option<&Schema>) -> PyResult<()> {
+        let taken = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let target = taken.ok_or_else(|| {
+            GraphError::new_err(
+                "this writer writes the events of a stream already: make one for each stream",
+            )
+        })?;
+        let (contents, bytes) = match schema {
+            Some(schema) => (Contents::Columns, body::schema_bytes(&schema.schema)?),
+            None => (Contents::Records, Bytes::new()),
+        };
+        let start = Start {
+            contents,
+            dims,
+            schema: bytes,
+        };
+        let mut start = start.write().map_err(IntoException::into_exception)?;
+        start.insert(0, Bytes::from_static(&MAGIC));
+        target.write(&start)?;
+        let (mut target, mut promise) = (Some(target), Promise::new(dims));
+        let sink = move |event| {
+            let written = write_event(&mut target, &mut promise, event);
+            written.map_err(Raised::here) as UserResult<()>
+        };
+        operators::capture(&stream.engine()?, sink).map_err(IntoException::into_exception)
+    }
+}
+
+fn write_event(
+    target: &mut Option<Target>,
+    promise: &mut Promise,
+    event: Event<Batch>,
+) -> PyResult<()> {
+    let Some(open) = target else {
+        return Ok(()); // nothing comes after the end
+    };
+    match event {
+        Event::Progress(changes) => {
+            let frame = events::Event::progress(&changes).map_err(IntoException::into_exception)?;
+            open.write(&frame)?;
+            let kept = promise.progress(&changes);
+            debug_assert!(kept.is_ok(), "the engine keeps its promise: {kept:?}");
+            if promise.is_complete()
+                && let Some(ended) = target.take()
+            {
+                ended.finish()?;
+            }
+            Ok(())
+        }
+        Event::Messages(time, batch) => {
+            body::frames(&time, &batch, &mut |frame| open.write(&frame))
+        }
+    }
+}
+
+impl Target {
+    /// Writes all pieces.
+    fn write(&self, pieces: &[Bytes]) -> PyResult<()> {
+        match self {
+            Target::File(file, path) => {
+                write_pieces(file, pieces).map_err(|why| os_error(&why, path))
+            }
+            Target::Object(object) => attached(|py| {
+                let bytes = PyBytes::new(py, &pieces.concat());
+                let object = object.get().bind(py);
+                object.call_method1(intern!(py, "write"), (bytes,))?;
+                Ok(())
+            }),
+        }
+    }
+
+    /// Says that nothing comes any more. A file is closed.
+    fn finish(self) -> PyResult<()> {
+        match self {
+            Target::File(..) => Ok(()),
+            Target::Object(object) => attached(|py| {
+                let object = object.get().bind(py);
+                object.call_method0(intern!(py, "finish"))?;
+                Ok(())
+            }),
+        }
+    }
+}
+
+/// Writes pieces from where they lie.
+fn write_pieces(mut file: &File, pieces: &[Bytes]) -> std::io::Result<()> {
+    let mut slices: Vec<IoSlice<'_>> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
+    let mut rest = slices.as_mut_slice();
+    IoSlice::advance_slices(&mut rest, 0); // leaves out what is empty
+    while !rest.is_empty() {
+        match file.write_vectored(rest) {
+            Ok(0) => return Err(std::io::ErrorKind::WriteZero.into()),
+            Ok(written) => IoSlice::advance_slices(&mut rest, written),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! What the package says to the extension by a name out of a few: the kind of a stage, a pact, a join, a reduction.
+//!
+//! Owns the enums that cross the border, so that neither side compares strings. Each has a `label`, which is what
+//! messages and names of operators call it; Python's spelling of a member is the label in capitals.
+
+use pyo3::prelude::*;
+
+/// An enum that Python sees as a class with a member for each variant.
+macro_rules! crossing {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $label:literal,)+ }) => {
+        $(#[$doc])*
+        #[pyclass(eq, hash, frozen, from_py_object, module = "pointstamp._core", rename_all = "SCREAMING_SNAKE_CASE")]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub(crate) enum $name {
+            $($(#[$variant_doc])* $variant,)+
+        }
+
+        #[pymethods]
+        impl $name {
+            /// What messages call it.
+            #[getter]
+            pub(crate) fn label(&self) -> &'static str {
+                match self {
+                    $($name::$variant => $label,)+
+                }
+            }
+        }
+    };
+}
+
+crossing! {
+    /// What a stage of a chain does with a batch of records.
+    StageKind {
+        Map = "map",
+        FlatMap = "flat_map",
+        Filter = "filter",
+        Inspect = "inspect",
+        InspectTime = "inspect_time",
+        InspectBatch = "inspect_batch",
+        MapInPlace = "map_in_place",
+        MapBatch = "map_batch",
+        TryMap = "try_map",
+        OkErr = "ok_err",
+        Partition = "partition",
+        Branch = "branch",
+        BranchWhen = "branch_when",
+    }
+}
+
+crossing! {
+    /// What a stage of a collection's chain does with a record.
+    CollectionStageKind {
+        Map = "map",
+        FlatMap = "flat_map",
+        Filter = "filter",
+        Inspect = "inspect",
+    }
+}
+
+crossing! {
+    /// How records reach the workers.
+    PactKind {
+        Pipeline = "pipeline",
+        Broadcast = "broadcast",
+        /// By what a function returns for each record.
+        Exchange = "exchange",
+        /// By the first of the two things in each record.
+        ExchangeFirst = "exchange_first",
+        /// By columns, which are numbers of them.
+        ExchangeColumns = "exchange_columns",
+    }
+}
+
+crossing! {
+    /// What a join makes of a key and the values of its sides.
+    JoinKind {
+        /// `(key, (left, right))`.
+        Pairs = "pairs",
+        /// `(key, left)`.
+        Left = "left",
+        /// What an expression over the three makes of them.
+        Fields = "fields",
+        /// What a function makes of the three.
+        Function = "function",
+    }
+}
+
+crossing! {
+    /// What an arrangement is reduced to.
+    Reduction {
+        Distinct = "distinct",
+        Threshold = "threshold",
+        Count = "count",
+        CountByKey = "count_by_key",
+        Min = "min",
+        Max = "max",
+        TopK = "top_k",
+        Sum = "sum",
+        Mean = "mean",
+        Reduce = "reduce",
+    }
+}
+
+crossing! {
+    /// Which progress workers tell each other.
+    ProgressMode {
+        /// What can move a frontier of another worker.
+        Demand = "demand",
+        /// All of it, at once.
+        Eager = "eager",
+    }
+}

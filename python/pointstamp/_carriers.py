@@ -1,0 +1,141 @@
+"""What captured events are written to and read from, beside files that Rust opens: objects of Python's.
+
+Owns the two ends of a socket or a binary file object. Writing happens in the capturing operator, which waits
+while the other side does not read. Reading happens in a thread of its own, which waits for bytes without
+costing processor time, hands them to a feed, waits there while nobody takes them, and ends with the feed.
+What goes wrong in it is raised by the operator that replays.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import select
+import socket
+import stat
+import threading
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pointstamp._core import EventFeed
+
+PIECE = 256 * 1024
+"""Bytes that are read at once."""
+
+LOOK_UP = 0.25
+"""Seconds after which a thread that waits for a pipe looks whether anybody wants more still."""
+
+PATIENCE = 2
+"""Seconds that an end waits for the thread: one that cannot be woken is left behind, and dies with the
+process."""
+
+
+def is_socket(carrier: Any) -> bool:
+    """Whether something sends and receives as a connected socket does."""
+    return isinstance(carrier, socket.socket)
+
+
+class SocketTarget:
+    """Writes to a connected socket, which is closed at the end."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        connection.setblocking(True)
+        self._socket = connection
+
+    def write(self, data: bytes) -> None:
+        """Sends all bytes."""
+        self._socket.sendall(data)
+
+    def finish(self) -> None:
+        """Says that nothing more comes."""
+        try:
+            self._socket.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass  # the other side has gone, after all that it was to get was sent
+        self._socket.close()
+
+    def __del__(self) -> None:
+        self._socket.close()
+
+
+class FileTarget:
+    """Writes to a binary file object, which stays open."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def write(self, data: bytes) -> None:
+        """Writes all bytes, and what the object has buffered."""
+        rest = memoryview(data)
+        while rest:
+            written = self._file.write(rest)
+            if written is None:
+                raise BlockingIOError(f"{self._file!r} takes nothing now: captures need a file that waits")
+            rest = rest[written:]
+        self._flush()
+
+    def finish(self) -> None:
+        """Nothing is left to do: every event was flushed."""
+
+    def _flush(self) -> None:
+        flush = getattr(self._file, "flush", None)
+        if flush is not None:
+            flush()
+
+
+def start_reading(carrier: Any, feed: EventFeed) -> None:
+    """Starts the thread that reads a socket, which it closes at the end, or a binary file object.
+
+    The thread ends with its feed: it is joined when nobody wants more.
+    """
+    read = _read_socket if is_socket(carrier) else _read_file
+    thread = threading.Thread(target=_run, args=(read, carrier, feed), name="pointstamp reader", daemon=True)
+
+    def stop() -> None:
+        if is_socket(carrier):
+            try:
+                carrier.shutdown(socket.SHUT_RDWR)  # wakes the thread
+            except OSError:
+                pass  # it is closed
+        thread.join(PATIENCE)
+
+    feed.on_close(stop)
+    thread.start()
+
+
+def _run(read: Any, carrier: Any, feed: EventFeed) -> None:
+    try:
+        read(carrier, feed)
+    except BaseException as error:  # whatever it is, it belongs to who replays
+        feed.end(error)
+    else:
+        feed.end()
+
+
+def _read_socket(connection: socket.socket, feed: EventFeed) -> None:
+    with connection:
+        connection.setblocking(True)
+        while (data := connection.recv(PIECE)) and feed.feed(data):
+            pass
+
+
+def _read_file(file: Any, feed: EventFeed) -> None:
+    read = getattr(file, "read1", file.read)  # what is there, rather than a whole piece later
+    waits = _waits(file)
+    while not feed.closed:
+        if waits and not select.select([file], [], [], LOOK_UP)[0]:
+            continue
+        data = read(PIECE)
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            raise TypeError(f"{file!r} gives {type(data).__name__}, not bytes: open it in binary mode")
+        if not data or not feed.feed(bytes(data)):
+            return
+
+
+def _waits(file: Any) -> bool:
+    """Whether reading may wait for others, as on a pipe, and says before that it would."""
+    try:
+        mode = os.fstat(file.fileno()).st_mode
+    except (AttributeError, OSError, ValueError):
+        return False
+    return (stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)) and not isinstance(file, io.BufferedIOBase)

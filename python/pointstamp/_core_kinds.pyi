@@ -1,0 +1,92 @@
+"""Of the extension module: what the package says to it by a name out of a few.
+
+`label` is what messages call a member. There is no such module when a program runs: `_core.pyi` has these names.
+"""
+
+from typing import ClassVar, final
+
+@final
+class StageKind:
+    MAP: ClassVar[StageKind]
+    FLAT_MAP: ClassVar[StageKind]
+    FILTER: ClassVar[StageKind]
+    INSPECT: ClassVar[StageKind]
+    INSPECT_TIME: ClassVar[StageKind]
+    INSPECT_BATCH: ClassVar[StageKind]
+    MAP_IN_PLACE: ClassVar[StageKind]
+    MAP_BATCH: ClassVar[StageKind]
+    TRY_MAP: ClassVar[StageKind]
+    OK_ERR: ClassVar[StageKind]
+    PARTITION: ClassVar[StageKind]
+    BRANCH: ClassVar[StageKind]
+    BRANCH_WHEN: ClassVar[StageKind]
+    @property
+    def label(self) -> str: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __int__(self) -> int: ...
+
+@final
+class CollectionStageKind:
+    MAP: ClassVar[CollectionStageKind]
+    FLAT_MAP: ClassVar[CollectionStageKind]
+    FILTER: ClassVar[CollectionStageKind]
+    INSPECT: ClassVar[CollectionStageKind]
+    @property
+    def label(self) -> str: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __int__(self) -> int: ...
+
+@final
+class PactKind:
+    PIPELINE: ClassVar[PactKind]
+    BROADCAST: ClassVar[PactKind]
+    EXCHANGE: ClassVar[PactKind]
+    EXCHANGE_FIRST: ClassVar[PactKind]
+    EXCHANGE_COLUMNS: ClassVar[PactKind]
+    @property
+    def label(self) -> str: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __int__(self) -> int: ...
+
+@final
+class JoinKind:
+    PAIRS: ClassVar[JoinKind]
+    LEFT: ClassVar[JoinKind]
+    FIELDS: ClassVar[JoinKind]
+    FUNCTION: ClassVar[JoinKind]
+    @property
+    def label(self) -> str: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __int__(self) -> int: ...
+
+@final
+class Reduction:
+    DISTINCT: ClassVar[Reduction]
+    THRESHOLD: ClassVar[Reduction]
+    COUNT: ClassVar[Reduction]
+    COUNT_BY_KEY: ClassVar[Reduction]
+    MIN: ClassVar[Reduction]
+    MAX: ClassVar[Reduction]
+    TOP_K: ClassVar[Reduction]
+    SUM: ClassVar[Reduction]
+    MEAN: ClassVar[Reduction]
+    REDUCE: ClassVar[Reduction]
+    @property
+    def label(self) -> str: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __int__(self) -> int: ...
+
+@final
+class ProgressMode:
+    DEMAND: ClassVar[ProgressMode]
+    EAGER: ClassVar[ProgressMode]
+    @property
+    def label(self) -> str: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __int__(self) -> int: ...

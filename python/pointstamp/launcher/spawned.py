@@ -1,0 +1,116 @@
+"""What a process does that `execute(main, processes=)` started: its part of the computation, then it ends.
+
+One socket joins it to the program. What the process is to do comes in on it, and the results go out. When the
+program ends, however that came about, the socket closes, and the process ends itself and what it has started.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import socket
+import sys
+import threading
+import time
+from contextlib import suppress
+from typing import Any
+
+from pointstamp._errors import ClusterError, in_words
+from pointstamp.config import Config
+from pointstamp.execution import execute
+from pointstamp.launcher.channel import frame, receive
+from pointstamp.launcher.shipped import unpack
+
+PATIENCE = 3.0
+"""Seconds between asking what this process has started to end, when the program is gone, and making it."""
+
+
+def begin(descriptor: int, port: int) -> None:
+    """Runs the part of this process.
+
+    Args:
+        descriptor: The end of the channel to the program.
+        port: The descriptor of the socket that listens on this process's address.
+    """
+    for inherited in (descriptor, port):
+        os.set_inheritable(inherited, False)
+    channel, listener = socket.socket(fileno=descriptor), socket.socket(fileno=port)
+    try:
+        told = receive(channel)
+        sys.argv[:] = told["argv"]
+        try:
+            main = unpack(told["main"], told["named"])
+        except BaseException as error:
+            channel.sendall(frame(_failure(error)))
+            return
+        channel.sendall(frame({"ready": True}))
+        receive(channel)  # until all are ready
+    except (EOFError, ConnectionError):
+        return  # the program has ended
+    threading.Thread(target=_end_with, args=(channel,), name="pointstamp-leash", daemon=True).start()
+    try:
+        results = execute(main, config=Config(**told["config"]), listener=listener)
+        answer = _results(results, told["config"])
+    except BaseException as error:
+        answer = frame(_failure(error))
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(Exception):
+                stream.flush()
+    with suppress(ConnectionError):
+        channel.sendall(answer)
+        channel.shutdown(socket.SHUT_WR)
+
+
+def _results(results: list[Any], config: dict[str, Any]) -> bytes:
+    """The results of this process's workers; what cannot be sent is an error that names the worker."""
+    try:
+        return frame({"results": results})
+    except Exception as error:
+        first = config["process"] * config["workers"]
+        index = next(index for index, result in enumerate(results) if not _travels(result))
+        kind = type(results[index]).__name__
+        refused = TypeError(
+            f"the result of worker {first + index}, of type {kind}, cannot be sent from its process: "
+            f"{error}. Return plain data, such as capture.extract()"
+        )
+        return frame(_failure(refused))
+
+
+def _travels(result: object) -> bool:
+    try:
+        pickle.dumps(result, protocol=5)
+    except Exception:
+        return False
+    return True
+
+
+def _failure(error: BaseException) -> dict[str, Any]:
+    """An exception, and what it says in words, for a program that cannot make one like it."""
+    trace = error.__traceback__
+    words = in_words(error, trace.tb_next if trace is not None else None)
+    notes = [note for note in getattr(error, "__notes__", []) if isinstance(note, str)]
+    packed = None
+    with suppress(Exception):
+        packed = pickle.dumps(error, protocol=5)
+        if type(pickle.loads(packed)) is not type(error):  # it would not arrive either
+            packed = None
+    return {
+        "error": packed,
+        "words": words,
+        "notes": notes,
+        "echo": isinstance(error, ClusterError),
+        "interrupted": isinstance(error, KeyboardInterrupt),
+    }
+
+
+def _end_with(channel: socket.socket) -> None:
+    """Ends this process, and what it has started, once the program has ended."""
+    with suppress(OSError):
+        while channel.recv(1):
+            pass
+    for last in (signal.SIGTERM, signal.SIGKILL):
+        # The program made it the leader of a group of its own.
+        os.killpg(0, last)
+        time.sleep(PATIENCE)

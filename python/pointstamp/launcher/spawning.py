@@ -1,0 +1,312 @@
+"""`execute(main, processes=)`: processes of this machine for a program's own function.
+
+Each process is an interpreter of its own. It gets a listening socket on the loopback interface that is bound
+already, a secret that was made for this run, and one end of a socket pair, over which the function comes to
+it and its results go back. Nothing is started before every process has the function: what cannot be loaded is
+said at once.
+
+The first failure ends all, and the exception is the one that the function raised, with the traceback of its
+process as its cause. No process outlives the call, nor the program.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import secrets
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pointstamp._errors import ClusterError
+from pointstamp.cluster import bind
+from pointstamp.launcher.channel import LENGTH, frame
+from pointstamp.launcher.shipped import pack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pointstamp.config import Config
+
+__all__ = ["run_on_processes"]
+
+R = TypeVar("R")
+
+PATIENCE = 5.0
+"""Seconds that processes have to end by themselves after the first failure, or an interruption."""
+
+CHUNK = 1 << 16
+
+
+def run_on_processes(main: Callable[..., R], processes: int, config: Config) -> list[R]:
+    """Runs the function on every worker of so many processes; their results, in the order of the workers.
+
+    Args:
+        main: The function.
+        processes: How many processes there are.
+        config: What holds for each of them: how many workers it has, and the like.
+
+    Raises:
+        ConfigError: If the function cannot be sent to other processes.
+        ClusterError: If a process is lost.
+        BaseException: The first exception of a worker.
+    """
+    packed, named = pack(main)
+    started = _Processes(processes)
+    try:
+        started.start(config, {"main": packed, "named": named, "argv": list(sys.argv)})
+        started.until_all_have_answered()
+        started.raise_failure()
+    except KeyboardInterrupt as interruption:
+        started.interrupt(interruption)
+        raise
+    finally:
+        started.close()
+    return [result for answer in started.answers.values() for result in answer["results"]]
+
+
+class _Processes:
+    """The processes of one run."""
+
+    def __init__(self, count: int) -> None:
+        self.answers: dict[int, dict[str, Any]] = {}
+        self._count = count
+        self._running: dict[int, subprocess.Popen[bytes]] = {}
+        self._channels: dict[int, socket.socket] = {}
+        self._received: dict[int, bytearray] = {}
+        self._failures: list[tuple[int, dict[str, Any]]] = []
+        self._ready: set[int] = set()
+        self._begun = False
+        self._deadline: float | None = None
+        self._pumps = _Pumps()
+        self._waiting = selectors.DefaultSelector()
+
+    def start(self, config: Config, told: dict[str, Any]) -> None:
+        """Starts the processes, and tells each what to do."""
+        secret = secrets.token_hex(32)
+        with ExitStack() as stack:
+            bound = [bind() for _ in range(self._count)]
+            listeners = [stack.enter_context(listener) for listener, _ in bound]
+            addresses = [address for _, address in bound]
+            for number, listener in enumerate(listeners):
+                ours, theirs = socket.socketpair()
+                self._channels[number] = ours
+                with theirs:
+                    self._running[number] = subprocess.Popen(
+                        _command(theirs.fileno(), listener.fileno()),
+                        pass_fds=(theirs.fileno(), listener.fileno()),
+                        stdin=subprocess.DEVNULL,
+                        start_new_session=True,
+                        **self._pumps.streams(),
+                    )
+                self._pumps.take(self._running[number])
+        for number, channel in self._channels.items():
+            values = {
+                "workers": config.workers,
+                "processes": self._count,
+                "process": number,
+                "addresses": addresses,
+                "secret": secret,
+                "connect_timeout": config.connect_timeout,
+                "progress_mode": config.progress_mode,
+                "high_water": config.high_water,
+                "tls": config.tls,
+                "stall_timeout": config.stall_timeout,
+            }
+            with suppress(ConnectionError):  # it has ended already, which is found out below
+                channel.sendall(frame({**told, "config": values}))
+            channel.setblocking(False)
+            self._received[number] = bytearray()
+            self._waiting.register(channel, selectors.EVENT_READ, number)
+
+    def until_all_have_answered(self) -> None:
+        """Returns when every process has answered or ended, or has had its time after another's failure."""
+        while self._received:
+            left = None if self._deadline is None else self._deadline - time.monotonic()
+            if left is not None and left <= 0:
+                return
+            for key, _ in self._waiting.select(left):
+                self._take(key.data)
+            if len(self._ready) == self._count and not self._begun and not self._failures:
+                self._begun = True
+                for channel in self._channels.values():
+                    channel.setblocking(True)
+                    with suppress(ConnectionError):
+                        channel.sendall(frame("go"))
+                    channel.setblocking(False)
+
+    def _take(self, number: int) -> None:
+        channel, received = self._channels[number], self._received[number]
+        try:
+            data = channel.recv(CHUNK)
+        except BlockingIOError:
+            return
+        except ConnectionError:
+            data = b""
+        received += data
+        for message in _messages(received):
+            if "ready" in message:
+                self._ready.add(number)
+            else:
+                self.answers[number] = message
+                if "results" not in message:
+                    self._fails(number, message)
+        if not data:
+            self._waiting.unregister(channel)
+            del self._received[number]
+            if number not in self.answers:
+                self._fails(number, {"lost": True, "echo": False, "interrupted": False})
+
+    def _fails(self, number: int, answer: dict[str, Any]) -> None:
+        self._failures.append((number, answer))
+        if self._deadline is None:
+            # Before all are ready none has begun, and there is nothing to wait for.
+            self._deadline = time.monotonic() + (PATIENCE if self._begun else 0.0)
+
+    def raise_failure(self) -> None:
+        """Raises what the first process that failed by itself raised."""
+        for echo in (False, True):
+            for number, answer in self._failures:
+                if answer["echo"] == echo:
+                    raise self._exception(number, answer)
+        if len(self.answers) < self._count:
+            raise ClusterError("the processes did not end in time, and were killed")
+        self.answers = dict(sorted(self.answers.items()))
+
+    def _exception(self, number: int, answer: dict[str, Any]) -> BaseException:
+        if "lost" in answer:
+            process = self._running[number]
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(PATIENCE)
+            code = process.returncode
+            how = f"ended with exit code {code}"
+            if code is not None and code < 0:
+                how = f"was killed by {signal.Signals(-code).name}"
+            return ClusterError(f"process {number}, of {self._count}, {how} before its workers had ended")
+        error: BaseException = ClusterError(f"process {number} failed: {answer['words']}")
+        if answer["error"] is not None:
+            try:
+                error = pickle.loads(answer["error"])
+            except Exception:  # a class that only the process has
+                return error
+            if not getattr(error, "__notes__", None) and hasattr(error, "add_note"):
+                for note in answer["notes"]:
+                    error.add_note(note)
+            error.__cause__ = _Elsewhere(number, answer["words"])
+        return error
+
+    def interrupt(self, interruption: KeyboardInterrupt) -> None:
+        """Passes an interruption on, and notes on it what the processes were waiting for."""
+        if not self._begun:
+            return
+        self._send(signal.SIGINT)
+        self._deadline = time.monotonic() + PATIENCE
+        with suppress(KeyboardInterrupt):  # another: nobody waits any more
+            self.until_all_have_answered()
+        notes = [note for _, answer in self._failures for note in answer.get("notes", [])]
+        for note in dict.fromkeys(note for note in notes if not note.startswith("raised in ")):
+            if hasattr(interruption, "add_note"):
+                interruption.add_note(note)
+
+    def close(self) -> None:
+        """Leaves nothing behind: neither a process that still runs, nor an open file."""
+        if self._failures or len(self.answers) < self._count:
+            until = min(self._deadline or 0.0, time.monotonic() + PATIENCE)
+        else:
+            until = time.monotonic() + PATIENCE  # for what it does at its exit
+        try:
+            for process in self._running.values():
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(max(0.0, until - time.monotonic()))
+        finally:
+            self._send(signal.SIGKILL)
+            for process in self._running.values():
+                process.wait()
+            for channel in self._channels.values():
+                channel.close()
+            self._waiting.close()
+            self._pumps.close()
+
+    def _send(self, number: int) -> None:
+        for process in self._running.values():
+            if process.poll() is None:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, number)
+
+
+class _Elsewhere(Exception):
+    """The traceback of an exception in the process that it was raised in."""
+
+    def __init__(self, process: int, words: str) -> None:
+        super().__init__(f"in process {process}\n\n{words.partition(chr(10) * 2)[2]}")
+
+
+class _Pumps:
+    """What processes write, where this program's output does not go to the system's: in a notebook, say."""
+
+    def __init__(self) -> None:
+        self._threads: list[threading.Thread] = []
+        self._needed = not (_is_system(sys.stdout, 1) and _is_system(sys.stderr, 2))
+
+    def streams(self) -> dict[str, Any]:
+        """The arguments of `Popen` for the standard streams."""
+        if not self._needed:
+            return {}
+        return {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+
+    def take(self, process: subprocess.Popen[bytes]) -> None:
+        """Passes on what the process writes, line by line."""
+        for stream, out in ((process.stdout, sys.stdout), (process.stderr, sys.stderr)):
+            if stream is None:
+                continue
+
+            def pump(stream: Any = stream, out: Any = out) -> None:
+                with stream:
+                    for line in stream:
+                        if out is not None:
+                            out.write(line.decode(errors="replace"))
+
+            thread = threading.Thread(target=pump, name="pointstamp-output", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def close(self) -> None:
+        """Waits until all is passed on; the processes have ended."""
+        for thread in self._threads:
+            thread.join(PATIENCE)
+
+
+def _is_system(stream: Any, descriptor: int) -> bool:
+    try:
+        return bool(stream.fileno() == descriptor)
+    except (AttributeError, OSError, ValueError):
+        return False
+
+
+def _messages(received: bytearray) -> Iterator[Any]:
+    """The objects that have arrived whole, which are taken off."""
+    while len(received) >= LENGTH.size:
+        (length,) = LENGTH.unpack_from(received)
+        end = LENGTH.size + length
+        if len(received) < end:
+            return
+        data = bytes(received[LENGTH.size : end])
+        del received[:end]
+        yield pickle.loads(data)
+
+
+def _command(channel: int, listener: int) -> list[str]:
+    """An interpreter like this one, with the same path to look for modules on."""
+    program = (
+        f"import sys; sys.path[:] = {sys.path!r}; "
+        f"from pointstamp.launcher.spawned import begin; begin({channel}, {listener})"
+    )
+    warnings = [f"-W{option}" for option in sys.warnoptions]
+    options = [f"-X{name}" if value is True else f"-X{name}={value}" for name, value in sys._xoptions.items()]
+    return [sys.executable, *warnings, *options, "-c", program]
