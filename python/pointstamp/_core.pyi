@@ -1,5 +1,6 @@
 """What the extension module holds; `make lint` compares this with the module (`mypy.stubtest`)."""
-# ruff: noqa: F403, F405: `_core_collections.pyi` is a part of this file, and says in `__all__` what it has.
+# `_core_collections.pyi` is a part of this file, and says in `__all__` what it has.
+# ruff: noqa: F403, F405
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from types import GenericAlias

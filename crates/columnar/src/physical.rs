@@ -35,11 +35,20 @@ pub enum Physical {
 pub fn physical(data_type: &DataType) -> Option<Physical> {
     use DataType as D;
     Some(match data_type {
-        D::Int8 | D::Int16 | D::Int32 | D::Int64 | D::UInt8 | D::UInt16 | D::UInt32 => {
-            Physical::Ints
-        }
-        D::Boolean | D::Date32 | D::Date64 | D::Time32(_) | D::Time64(_) => Physical::Ints,
-        D::Timestamp(..) | D::Duration(_) => Physical::Ints,
+        D::Int8
+        | D::Int16
+        | D::Int32
+        | D::Int64
+        | D::UInt8
+        | D::UInt16
+        | D::UInt32
+        | D::Boolean
+        | D::Date32
+        | D::Date64
+        | D::Time32(_)
+        | D::Time64(_)
+        | D::Timestamp(..)
+        | D::Duration(_) => Physical::Ints,
         D::UInt64 | D::Decimal128(..) => Physical::Wide,
         D::Float16 | D::Float32 | D::Float64 => Physical::Floats,
         D::Utf8 | D::LargeUtf8 | D::Utf8View => Physical::Texts,

@@ -21,16 +21,16 @@ impl Evaluator {
     ) -> Result<(), Failure> {
         match expr {
             Expr::Source(source) => out.copy(sources[source.index()]),
-            Expr::Item(of, index) => match &**of {
+            Expr::Item(of, index) => {
                 // The usual case, without a copy of the whole.
-                Expr::Source(source) => cut(sources[source.index()], *index, expr, out)?,
-                _ => {
-                    let mut whole = self.spare.pop().unwrap_or_default();
-                    self.value(of, sources, &mut whole)?;
-                    cut(whole.get(), *index, expr, out)?;
-                    self.spare.push(whole);
+                if let Expr::Source(source) = &**of {
+                    return cut(sources[source.index()], *index, expr, out);
                 }
-            },
+                let mut whole = self.spare.pop().unwrap_or_default();
+                self.value(of, sources, &mut whole)?;
+                cut(whole.get(), *index, expr, out)?;
+                self.spare.push(whole);
+            }
             Expr::Constant(row) => out.copy(row.get()),
             Expr::Tuple(parts) => {
                 let mut rows = Vec::with_capacity(parts.len());

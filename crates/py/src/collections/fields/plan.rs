@@ -93,7 +93,7 @@ impl Plan {
 }
 
 #[inline]
-fn words<'a>(row: Row<'a>) -> &'a [i64] {
+fn words(row: Row<'_>) -> &[i64] {
     match row {
         Row::Ints(_, words) => words,
         Row::Term(_) => &[],

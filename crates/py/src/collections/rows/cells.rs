@@ -209,10 +209,10 @@ impl Rows for Cells {
 
     fn write(&self, into: &mut Vec<u8>) {
         match self {
-            Cells::Ints(ints) => {
-                into.extend(ints.layout.word().to_le_bytes());
-                into.extend((ints.len as u64).to_le_bytes());
-                into.extend(ints.words.iter().flat_map(|word| word.to_le_bytes()));
+            Cells::Ints(numbers) => {
+                into.extend(numbers.layout.word().to_le_bytes());
+                into.extend((numbers.len as u64).to_le_bytes());
+                into.extend(numbers.words.iter().flat_map(|word| word.to_le_bytes()));
             }
             Cells::Terms(rows) => {
                 into.extend(0_u64.to_le_bytes());
@@ -222,7 +222,8 @@ impl Rows for Cells {
     }
 
     fn read(from: &mut &[u8]) -> Option<Self> {
-        let word = |from: &mut &[u8]| Some(u64::from_le_bytes(*from.split_off(..8)?.as_array()?));
+        let word =
+            |from: &mut &[u8]| Some(u64::from_le_bytes(from.split_off(..8)?.try_into().ok()?));
         let layout = match word(from)? {
             0 => return Bytes::read(from).map(Cells::Terms),
             layout => Layout::from_word(layout)?,

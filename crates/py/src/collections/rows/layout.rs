@@ -39,7 +39,7 @@ impl Layout {
             Symbol::Open => OPEN,
             Symbol::Close => CLOSE,
         };
-        (self.0 >> 62 == 0).then(|| Layout(self.0 << 2 | bits))
+        (self.0 >> 62 == 0).then_some(Layout(self.0 << 2 | bits))
     }
 
     /// The number of symbols.

@@ -72,7 +72,7 @@ impl Row<'_> {
     /// # Errors
     ///
     /// What restoring a value of a class of the user's raises.
-    pub(crate) fn decode<'py>(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn decode(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         match self {
             Row::Ints(Layout::INT, [only]) => Ok(only.into_pyobject(py)?.into_any()),
             Row::Ints(layout, words) => value_of(py, layout, &mut words.iter()),
