@@ -17,8 +17,20 @@ extensions = [
     "sphinx_copybutton",
 ]
 source_suffix = {".md": "markdown"}
-exclude_patterns = ["design", "pictures"]
-nitpicky = False
+exclude_patterns = ["pictures"]
+
+# A name in a signature or a docstring that leads nowhere is an error. These lead to no
+# page of this book: type variables, aliases, types of others, what a `with` gives.
+nitpicky = True
+nitpick_ignore_regex = [
+    ("py:class", r"(.*\.)?(T|U|K|V|V2|R|N|S|P|Like|T[12]|U[12])"),
+    (
+        "py:class",
+        r"(os\.)?PathLike|(socket\.)?socket|pa\.(Schema|RecordBatch|Table)|DataFrame|SparkSession|Carrier",
+    ),
+    ("py:class", r"pointstamp\.(scope\._Nested|worker\._Building)"),
+    ("py:class", r"AnyStream|Build|Schema"),  # aliases of pointstamp.custom
+]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
@@ -27,7 +39,12 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 maximum_signature_line_length = 90
-autodoc_default_options = {"members": True}
+# What the package's modules use of each other's classes (CONTRIBUTING.md) is not for
+# programs.
+INTERNAL = (
+    "begin,collection_of,core,core_schema,forwarded,in_loop,kind,placed,route,stream_of"
+)
+autodoc_default_options = {"members": True, "exclude-members": INTERNAL}
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
@@ -45,3 +62,35 @@ html_show_sphinx = False
 pygments_style = "friendly"
 pygments_dark_style = "monokai"
 copybutton_selector = "div.highlight-python pre, div.highlight-sh pre"
+
+# Objects of these classes come from the package: how it makes them is not shown.
+GIVEN = frozenset(
+    "pointstamp." + name
+    for name in (
+        "Arranged",
+        "ArrowStream",
+        "Collection",
+        "Notificator",
+        "OperatorBuilder",
+        "Scope",
+        "Sequencer",
+        "Stream",
+        "Trace",
+        "Variable",
+        "Worker",
+        "capture.Capture",
+        "collections.CollectionCapture",
+        "spark.Cluster",
+        "spark.Epochs",
+    )
+)
+
+
+def without_constructor(app, what, name, obj, options, signature, returns):
+    """Leaves the arguments of a class's constructor out."""
+    return ("", None) if what == "class" and name in GIVEN else None
+
+
+def setup(app):
+    """Called by Sphinx."""
+    app.connect("autodoc-process-signature", without_constructor)

@@ -25,6 +25,7 @@ from pointstamp._errors import (
     ConfigError,
     GraphError,
     PointstampError,
+    StallError,
     TimeError,
     TruncatedWarning,
 )
@@ -95,6 +96,7 @@ __all__ = [
     "Scope",
     "Sequencer",
     "Session",
+    "StallError",
     "Stream",
     "Summary",
     "Time",

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from pointstamp.seeing.explanation import Explanation
+
 __all__ = [
     "CapabilityError",
     "ClusterError",
@@ -18,6 +20,7 @@ __all__ = [
     "ConfigError",
     "GraphError",
     "PointstampError",
+    "StallError",
     "TimeError",
     "TruncatedWarning",
 ]
@@ -48,6 +51,18 @@ class GraphError(PointstampError):
     A cycle that does not advance time (the message names its operators), workers that built
     different graphs, or a reference to a node or port that is not there.
     """
+
+
+class StallError(PointstampError, TimeoutError):
+    """What a worker waited for has not come in time; the message says what holds it, and what to do.
+
+    Attributes:
+        explanation: A `pointstamp.seeing.Explanation`: who holds which time, and why.
+    """
+
+    def __init__(self, message: str, explanation: Explanation | None = None) -> None:
+        super().__init__(message)
+        self.explanation = explanation
 
 
 class ClusterError(PointstampError, ConnectionError):

@@ -18,6 +18,8 @@ from pointstamp._forming import form
 from pointstamp._mistakes import main_of
 from pointstamp._threads import Helper, join
 from pointstamp.config import Config
+from pointstamp.seeing.asking import Asking
+from pointstamp.seeing.stalls import Report, reporting
 from pointstamp.worker import Worker
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ def execute(
     processes: int | None = None,
     config: Config | None = None,
     listener: socket | None = None,
+    stall_report: float | None = None,
 ) -> list[R]:
     """Runs ``main(worker)`` on each local worker and returns their results, in worker order.
 
@@ -66,6 +69,8 @@ def execute(
         config: How many workers there are and how they reach each other.
         listener: A socket that listens on this process's address already, such as `pointstamp.cluster.bind`
             returns; it is taken over, and closed.
+        stall_report: After how many seconds in which nothing moves, although something is outstanding, to say
+            on standard error what is waited for.
 
     Raises:
         ConfigError: If the configuration cannot work, or both `workers` and `config` are given.
@@ -94,7 +99,7 @@ def execute(
         [[(0, [0, 4, 16, 36, 64])], [(0, [1, 9, 25, 49, 81])]]
     """
     if processes is not None:
-        return _on_processes(main, processes, workers, config, listener)
+        return _on_processes(main, processes, workers, config, listener, stall_report)
     with listener if listener is not None else nullcontext():  # closed, however this goes
         main_of("execute", main)
         if config is None:
@@ -103,9 +108,14 @@ def execute(
             raise TypeError(f"config is a pointstamp.Config, such as Config(workers=2), not {config!r}")
         elif workers != 1:
             raise ConfigError("give the number of workers in the config, or without one, not both")
+        if stall_report is not None and not stall_report > 0:
+            raise ConfigError(f"stall_report is a number of seconds above 0, and is {stall_report!r}")
         cluster = form(config, listener)
+    asking = Asking(cluster, config.process, config.processes, config.workers)
+    report = Report(asking)
     try:
-        results = _run(cluster, main, config)
+        with reporting(report, stall_report, alone=config.process == 0):
+            results = _run(cluster, main, config, report, asking)
         if config.processes > 1:
             cluster.leave()
             while not cluster.wait_for_others(_PATIENCE):
@@ -122,6 +132,7 @@ def _on_processes(
     workers: int,
     config: Config | None,
     listener: socket | None,
+    stall_report: float | None,
 ) -> list[R]:
     main_of("execute", main)
     if config is None:
@@ -136,21 +147,32 @@ def _on_processes(
     Config(processes=processes)  # which says what is wrong with the number
     from pointstamp.launcher.spawning import run_on_processes
 
-    return run_on_processes(main, processes, config)
+    return run_on_processes(main, processes, config, stall_report)
 
 
-def _run(cluster: _core.Cluster, main: Callable[[Worker], R], config: Config) -> list[R | None]:
+def _run(
+    cluster: _core.Cluster, main: Callable[[Worker], R], config: Config, report: Report, asking: Asking
+) -> list[R | None]:
     if config.workers > 1:
-        return _run_on_threads(cluster, main, config)
+        return _run_on_threads(cluster, main, config, report, asking)
     signals = threading.current_thread() is threading.main_thread()
+
+    def wrap(core: _core.Worker) -> Worker:
+        report.worker = core
+        return Worker(core, asking)
+
+    def run() -> list[R | None]:
+        ident = threading.get_ident()
+        return [cluster.run(0, wrap, main, ident, signals, report.on_interruption)]
+
     if config.processes == 1:
-        return [cluster.run(0, Worker, main, threading.get_ident(), signals)]
+        return run()
     ended = threading.Event()
     watcher = Helper(partial(_watch, cluster, ended), "pointstamp-watch", daemon=True)
     # Not by a context manager, which an interruption keeps from being left when it comes between the two.
     try:
         watcher.start()
-        return [cluster.run(0, Worker, main, threading.get_ident(), signals)]
+        return run()
     finally:
         try:
             ended.set()
@@ -167,13 +189,16 @@ def _watch(cluster: _core.Cluster, ended: threading.Event) -> None:
         stopped = cluster.stopped
 
 
-def _run_on_threads(cluster: _core.Cluster, main: Callable[[Worker], R], config: Config) -> list[R | None]:
+def _run_on_threads(
+    cluster: _core.Cluster, main: Callable[[Worker], R], config: Config, report: Report, asking: Asking
+) -> list[R | None]:
     results: list[R | None] = [None] * config.workers
     ended = threading.Semaphore(0)
+    wrap = partial(Worker, asking=asking)
 
     def run(index: int) -> None:
         try:
-            results[index] = cluster.run(index, Worker, main, threading.get_ident(), False)
+            results[index] = cluster.run(index, wrap, main, threading.get_ident(), False)
         except BaseException as error:  # before `main` began, or after it: nobody waits for this worker
             cluster.fail(index, error)
         finally:
@@ -197,6 +222,7 @@ def _run_on_threads(cluster: _core.Cluster, main: Callable[[Worker], R], config:
         reason = type(error).__name__
         try:
             try:
+                report.on_interruption(error)
                 reason = in_words(error, error.__traceback__)
             finally:
                 cluster.abandon(reason)

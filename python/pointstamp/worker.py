@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
 from pointstamp._core import InputHandle, ProbeHandle
-from pointstamp._errors import GraphError
+from pointstamp._errors import GraphError, StallError
 from pointstamp._mistakes import without_with
 from pointstamp.info import Traffic
 from pointstamp.pacts import Broadcast, Exchange
 from pointstamp.scope import Scope
+from pointstamp.seeing.stalls import explained, interrupted, probes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
     from pointstamp import _core
+    from pointstamp._types import Time
+    from pointstamp.seeing.asking import Asking
+    from pointstamp.seeing.explanation import Explanation
 
 __all__ = ["Sequencer", "Worker"]
 
@@ -30,13 +34,14 @@ class Worker:
         peers: How many workers there are, in all processes.
     """
 
-    __slots__ = ("core", "index", "peers")
+    __slots__ = ("asking", "core", "index", "peers")
 
     index: int
     peers: int
 
-    def __init__(self, core: _core.Worker) -> None:
+    def __init__(self, core: _core.Worker, asking: Asking) -> None:
         self.core = core
+        self.asking = asking
         self.index = core.index
         self.peers = core.peers
 
@@ -76,9 +81,56 @@ class Worker:
         """
         return self.core.step_or_park(timeout)
 
-    def step_while(self, condition: Callable[[], bool]) -> None:
-        """Steps while the condition holds and a dataflow is left; sleeps while idle, and never spins."""
-        self.core.step_while(condition)
+    def step_while(self, condition: Callable[[], bool], *, timeout: float | None = None) -> None:
+        """Steps while the condition holds and a dataflow is left; sleeps while idle, and never spins.
+
+        Args:
+            condition: Called before each step.
+            timeout: For how many seconds at most; None for as long as it holds.
+
+        Raises:
+            StallError: When the condition still holds after that time. It says what is waited for: which
+            input,
+                operator or worker holds which time, since when, and what to do about it.
+        """
+        try:
+            over = self.core.step_while(condition, timeout)
+        except KeyboardInterrupt as error:  # of the condition; that of a sleep has been noted
+            interrupted(self.asking, self.core, error)
+            raise
+        if not over:
+            explanation = explained(self.asking, self.core, probes_of(condition))
+            raise StallError(
+                f"the condition of step_while still holds after {timeout:g} s\n{explanation}", explanation
+            )
+
+    def explain(self, probe: ProbeHandle, time: Time | None = None) -> Explanation:
+        """Says why a time is still possible at a probe: who holds it, where, and what to do about it.
+
+        All workers are asked, also those that sleep and those of other processes. One that runs the program's
+        own code does not answer, and is named with the line that it runs. Call it outside of operators.
+
+        Args:
+            probe: What waits.
+            time: Explains why ``probe.less_than(time)`` holds; left out, what holds the probe's frontier.
+
+        Returns:
+            The explanation, whose `str` is for people.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         numbers, stream = scope.new_input()
+            ...         probe = stream.map(lambda x: x + 1).probe()
+            ...     numbers.send(1)
+            ...     worker.step()
+            ...     [cause] = worker.explain(probe, 1).causes
+            ...     print(cause.kind, cause.operator, cause.time, cause.way)
+            >>> ps.execute(main) and None
+            input input 0 ('input', 'map', 'probe')
+        """
+        return explained(self.asking, self.core, [(probe, time)])
 
     def run(self) -> None:
         """Steps until every dataflow is complete. Inputs that are open keep theirs from completing."""
@@ -102,8 +154,16 @@ class Worker:
         arrived.close()
         self.step_while(lambda: not probe.done())
 
-    def sequencer(self) -> Sequencer[Any]:
-        """One total order, seen by every worker, of what any worker pushes. Every worker must make it."""
+    @overload
+    def sequencer(self, *, of: None = None) -> Sequencer[Any]: ...
+    @overload
+    def sequencer(self, *, of: type[T]) -> Sequencer[T]: ...
+    def sequencer(self, *, of: Any = None) -> Sequencer[Any]:
+        """One total order, seen by every worker, of what any worker pushes. Every worker must make it.
+
+        Args:
+            of: The type of the items, as in `Scope.new_input`.
+        """
         return Sequencer(self)
 
     def traffic(self) -> Traffic:
@@ -123,7 +183,7 @@ class _Building:
         self._worker = worker
         self._name = name
         self._dims = dims
-        self._scope: _core.Scope | None = None
+        self._scope: Scope | None = None
 
     if not TYPE_CHECKING:  # type checkers find out by themselves
 
@@ -133,17 +193,17 @@ class _Building:
     def __enter__(self) -> Scope:
         if self._scope is not None:
             raise GraphError("this dataflow was built already: call worker.dataflow() again for another")
-        self._scope = self._worker.begin_dataflow(self._name, self._dims)
-        return Scope(self._scope, None)
+        self._scope = Scope(self._worker.begin_dataflow(self._name, self._dims), None)
+        return self._scope
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         assert self._scope is not None
         if kind is None:
-            self._worker.install(self._scope)
+            self._scope.installed_by(self._worker)
         else:
-            self._worker.discard(self._scope)
+            self._worker.discard(self._scope.core)
 
 
 class Sequencer(Generic[T]):

@@ -6,13 +6,13 @@ import decimal
 import math
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import duck
 import pointstamp as ps
 from columns import ANY_WORKERS, bag, canonical, grouped, pieces, run, tables
 from effort import examples
@@ -151,7 +151,7 @@ def test_a_dictionary_of_lists_is_a_key(index: pa.DataType) -> None:
 
 def test_many_keys() -> None:
     """More keys than one message carries, of a table that DuckDB aggregates, too."""
-    connection = duckdb.connect()
+    connection = duck.connection()
     table = connection.sql(
         "select i * 7919 % 300007 as k, case when i % 11 = 0 then null else i % 1000 end as x"
         " from range(600000) t(i)"
@@ -216,7 +216,7 @@ def test_join_is_duckdbs_and_pairs_are_at_the_later_time(
     keys = ", ".join(f"l.{key}" for key in on)
     condition = " and ".join(f"l.{key} = r.{key}" for key in on)
     expected = (
-        duckdb.connect()
+        duck.connection()
         .register("l_", left)
         .register("r_", right)
         .sql(f"select {keys}, l.v, l.lt, r.v, r.rt from l_ l join r_ r on {condition}")
@@ -249,7 +249,7 @@ def test_strings_join_however_they_are_laid_out() -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_large_join(workers: int) -> None:
-    connection = duckdb.connect()
+    connection = duck.connection()
     left = connection.sql("select i % 5000 as k, i as x from range(60000) t(i)").to_arrow_table()
     right = connection.sql("select i * 3 % 7000 as k, i as y from range(30000) t(i)").to_arrow_table()
     found = run(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
 
+import duck
 from columns import pieces, run
 
 
@@ -62,7 +62,7 @@ def test_a_null_inside_a_key_matches_another_and_a_null_key_none() -> None:
     keys = [{"x": None, "y": "a"}, {"x": 0.0, "y": None}, {"x": None, "y": None}, None]
     left = pa.table({"k": pa.array(keys, struct), "l": range(4)})
     right = pa.table({"k": pa.array(keys[::-1], struct), "r": range(4)})
-    pairs = duckdb.connect().register("a", left).register("b", right)
+    pairs = duck.connection().register("a", left).register("b", right)
     expected = pairs.sql("select a.l, b.r from a join b on a.k = b.k").fetchall()
     for workers in (1, 2):
         found = run(lambda a, b: a.join(b, "k"), [(0, left)], [(0, right)], workers=workers)

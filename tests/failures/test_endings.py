@@ -58,10 +58,10 @@ def test_a_thread_that_dies_before_main_starts_ends_the_others() -> None:
         """
         import pointstamp.execution as execution
         class Broken(execution.Worker):
-            def __init__(self, core):
+            def __init__(self, core, asking):
                 if core.index == 1:
                     raise SystemExit("no worker")
-                super().__init__(core)
+                super().__init__(core, asking)
         execution.Worker = Broken
         def main(worker):
             worker.barrier()

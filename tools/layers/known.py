@@ -22,22 +22,6 @@ CIRCLES: dict[str, list[set[str]]] = {
             "kept.rs",
         },
     ],
-    "crates/engine": [
-        {
-            "agreement.rs",
-            "brake.rs",
-            "cluster.rs",
-            "control.rs",
-            "operator.rs",
-            "operators/forward.rs",
-            "operators/probe.rs",
-            "scope.rs",
-            "scope/downstream.rs",
-            "stream.rs",
-            "subgraph.rs",
-            "worker.rs",
-        },
-    ],
     "crates/net": [
         {
             "dial.rs",
@@ -81,6 +65,14 @@ CIRCLES: dict[str, list[set[str]]] = {
 # For a crate with rooms: its rooms, and those below that each may use. This says what is meant, not what is
 # wrong, so it grows with the crates.
 ROOMS: dict[str, dict[str, set[str]]] = {
+    "crates/engine": {
+        "run": set(),
+        "cluster": {"run"},
+        "worker": {"run", "cluster"},
+        "build": {"run", "cluster", "worker"},
+        "operators": {"run", "worker", "build"},
+        "execute": {"run", "cluster", "worker"},
+    },
     "python/pointstamp/spark": {
         "compat": set(),
         "channel": set(),
@@ -96,7 +88,6 @@ OTHERS_PRIVATES: list[str] = ["spark/compat.py"]
 
 # Files past `sizes.MOST` lines, with how many they may have.
 LONG: dict[str, int] = {
-    "crates/engine/src/operator.rs": 509,
     "crates/engine/tests/programs.rs": 514,
     "tests/arrow/test_arrow.py": 546,
 }

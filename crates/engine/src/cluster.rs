@@ -6,7 +6,11 @@
 //! A process leaves when all its workers have come to their end, and is done when all others have left too: a failure that comes
 //! late, elsewhere, is a failure of the whole computation.
 
-use std::rc::Rc;
+mod agreement;
+pub(crate) mod blueprint;
+mod control;
+mod departures;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Instant;
@@ -14,14 +18,13 @@ use std::time::Instant;
 use pointstamp_channels::{Fabric, Farewell, Mailbox, Overseer, Traffic, Transport};
 use pointstamp_progress::Mode;
 
-use crate::agreement::{Agreement, Blueprint};
-use crate::control::{self, Control};
-use crate::departures::Departures;
+use agreement::Agreement;
+use blueprint::Blueprint;
+use control::Control;
+use departures::Departures;
+
 use crate::error::Error;
-use crate::failing::Stops;
-use crate::host::Host;
-use crate::payload::Payload;
-use crate::worker::Worker;
+use crate::run::failing::Stops;
 
 /// A failure, and whose it was.
 #[derive(Debug)]
@@ -31,6 +34,9 @@ pub struct Failure {
     /// Why.
     pub error: Error,
 }
+
+/// Who hears what the programs of other processes say.
+pub type Hear = Box<dyn Fn(usize, Vec<u8>) + Send + Sync>;
 
 /// What the workers of one process share.
 pub struct Cluster {
@@ -45,6 +51,7 @@ pub struct Cluster {
     /// Whether some worker dropped a dataflow: then those that wait for its end look again.
     dropped: AtomicBool,
     departures: Departures,
+    hear: OnceLock<Hear>,
     /// Held while this process says farewell: all others are to hear the same, and who is told first may answer by hanging up
     /// before the last is told. Whether it was said.
     farewell: Mutex<bool>,
@@ -68,9 +75,9 @@ impl Seed {
         &self.cluster
     }
 
-    /// Makes this thread the worker, in a host.
-    pub(crate) fn start<P: Payload>(self, host: Rc<dyn Host>) -> Worker<P> {
-        Worker::new(self.index, self.cluster, self.mailbox, host)
+    /// What the worker is made of.
+    pub(crate) fn into_parts(self) -> (usize, Arc<Cluster>, Mailbox) {
+        (self.index, self.cluster, self.mailbox)
     }
 }
 
@@ -117,6 +124,7 @@ impl Cluster {
             agreement: Agreement::new(fabric.peers()),
             dropped: AtomicBool::new(false),
             departures: Departures::new(process, processes),
+            hear: OnceLock::new(),
             farewell: Mutex::new(false),
             fabric,
         });
@@ -130,7 +138,7 @@ impl Cluster {
         (cluster, seeds)
     }
 
-    pub(crate) fn fabric(&self) -> &Fabric {
+    pub(crate) fn fabric(&self) -> &Arc<Fabric> {
         &self.fabric
     }
 
@@ -168,6 +176,18 @@ impl Cluster {
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
         self.fabric.wake_all();
+    }
+
+    /// Says something to the program around the engine in every other process.
+    pub fn say(&self, what: Vec<u8>) {
+        let worker = self.fabric.here().start;
+        self.tell(&Control::Said { worker, what });
+    }
+
+    /// Who hears what the programs of other processes say, with the number of the process. It is called on the thread that receives
+    /// from that process, and must not keep it. Only the first who listens does.
+    pub fn listen(&self, hear: Hear) {
+        let _first = self.hear.set(hear);
     }
 
     /// Wakes a worker of this process, if it sleeps: there is something to do that the engine does not know of.
@@ -409,6 +429,12 @@ impl Overseer for Cluster {
             Control::Finished { worker } => self.agreement.finish(worker),
             Control::Dropped { worker, dataflow } => {
                 self.note_dropped(worker, dataflow);
+                Ok(())
+            }
+            Control::Said { what, .. } => {
+                if let Some(hear) = self.hear.get() {
+                    hear(from, what);
+                }
                 Ok(())
             }
             Control::Ended { worker, dataflow } => {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::error::{BoxError, Error};
+use crate::observe::OperatorId;
 
 /// What a worker's loop asks of the program that it runs in: an interpreter, say, that sends what its inputs have gathered
 /// before each step, is let go of while the engine works or sleeps, and may be interrupted. Every method has a default, for
@@ -46,6 +47,9 @@ pub trait Host {
     fn interrupted(&self) -> Result<(), BoxError> {
         Ok(())
     }
+
+    /// Told that the program begins an operator, or a scope, of a dataflow that it builds.
+    fn begins(&self, _operator: OperatorId) {}
 
     /// The error that ends the computation as the host wants it kept, and what the other processes are told of it.
     fn told(&self, _worker: usize, error: Error) -> (Error, String) {

@@ -6,6 +6,11 @@
 //! batches and never looks at a record. What may still arrive where is known exactly, from the pointstamps
 //! of all workers (`pointstamp_progress`).
 //!
+//! The files lie in rooms, each of which uses those before it: what runs (`run`), what the workers of a process share ([`cluster`]),
+//! the loop of one of them ([`worker`]), the construction of dataflows (`build`), and the operators that need no user code
+//! ([`operators`]). An operator under construction needs its worker; the loop needs nothing of construction, so it lies below.
+//! [`observe`] tells what happens; [`inspect`] says how things stand.
+//!
 //! ```
 //! use pointstamp_engine::execute::execute;
 //! use pointstamp_engine::operators::{Input, Probe};
@@ -52,30 +57,17 @@
 
 #![forbid(unsafe_code)]
 
-pub mod activation;
-mod agreement;
-mod brake;
-pub mod capability;
-mod changes;
+mod build;
 pub mod cluster;
-mod control;
-mod departures;
-mod edge;
 pub mod error;
 pub mod execute;
-mod failing;
 pub mod host;
+pub mod inspect;
 pub mod observe;
-mod operate;
-pub mod operator;
 pub mod operators;
-pub mod pact;
 pub mod payload;
-pub mod port;
-pub mod progress;
-pub mod scope;
-pub mod stream;
-mod subgraph;
-mod view;
-pub mod wakeups;
+mod run;
 pub mod worker;
+
+pub use build::{operator, scope, stream};
+pub use run::{activation, capability, pact, port, progress, wakeups};

@@ -1,45 +1,32 @@
 //! A worker: one thread that builds dataflows and runs them.
 //!
 //! A worker owns its dataflows and shares nothing with other workers but channels, the agreement on what is
-//! built, and the flag that stops everybody. How it runs them is in `run`.
+//! built, and the flag that stops everybody. How it runs them is in `step`; how they are built, above
+//! it, in `build`.
 
-mod run;
+mod step;
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::sync::Arc;
 
-use pointstamp_channels::{ChannelId, Fabric, Mailbox};
+use pointstamp_channels::{Fabric, Mailbox};
 use pointstamp_progress::Mode;
-use rustc_hash::FxHashMap;
 
-use crate::activation::Activation;
-use crate::agreement::Blueprint;
-use crate::brake::Brake;
-use crate::cluster::Cluster;
-use crate::edge::ClearOnDrop;
+use crate::cluster::{Cluster, Seed};
 use crate::error::{BoxError, Error};
-use crate::failing::Failing;
 use crate::host::Host;
+use crate::inspect::Snapshot;
 use crate::observe::{Observation, Observer, OperatorId, Room};
 use crate::payload::Payload;
-use crate::scope::Scope;
-use crate::subgraph::Subgraph;
-use crate::wakeups::Wakeups;
-
-/// Somebody who is told that a channel has messages.
-pub(crate) trait Arrival {
-    /// The channel was empty and has messages now, or it may have.
-    fn arrived(&self);
-}
-
-/// Something that `main` may leave open and that must be closed for the dataflow to end.
-pub(crate) trait Close {
-    /// Closes it.
-    fn close(&self);
-}
+use crate::run::activation::Activation;
+use crate::run::arrival::{Arrivals, OpenInputs};
+use crate::run::brake::Brake;
+use crate::run::failing::Failing;
+use crate::run::subgraph::Subgraph;
+use crate::run::wakeups::Wakeups;
 
 /// A worker. Clones are the same worker; it stays on its thread.
 pub struct Worker<P: Payload>(Rc<WorkerCore<P>>);
@@ -57,8 +44,8 @@ struct WorkerCore<P: Payload> {
     dataflows: RefCell<BTreeMap<usize, Dataflow>>,
     /// Dataflows begun so far: the number of the next.
     begun: Cell<usize>,
-    channels: RefCell<FxHashMap<ChannelId, Weak<dyn Arrival>>>,
-    open_inputs: RefCell<Vec<Weak<dyn Close>>>,
+    arrivals: Arrivals,
+    open_inputs: OpenInputs,
     stepping: Cell<bool>,
     /// Bytes that `main` has sent since the last step.
     unmoved: Cell<usize>,
@@ -95,15 +82,12 @@ impl<P: Payload> Clone for Worker<P> {
 }
 
 impl<P: Payload> Worker<P> {
-    pub(crate) fn new(
-        index: usize,
-        cluster: Arc<Cluster>,
-        mailbox: Mailbox,
-        host: Rc<dyn Host>,
-    ) -> Self {
+    /// Makes this thread the worker, in a host.
+    pub(crate) fn start(seed: Seed, host: Rc<dyn Host>) -> Self {
+        let (index, cluster, mailbox) = seed.into_parts();
         let wakeups = Wakeups::new(mailbox.doorbell());
         let failing = Failing::new(cluster.clone(), index, Rc::clone(&host));
-        let brake = Brake::new(Arc::clone(&cluster));
+        let brake = Brake::new(Arc::clone(cluster.fabric()));
         Worker(Rc::new(WorkerCore {
             index,
             cluster,
@@ -116,8 +100,8 @@ impl<P: Payload> Worker<P> {
             brake,
             dataflows: RefCell::default(),
             begun: Cell::new(0),
-            channels: RefCell::default(),
-            open_inputs: RefCell::default(),
+            arrivals: Arrivals::default(),
+            open_inputs: OpenInputs::default(),
             stepping: Cell::new(false),
             unmoved: Cell::new(0),
             ended: Cell::new(false),
@@ -143,6 +127,11 @@ impl<P: Payload> Worker<P> {
         self.0.cluster.mode()
     }
 
+    /// How many bytes may be on their way in this process before its sources pause.
+    pub fn high_water(&self) -> usize {
+        self.fabric().high_water()
+    }
+
     /// The workers that this one belongs to.
     pub fn cluster(&self) -> &Arc<Cluster> {
         &self.0.cluster
@@ -157,6 +146,10 @@ impl<P: Payload> Worker<P> {
         &self.0.failing
     }
 
+    pub(crate) fn host(&self) -> &dyn Host {
+        &*self.0.host
+    }
+
     pub(crate) fn room(&self) -> &Rc<Room> {
         &self.0.room
     }
@@ -165,6 +158,23 @@ impl<P: Payload> Worker<P> {
     /// capabilities. There may be several. A worker without any pays nothing for them.
     pub fn observe(&self, observer: Rc<dyn Observer>) {
         self.0.room.enter(observer);
+    }
+
+    /// What this worker knows of its dataflows: their graphs, and what is outstanding in them. For people; called between
+    /// steps.
+    pub fn inspect(&self) -> Snapshot {
+        let mut dataflows = self.0.dataflows.borrow_mut();
+        let installed = dataflows.iter_mut().filter_map(|(&index, dataflow)| {
+            let subgraph = dataflow.subgraph.as_mut()?;
+            Some(subgraph.inspect(&[index]))
+        });
+        Snapshot {
+            worker: self.0.index,
+            peers: self.peers(),
+            pressed: self.fabric().is_pressed(),
+            in_flight: self.fabric().in_flight(),
+            dataflows: installed.collect(),
+        }
     }
 
     /// Tells an observer nothing more.
@@ -192,114 +202,32 @@ impl<P: Payload> Worker<P> {
         })
     }
 
-    /// Registers who is told that a channel has messages.
-    pub(crate) fn expect_arrivals(&self, id: ChannelId, reader: &Rc<dyn Arrival>) {
-        self.0
-            .channels
-            .borrow_mut()
-            .insert(id, Rc::downgrade(reader));
-        // Another worker may have sent before; if this one was stepping, the event found nobody and is gone.
-        reader.arrived();
+    /// Who is told that a channel has messages.
+    pub(crate) fn arrivals(&self) -> &Arrivals {
+        &self.0.arrivals
     }
 
-    pub(crate) fn register_input(&self, input: Weak<dyn Close>) {
-        let mut open = self.0.open_inputs.borrow_mut();
-        if open.len() >= 64 && open.len().is_power_of_two() {
-            open.retain(|input| input.strong_count() > 0);
-        }
-        open.push(input);
+    /// What is closed when `main` ends.
+    pub(crate) fn open_inputs(&self) -> &OpenInputs {
+        &self.0.open_inputs
     }
 
-    /// Begins a dataflow; end it with [`install`](Self::install), or give it up with
-    /// [`discard`](Self::discard). Its number is not used again either way, so that the workers go on counting alike.
-    ///
-    /// # Panics
-    ///
-    /// After 2^32 dataflows.
-    pub fn begin_dataflow(&self, name: &str, dims: usize) -> Scope<P> {
-        let index = self.0.begun.get();
-        self.0.begun.set(index + 1);
-        Scope::root(
-            self,
-            u32::try_from(index).expect("fewer than 2^32 dataflows"),
-            name,
-            dims,
-        )
+    /// The number of a new dataflow.
+    pub(crate) fn number_dataflow(&self) -> usize {
+        self.0.begun.replace(self.0.begun.get() + 1)
     }
 
-    /// Installs a dataflow: from the next step on it runs. What was sent into it while it was built is routed now. Returns
-    /// its number.
-    ///
-    /// # Errors
-    ///
-    /// When the graph cannot run; when another worker built a different one, or what was sent cannot be routed, which ends the
-    /// computation.
-    pub fn install(&self, scope: &Scope<P>) -> Result<usize, Error> {
-        let index = scope.address()[0];
-        scope.check_building()?;
-        self.check().inspect_err(|_| self.discard(scope))?;
-        scope.connect_watches();
-        if self.peers() > 1 {
-            let mut blueprint = Blueprint::new(scope.name());
-            scope.blueprint(&mut blueprint);
-            let posted = self.0.cluster.post(self.0.index, index, blueprint);
-            if let Err(error) = posted {
-                self.discard(scope);
-                return Err(self.0.failing.fail(error));
-            }
-        }
-        if self.0.room.is_observed() {
-            scope.announce();
-        }
-        let subgraph = scope.install().inspect_err(|_| {
-            self.0.cluster.dropped(self.0.index, index); // the others have heard that it is there
-            self.discard(scope);
-        })?;
-        let activation = scope.activation().clone();
+    /// Runs a dataflow from the next step on. When it ends, `edges` are dropped with it.
+    pub(crate) fn keep(&self, index: usize, subgraph: Subgraph, edges: Box<dyn Any>) {
         let dataflow = Dataflow {
+            id: subgraph.id(),
+            activation: subgraph.activation().clone(),
             subgraph: Some(subgraph),
-            activation,
             dropped: false,
-            edges: Box::new(ClearOnDrop(Rc::clone(scope.tees()))),
-            id: scope.id(),
+            edges,
             room: Rc::clone(&self.0.room),
         };
         self.0.dataflows.borrow_mut().insert(index, dataflow);
-        let sent = scope.tees().open();
-        sent.map_err(|cause| self.0.failing.fail_by(cause))?;
-        Ok(index)
-    }
-
-    /// Gives up a dataflow that was begun and not installed.
-    pub fn discard(&self, scope: &Scope<P>) {
-        let index = scope.address()[0];
-        scope.discard();
-        self.0.root.forget(index);
-        self.forget_dataflow(index);
-    }
-
-    /// Builds and installs a dataflow.
-    ///
-    /// # Errors
-    ///
-    /// What `build` returns, and as [`install`](Self::install).
-    pub fn dataflow<R>(
-        &self,
-        name: &str,
-        dims: usize,
-        build: impl FnOnce(&Scope<P>) -> Result<R, Error>,
-    ) -> Result<R, Error> {
-        let scope = self.begin_dataflow(name, dims);
-        match build(&scope) {
-            Ok(value) => {
-                self.install(&scope)?;
-                Ok(value)
-            }
-            Err(error) => {
-                self.discard(&scope);
-                Err(error)
-            }
-        }
     }
 
     /// The numbers of the dataflows that are not complete.
@@ -329,7 +257,6 @@ impl<P: Payload> Worker<P> {
             let removed = dataflows.remove(&index);
             drop(dataflows); // before what the dataflow holds: dropping it may run user code
             drop(removed);
-            self.0.root.forget(index);
             self.forget_dataflow(index);
         } // else it is running: `step` removes it
     }
@@ -348,26 +275,15 @@ impl<P: Payload> Worker<P> {
         }
     }
 
-    /// Forgets the channels of a dataflow that has gone.
+    /// Forgets a dataflow that has gone.
     #[allow(
         clippy::cast_possible_truncation,
         reason = "dataflows are counted in u32"
     )]
-    fn forget_dataflow(&self, dataflow: usize) {
-        self.0
-            .channels
-            .borrow_mut()
-            .retain(|id, _| id.dataflow as usize != dataflow);
-        self.fabric().end_dataflow(self.0.index, dataflow as u32);
-    }
-
-    /// Closes what `main` left open.
-    fn close_inputs(&self) {
-        for input in self.0.open_inputs.take() {
-            if let Some(input) = input.upgrade() {
-                input.close();
-            }
-        }
+    pub(crate) fn forget_dataflow(&self, index: usize) {
+        self.0.root.forget(index);
+        self.0.arrivals.forget(index as u32);
+        self.fabric().end_dataflow(self.0.index, index as u32);
     }
 
     /// Ends the worker: what its dataflows hold is freed, and nothing runs on it any more. This breaks the
@@ -376,9 +292,9 @@ impl<P: Payload> Worker<P> {
         if self.0.ended.replace(true) {
             return;
         }
-        self.close_inputs();
+        self.0.open_inputs.close();
         let dataflows = self.0.dataflows.take();
-        self.0.channels.take();
+        self.0.arrivals.clear();
         self.0.brake.clear();
         drop(dataflows);
         self.0.room.clear();

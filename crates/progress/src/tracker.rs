@@ -282,6 +282,21 @@ impl<T: Timestamp> Tracker<T> {
         self.topology.scope_summary()
     }
 
+    /// All ways from one location to the next, along an edge or through a node, and how a time changes there; `None` is not at
+    /// all. Meant for people, too.
+    pub fn hops(&self) -> impl Iterator<Item = (Location, Location, Option<&T::Summary>)> {
+        let topology = &*self.topology;
+        (0..topology.len()).flat_map(move |from| {
+            let hops = topology.hops.lists.of(from).iter();
+            hops.map(move |hop| {
+                let summary = (hop.summary != IDENTITY)
+                    .then(|| &topology.hops.summaries[hop.summary as usize]);
+                let (from, to) = (topology.location(from), topology.location(hop.to as usize));
+                (from, to, summary)
+            })
+        })
+    }
+
     /// The pointstamps with a positive count that could result in `time`, or an earlier time, at
     /// `location`: what that place is waiting for.
     ///

@@ -1,27 +1,54 @@
 //! Asking for an operator to run.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use pointstamp_engine::wakeups::{Activator as EngineActivator, RemoteActivator};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 
 use crate::bound::{Home, ThreadBound};
+use crate::seeing::notes::Operator;
 
 /// Schedules an operator again. `activate` may be called from any thread.
 #[pyclass(frozen, module = "pointstamp")]
 pub(crate) struct Activator {
     local: ThreadBound<EngineActivator>,
     remote: RemoteActivator,
+    /// What is noted of the operator.
+    noted: Option<Arc<Operator>>,
 }
 
 impl Activator {
-    pub(crate) fn new(home: &Arc<Home>, activator: EngineActivator) -> Self {
+    pub(crate) fn new(
+        home: &Arc<Home>,
+        activator: EngineActivator,
+        noted: Option<Arc<Operator>>,
+    ) -> Self {
         let remote = activator.remote();
         Activator {
             local: ThreadBound::new(home, activator),
             remote,
+            noted,
+        }
+    }
+
+    /// Notes which thread asks, where it is another one than last: so that people are told when it has ended.
+    fn note_thread(&self, py: Python<'_>) {
+        let Some(noted) = &self.noted else { return };
+        let Ok(number) = thread_number(py) else {
+            return;
+        };
+        let known = |asked: &Option<(u64, String)>| {
+            asked.as_ref().is_some_and(|(known, _)| *known == number)
+        };
+        let lock = || noted.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        if known(&lock()) {
+            return;
+        }
+        if let Ok(name) = thread_name(py) {
+            *lock() = Some((number, name));
         }
     }
 
@@ -34,10 +61,13 @@ impl Activator {
 #[pymethods]
 impl Activator {
     /// Asks for the operator to run in its worker's next step; from any thread, and wakes the worker.
-    fn activate(&self) {
+    fn activate(&self, py: Python<'_>) {
         match self.local.get() {
             Ok(local) => local.activate(),
-            Err(_another_thread) => self.remote.activate(),
+            Err(_another_thread) => {
+                self.note_thread(py);
+                self.remote.activate();
+            }
         }
     }
 
@@ -54,4 +84,17 @@ impl Activator {
         self.local.get()?.activate_after(delay);
         Ok(())
     }
+}
+
+/// Python's number of this thread.
+fn thread_number(py: Python<'_>) -> PyResult<u64> {
+    static IDENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let ident = IDENT.import(py, "_thread", "get_ident")?;
+    ident.call0()?.extract()
+}
+
+/// Python's name of this thread.
+fn thread_name(py: Python<'_>) -> PyResult<String> {
+    let thread = py.import("threading")?.call_method0("current_thread")?;
+    thread.getattr("name")?.extract()
 }

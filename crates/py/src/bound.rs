@@ -19,6 +19,8 @@ use pointstamp_engine::error::Error;
 use pyo3::prelude::*;
 
 use crate::errors::{GraphError, PointstampError};
+use crate::seeing::inquiry::Inquiry;
+use crate::seeing::notes::Notes;
 
 /// Where a worker's objects live.
 pub(crate) struct Home {
@@ -28,6 +30,8 @@ pub(crate) struct Home {
     /// Set by the home thread; it reads its own word.
     ended: AtomicBool,
     left: Mutex<Left>,
+    notes: Notes,
+    inquiry: Inquiry,
 }
 
 /// What died elsewhere.
@@ -62,12 +66,29 @@ impl Home {
             cluster: Arc::clone(cluster),
             ended,
             left,
+            notes: Notes::new(),
+            inquiry: Inquiry::default(),
         })
     }
 
     /// The worker's number.
     pub(crate) fn worker(&self) -> usize {
         self.worker
+    }
+
+    /// What is noted on the worker for those who ask later.
+    pub(crate) fn notes(&self) -> &Notes {
+        &self.notes
+    }
+
+    /// Where any thread asks the worker what it does.
+    pub(crate) fn inquiry(&self) -> &Inquiry {
+        &self.inquiry
+    }
+
+    /// Wakes the worker, if it sleeps.
+    pub(crate) fn wake(&self) {
+        self.cluster.wake_worker(self.worker);
     }
 
     /// Whether the worker has ended.
@@ -95,6 +116,7 @@ impl Home {
     pub(crate) fn end(&self, _py: Python<'_>) {
         self.ended.store(true, Ordering::Release);
         self.left().ended = true;
+        self.notes.clear();
         self.bury_after_the_end();
     }
 

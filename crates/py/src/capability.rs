@@ -3,15 +3,17 @@
 use std::cell::RefCell;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 
 use pointstamp_engine::capability::Capability as EngineCapability;
 use pointstamp_engine::port::MessageCapability;
 use pointstamp_order::Point;
 use pyo3::prelude::*;
 
-use crate::bound::ThreadBound;
+use crate::bound::{Home, ThreadBound};
 use crate::errors::{CapabilityError, IntoException};
 use crate::gathering::Gathering;
+use crate::gil::attached;
 use crate::time::{Time, point_from_py, point_to_py};
 
 /// The right to send at `time` or later on one output.
@@ -26,8 +28,42 @@ pub(crate) struct Capability {
 
 struct Holding {
     capability: RefCell<Option<EngineCapability>>,
+    /// What the worker notes of it while it is held.
+    note: Note,
     /// Sessions that were opened with it: what they were given is sent before its time changes.
     sessions: RefCell<Vec<Weak<dyn Gathering>>>,
+}
+
+/// A note that there is a capability, which goes with it.
+struct Note {
+    home: Arc<Home>,
+    number: u64,
+}
+
+impl Note {
+    fn new(home: &Arc<Home>, capability: &EngineCapability) -> Self {
+        let (operator, port) = (capability.operator(), capability.port());
+        let time = capability.time();
+        let number = attached(|py| home.notes().hold(py, operator, port, time));
+        Note {
+            home: Arc::clone(home),
+            number,
+        }
+    }
+
+    fn moved(&self, time: &Point) {
+        self.home.notes().moved(self.number, time);
+    }
+
+    fn let_go(&self) {
+        self.home.notes().let_go(self.number);
+    }
+}
+
+impl Drop for Note {
+    fn drop(&mut self) {
+        self.let_go();
+    }
 }
 
 impl Holding {
@@ -40,15 +76,14 @@ impl Holding {
 }
 
 impl Capability {
-    pub(crate) fn new(
-        home: &std::sync::Arc<crate::bound::Home>,
-        capability: EngineCapability,
-    ) -> Self {
+    pub(crate) fn new(home: &Arc<Home>, capability: EngineCapability) -> Self {
+        let note = Note::new(home, &capability);
         Capability {
             held: ThreadBound::new(
                 home,
                 Holding {
                     capability: RefCell::new(Some(capability)),
+                    note,
                     sessions: RefCell::default(),
                 },
             ),
@@ -153,9 +188,12 @@ impl Capability {
             session.flush_listed(py)?; // which may run functions that give more
         }
         match &mut *held.capability.borrow_mut() {
-            Some(capability) => capability
-                .downgrade(&time)
-                .map_err(IntoException::into_exception),
+            Some(capability) => {
+                let moved = capability.downgrade(&time);
+                moved.map_err(IntoException::into_exception)?;
+                held.note.moved(&time);
+                Ok(())
+            }
             None => Err(dropped()),
         }
     }
@@ -173,6 +211,7 @@ impl Capability {
         let held = self.held.get()?;
         self.held.home().bury(py); // among them sessions that send
         let capability = held.capability.borrow_mut().take();
+        held.note.let_go();
         std::mem::drop(capability);
         Ok(())
     }

@@ -11,14 +11,16 @@ use std::time::Duration;
 use pointstamp_engine::cluster::Cluster;
 use pointstamp_engine::error::{BoxError, Error};
 use pointstamp_engine::host::Host;
+use pointstamp_engine::observe::OperatorId;
 use pointstamp_engine::worker::Worker as EngineWorker;
 use pyo3::prelude::*;
 
 use crate::batch::Batch;
 use crate::bound::{Home, ThreadBound};
 use crate::gathering::Gathering;
-use crate::gil::{attached, detached_here};
+use crate::gil::{Held, attached, detached_here};
 use crate::raised::{Raised, exception, told};
+use crate::seeing::look::look;
 
 /// How long the main thread sleeps at most before it looks whether a signal came: only Python code can say so.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(100);
@@ -35,6 +37,10 @@ pub(crate) struct PythonHost {
     /// Whether signals are delivered to this thread.
     signals: bool,
     steps: Cell<u32>,
+    /// The worker, while its program runs.
+    engine: RefCell<Option<EngineWorker<Batch>>>,
+    /// Called with what a signal's handler raises.
+    on_interruption: Option<Held>,
     /// Called when the user's code has had its last turn.
     at_the_end: Box<dyn Fn(Python<'_>)>,
 }
@@ -44,6 +50,7 @@ impl PythonHost {
         home: &Arc<Home>,
         cluster: &Arc<Cluster>,
         signals: bool,
+        on_interruption: Option<Py<PyAny>>,
         at_the_end: impl Fn(Python<'_>) + 'static,
     ) -> Rc<Self> {
         Rc::new(PythonHost {
@@ -52,7 +59,30 @@ impl PythonHost {
             dirty: RefCell::default(),
             signals,
             steps: Cell::new(0),
+            engine: RefCell::new(None),
+            on_interruption: on_interruption.map(Held::new),
             at_the_end: Box::new(at_the_end),
+        })
+    }
+
+    /// Tells those who have asked what the worker does.
+    pub(crate) fn answer(&self, py: Python<'_>) {
+        let inquiry = self.home.inquiry();
+        if inquiry.is_wanted()
+            && let Some(engine) = &*self.engine.borrow()
+            && !engine.is_stepping()
+        {
+            inquiry.answer(|| look(py, &self.home, engine).ok());
+        }
+    }
+
+    /// Runs the handlers of signals that have come. What one raises is shown to who may have to say something to it.
+    fn check_signals(&self, py: Python<'_>) -> PyResult<()> {
+        py.check_signals().inspect_err(|error| {
+            if let Some(hear) = &self.on_interruption {
+                let heard = hear.get().bind(py).call1((error.value(py),));
+                drop(heard); // whatever it raises, the interruption counts
+            }
         })
     }
 
@@ -86,11 +116,12 @@ impl Host for PythonHost {
         attached(|py| {
             self.home.bury(py);
             self.flush(py)?;
+            self.answer(py);
             if self.signals {
                 self.steps.set(self.steps.get() + 1);
                 if self.steps.get() >= STEPS_BETWEEN_SIGNALS {
                     self.steps.set(0);
-                    py.check_signals()?;
+                    self.check_signals(py)?;
                 }
             }
             Ok(())
@@ -121,10 +152,14 @@ impl Host for PythonHost {
 
     fn interrupted(&self) -> Result<(), BoxError> {
         let signals: PyResult<()> = attached(|py| {
-            py.check_signals()?;
-            Ok(())
+            self.answer(py);
+            self.check_signals(py)
         });
         signals.map_err(Raised::here)
+    }
+
+    fn begins(&self, operator: OperatorId) {
+        attached(|py| self.home.notes().operator_made(py, operator));
     }
 
     fn told(&self, worker: usize, error: Error) -> (Error, String) {
@@ -132,7 +167,10 @@ impl Host for PythonHost {
     }
 
     fn ends(&self) {
+        let engine = self.engine.take();
+        self.home.inquiry().end();
         attached(|py| (self.at_the_end)(py));
+        drop(engine);
     }
 }
 
@@ -148,6 +186,7 @@ impl Driver {
         engine: EngineWorker<Batch>,
         host: &Rc<PythonHost>,
     ) -> Arc<Self> {
+        host.engine.replace(Some(engine.clone()));
         Arc::new(Driver {
             engine: ThreadBound::new(home, engine),
             host: ThreadBound::new(home, Rc::clone(host)),
@@ -176,6 +215,13 @@ impl Driver {
         run: impl FnOnce(&EngineWorker<Batch>) -> Result<T, Error>,
     ) -> PyResult<T> {
         run(self.engine()?).map_err(|error| exception(py, &error).0)
+    }
+
+    /// Tells those who have asked what the worker does.
+    pub(crate) fn answer(&self, py: Python<'_>) {
+        if let Ok(host) = self.host.get() {
+            host.answer(py);
+        }
     }
 
     /// Steps while too much is on its way for `main` to send more. Inside an operator, which must not wait, it does nothing.

@@ -286,6 +286,7 @@ impl InputHandle {
             .input
             .attach(scope)
             .map_err(IntoException::into_exception)?;
+        driver.home().notes().latest_is_input();
         state.dims.set(Some(scope.dims()));
         Ok(stream)
     }

@@ -38,6 +38,7 @@ mod progress;
 mod raised;
 mod scope;
 mod sealed;
+mod seeing;
 mod session;
 mod stream;
 mod time;

@@ -112,10 +112,9 @@ impl Builder {
 
     /// An activator for the operator.
     fn activator(&self) -> PyResult<Activator> {
-        Ok(Activator::new(
-            self.builder.home(),
-            self.builder.get()?.activator(),
-        ))
+        let (home, builder) = (self.builder.home(), self.builder.get()?);
+        let noted = home.notes().operator(builder.id());
+        Ok(Activator::new(home, builder.activator(), noted))
     }
 
     /// Ends the construction: `logic(*arguments)` runs whenever the operator does.
@@ -134,7 +133,11 @@ impl Builder {
             builder.start();
         }
         let (logic, arguments) = (Held::new(logic), Held::new(arguments));
+        let noted = self.builder.home().notes().operator(builder.id());
         builder.build(move || {
+            if let Some(noted) = &noted {
+                noted.runs();
+            }
             attached(|py| {
                 let called = logic.get().bind(py).call1(arguments.get().bind(py));
                 called.map(drop).map_err(Raised::here)

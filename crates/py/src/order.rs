@@ -179,7 +179,7 @@ impl MutableAntichain {
         }
     }
 
-    /// The minimal times of positive count: a copy.
+    /// A copy of the minimal times that have a positive count.
     #[getter]
     fn frontier(&self) -> Antichain {
         let points = self.inner.frontier().iter().cloned();

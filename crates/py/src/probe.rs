@@ -1,5 +1,8 @@
 //! Probes in Python.
 
+use std::sync::{Mutex, PoisonError};
+
+use pointstamp_engine::observe::OperatorId;
 use pointstamp_engine::operators::Probe;
 use pointstamp_order::Point;
 use pyo3::prelude::*;
@@ -7,15 +10,29 @@ use pyo3::prelude::*;
 use crate::order::Antichain;
 use crate::time::{point_from_py, point_infer};
 
+/// How many places a probe remembers.
+const PLACES: usize = 64;
+
 /// Reports which timestamps may still appear where it is attached; may be attached at several places.
 ///
 /// It can be read from any thread. Attached nowhere, nothing is possible.
 #[pyclass(frozen, module = "pointstamp")]
 pub(crate) struct ProbeHandle {
     pub(crate) probe: Probe,
+    /// The operators by which it is attached, of dataflows that may have ended.
+    places: Mutex<Vec<OperatorId>>,
 }
 
 impl ProbeHandle {
+    /// Notes one more operator by which it is attached. Of many, the latest are kept.
+    pub(crate) fn attached(&self, operator: OperatorId) {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        if places.len() >= PLACES {
+            places.remove(0);
+        }
+        places.push(operator);
+    }
+
     /// The time that is asked about, which has the coordinates of the place that is watched.
     fn time(&self, time: &Bound<'_, PyAny>) -> PyResult<Point> {
         match self.probe.dims() {
@@ -31,7 +48,14 @@ impl ProbeHandle {
     fn new() -> Self {
         ProbeHandle {
             probe: Probe::new(),
+            places: Mutex::default(),
         }
+    }
+
+    /// The operators by which it is attached, as (dataflow, number) pairs.
+    fn places(&self) -> Vec<(u32, u32)> {
+        let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        places.iter().map(|id| (id.dataflow, id.operator)).collect()
     }
 
     /// Whether a time strictly less than `time` is still possible.

@@ -108,6 +108,9 @@ impl Stream {
             .probe
             .attach(&self.engine()?)
             .map_err(IntoException::into_exception)?;
+        if let Some(operator) = self.home().notes().latest() {
+            handle.attached(operator);
+        }
         Ok(Stream::plain(self.home(), stream))
     }
 

@@ -8,21 +8,26 @@ use pointstamp_engine::cluster::{Cluster as EngineCluster, Seed};
 use pointstamp_engine::error::Error;
 use pointstamp_engine::execute::run_worker;
 use pointstamp_engine::host::Host;
+use pointstamp_engine::observe::Observer;
 use pointstamp_engine::worker::Worker as EngineWorker;
 use pointstamp_progress::Mode;
 use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::batch::Batch;
 use crate::bound::{Home, ThreadBound};
 use crate::connections::Connections;
 use crate::driver::{Driver, PythonHost};
 use crate::errors::WorkerStopped;
-use crate::gil::detached;
+use crate::gil::{Held, detached};
 use crate::kinds::ProgressMode;
 use crate::raised::{Raised, exception, told};
 use crate::scope::Scope;
+use crate::seeing::graph::Collector;
+use crate::seeing::inquiry::Answer;
+use crate::seeing::look::look;
 
 /// One worker.
 #[pyclass(frozen, module = "pointstamp._core")]
@@ -63,10 +68,17 @@ impl Worker {
         })
     }
 
-    /// Installs a dataflow.
-    fn install(&self, py: Python<'_>, scope: &Scope) -> PyResult<usize> {
+    /// Installs a dataflow; its graph.
+    fn install<'py>(&self, py: Python<'py>, scope: &Scope) -> PyResult<Bound<'py, PyDict>> {
         let scope = scope.scope.get()?;
-        self.0.run(py, |engine| engine.install(scope))
+        let collector = Collector::new();
+        let observer = Rc::clone(&collector) as Rc<dyn Observer>;
+        let engine = self.0.engine()?;
+        engine.observe(Rc::clone(&observer));
+        let installed = self.0.run(py, |engine| engine.install(scope));
+        engine.unobserve(&observer);
+        installed?;
+        collector.to_py(py, self.0.home().notes())
     }
 
     /// Gives up a dataflow that was begun.
@@ -87,16 +99,53 @@ impl Worker {
         self.0.run(py, |engine| engine.step_or_park(timeout))
     }
 
-    /// Steps while the condition holds and a dataflow is left.
-    fn step_while(&self, condition: &Bound<'_, PyAny>) -> PyResult<()> {
+    /// Steps while the condition holds and a dataflow is left, for at most so many seconds; whether that is over.
+    #[pyo3(signature = (condition, timeout = None))]
+    fn step_while(&self, condition: &Bound<'_, PyAny>, timeout: Option<f64>) -> PyResult<bool> {
+        let py = condition.py();
         let holds = || {
             let holds = condition.call0().and_then(|holds| holds.is_truthy());
             holds.map_err(|error| Error::Host {
                 cause: Raised::here(error),
             })
         };
-        self.0
-            .run(condition.py(), |engine| engine.try_step_while(holds))
+        let deadline = duration(timeout)?.and_then(|wait| Instant::now().checked_add(wait));
+        let Some(deadline) = deadline else {
+            self.0.run(py, |engine| engine.try_step_while(holds))?;
+            return Ok(true);
+        };
+        self.0.run(py, |engine| {
+            while holds()? {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Ok(false);
+                }
+                if !engine.step_or_park(Some(left))? {
+                    break;
+                }
+            }
+            Ok(true)
+        })
+    }
+
+    /// What this worker does, as it is now: see `pointstamp.seeing.asking`.
+    fn look(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        look(py, self.0.home(), self.0.engine()?)
+    }
+
+    /// Tells those who have asked what this worker does, as it does before each step.
+    fn answer(&self, py: Python<'_>) {
+        self.0.answer(py);
+    }
+
+    /// Asks all workers of this process, and answers meanwhile; by worker, what it says, or None.
+    fn ask(
+        &self,
+        py: Python<'_>,
+        cluster: &Cluster,
+        seconds: f64,
+    ) -> PyResult<Vec<Option<Py<PyAny>>>> {
+        cluster.ask_all(py, seconds, || self.0.answer(py))
     }
 
     /// Steps until every dataflow is complete.
@@ -126,6 +175,8 @@ impl Worker {
 pub(crate) struct Cluster {
     engine: Arc<EngineCluster>,
     seeds: Mutex<Vec<Option<Seed>>>,
+    /// Where each worker's objects live, once it has begun.
+    homes: Mutex<Vec<Option<Arc<Home>>>>,
     /// For each worker that is running Python code of the user's, the interpreter's number of its thread.
     threads: Arc<Threads>,
 }
@@ -154,12 +205,19 @@ impl Cluster {
         Ok(Cluster {
             engine: cluster,
             seeds,
+            homes: Mutex::new((0..workers).map(|_| None).collect()),
             threads: Arc::new(Threads(Mutex::new((0..workers).map(|_| None).collect()))),
         })
     }
 
-    /// Makes this thread a worker, by its number in this process: runs `main(wrap(worker))`, closes what it left open, and steps until its
+    /// Makes this thread a worker, by its number in this process; `interrupted` is called with what a signal's handler raises
+    /// between steps. Runs `main(wrap(worker))`, closes what it left open, and steps until its
     /// dataflows are complete. Returns what `main` returned. Failures are kept, for `raise_failure`.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "called in one place, by position"
+    )]
+    #[pyo3(signature = (index, wrap, main, thread, signals, interrupted = None))]
     fn run(
         &self,
         index: usize,
@@ -167,6 +225,7 @@ impl Cluster {
         main: &Bound<'_, PyAny>,
         thread: std::ffi::c_ulong,
         signals: bool,
+        interrupted: Option<Py<PyAny>>,
     ) -> PyResult<Option<Py<PyAny>>> {
         let py = main.py();
         let seed = self
@@ -182,6 +241,7 @@ impl Cluster {
         };
         let number = seed.index();
         let home = Home::here(&self.engine, number);
+        self.homes()[index] = Some(Arc::clone(&home));
         let threads = Arc::clone(&self.threads);
         let at_the_end = move |py: Python<'_>| {
             if let Some(running) = threads.note(index, None)
@@ -190,7 +250,7 @@ impl Cluster {
                 absorb_interruption(py, running.thread);
             }
         };
-        let host = PythonHost::new(&home, &self.engine, signals, at_the_end);
+        let host = PythonHost::new(&home, &self.engine, signals, interrupted, at_the_end);
         let run_main = |engine: &EngineWorker<Batch>| {
             let driver = Driver::new(&home, engine.clone(), &host);
             self.threads.note(index, Some(Running::new(thread)));
@@ -261,6 +321,38 @@ impl Cluster {
         traffic(&self.engine)
     }
 
+    /// Asks all workers of this process, from a thread that is none of them; by worker, what it says, or None.
+    fn ask(&self, py: Python<'_>, seconds: f64) -> PyResult<Vec<Option<Py<PyAny>>>> {
+        self.ask_all(py, seconds, || ())
+    }
+
+    /// For each worker of this process, the interpreter's number of the thread that runs its Python code, while it does.
+    fn running(&self) -> Vec<Option<std::ffi::c_ulong>> {
+        let all = self.threads.all();
+        let running = all.iter().map(|running| running.as_ref());
+        running
+            .map(|running| running.map(|running| running.thread))
+            .collect()
+    }
+
+    /// Says something to all other processes, to be heard by what they gave to `listen`.
+    fn say(&self, py: Python<'_>, what: Vec<u8>) {
+        detached(py, || self.engine.say(what));
+    }
+
+    /// Calls a function with what another process says, and its number, on a thread of its own.
+    fn listen(&self, hear: Py<PyAny>) {
+        let hear = Arc::new(Held::new(hear));
+        self.engine.listen(Box::new(move |from, what| {
+            let hear = Arc::clone(&hear);
+            std::thread::spawn(move || {
+                // Where the interpreter is gone, nobody asks any more.
+                let _heard =
+                    Python::try_attach(|py| hear.get().bind(py).call1((from, what)).map(drop));
+            });
+        }));
+    }
+
     /// Whether the workers were stopped.
     #[getter]
     fn stopped(&self) -> bool {
@@ -275,6 +367,61 @@ impl Cluster {
         }
     }
 }
+
+impl Cluster {
+    fn homes(&self) -> MutexGuard<'_, Vec<Option<Arc<Home>>>> {
+        self.homes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks all workers, and waits for so many seconds at most; `meanwhile` is called now and then.
+    fn ask_all(
+        &self,
+        py: Python<'_>,
+        seconds: f64,
+        meanwhile: impl Fn(),
+    ) -> PyResult<Vec<Option<Py<PyAny>>>> {
+        let wait = duration(Some(seconds))?.unwrap_or_default();
+        let deadline = Instant::now() + wait;
+        let ask = |index: usize| {
+            let home = self.homes()[index].clone()?;
+            let request = home.inquiry().ask();
+            home.wake();
+            Some((home, request))
+        };
+        let mut asked: Vec<_> = (0..self.threads.len()).map(ask).collect();
+        let mut answers = Vec::new();
+        for (index, asked) in asked.iter_mut().enumerate() {
+            let answer = loop {
+                meanwhile();
+                if asked.is_none() {
+                    *asked = ask(index); // it may have begun by now
+                }
+                let answer = match asked {
+                    Some((home, request)) => home.inquiry().take(py, *request),
+                    None => Answer::None,
+                };
+                if Instant::now() >= deadline || !matches!(answer, Answer::None) {
+                    break answer;
+                }
+                let soon = deadline.min(Instant::now() + SLICE);
+                detached(py, || match asked {
+                    Some((home, request)) => home.inquiry().wait(*request, soon),
+                    None => std::thread::sleep(SLICE),
+                });
+                py.check_signals()?;
+            };
+            answers.push(match answer {
+                Answer::Given(given) => Some(given),
+                Answer::Ended => Some("ended".into_pyobject(py)?.into_any().unbind()),
+                Answer::None => None,
+            });
+        }
+        Ok(answers)
+    }
+}
+
+/// How long somebody who asks waits at most before it looks whether it is asked itself.
+const SLICE: Duration = Duration::from_millis(5);
 
 /// For each worker of a process that is running Python code of the user's, its thread.
 struct Threads(Mutex<Vec<Option<Running>>>);

@@ -50,7 +50,8 @@ def begin(descriptor: int, port: int) -> None:
         return  # the program has ended
     threading.Thread(target=_end_with, args=(channel,), name="pointstamp-leash", daemon=True).start()
     try:
-        results = execute(main, config=Config(**told["config"]), listener=listener)
+        config = Config(**told["config"])
+        results = execute(main, config=config, listener=listener, stall_report=told["stall_report"])
         answer = _results(results, told["config"])
     except BaseException as error:
         answer = frame(_failure(error))

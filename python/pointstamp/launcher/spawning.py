@@ -44,13 +44,16 @@ PATIENCE = 5.0
 CHUNK = 1 << 16
 
 
-def run_on_processes(main: Callable[..., R], processes: int, config: Config) -> list[R]:
+def run_on_processes(
+    main: Callable[..., R], processes: int, config: Config, stall_report: float | None
+) -> list[R]:
     """Runs the function on every worker of so many processes; their results, in the order of the workers.
 
     Args:
         main: The function.
         processes: How many processes there are.
         config: What holds for each of them: how many workers it has, and the like.
+        stall_report: As for `execute`.
 
     Raises:
         ConfigError: If the function cannot be sent to other processes.
@@ -60,7 +63,8 @@ def run_on_processes(main: Callable[..., R], processes: int, config: Config) -> 
     packed, named = pack(main)
     started = _Processes(processes)
     try:
-        started.start(config, {"main": packed, "named": named, "argv": list(sys.argv)})
+        told = {"main": packed, "named": named, "argv": list(sys.argv), "stall_report": stall_report}
+        started.start(config, told)
         started.until_all_have_answered()
         started.raise_failure()
     except KeyboardInterrupt as interruption:

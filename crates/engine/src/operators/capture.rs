@@ -2,10 +2,10 @@
 
 use pointstamp_order::{ChangeBatch, Point};
 
+use crate::build::stream::Stream;
 use crate::error::{Error, UserResult};
-use crate::pact::Pact;
 use crate::payload::Payload;
-use crate::stream::Stream;
+use crate::run::pact::Pact;
 
 /// What happens on a stream, in an order that keeps its promises: no messages come at a time that the
 /// changes before them have excluded.

@@ -1,11 +1,11 @@
 //! Merging many streams into one.
 
+use crate::build::scope::Scope;
+use crate::build::stream::Stream;
 use crate::error::Error;
 use crate::operators::forward::pass_on;
-use crate::pact::Pact;
 use crate::payload::Payload;
-use crate::scope::Scope;
-use crate::stream::Stream;
+use crate::run::pact::Pact;
 
 /// One stream with the records of all of `streams`. A batch costs the same however many streams there are.
 ///

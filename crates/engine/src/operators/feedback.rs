@@ -2,13 +2,13 @@
 
 use pointstamp_order::{PathSummary, Summary};
 
+use crate::build::operator::OperatorBuilder;
+use crate::build::scope::Scope;
+use crate::build::stream::Stream;
 use crate::error::Error;
-use crate::operator::OperatorBuilder;
-use crate::pact::Pact;
 use crate::payload::Payload;
-use crate::port::{OutputPort, SendError};
-use crate::scope::Scope;
-use crate::stream::Stream;
+use crate::run::pact::Pact;
+use crate::run::port::{OutputPort, SendError};
 
 /// The end of a loop that is still open: connect a stream to it.
 pub struct LoopHandle<P: Payload> {
@@ -18,8 +18,8 @@ pub struct LoopHandle<P: Payload> {
 }
 
 impl<P: Payload> Scope<P> {
-    /// A stream that is defined later: by the handle, from a stream whose times `summary` advances. Records
-    /// whose time would overflow go nowhere.
+    /// A stream that is defined later: by the handle, from a stream whose times `summary` advances. A time that would pass the
+    /// range of its coordinates ends the computation, with [`Error::TimeOverflow`].
     ///
     /// # Errors
     ///
@@ -69,12 +69,15 @@ impl<P: Payload> LoopHandle<P> {
         builder.fulfil();
         builder.build(move || {
             while let Some((capability, data)) = input.next()? {
-                if let Some(time) = summary.results_in(capability.time()) {
-                    let capability = capability.delayed(&time, 0)?;
-                    output
-                        .send(&capability, data)
-                        .map_err(SendError::into_cause)?;
-                }
+                let held = capability.time();
+                let time = summary.results_in(held).ok_or_else(|| {
+                    let (time, summary) = (held.clone(), summary.clone());
+                    Error::TimeOverflow { time, summary }
+                })?;
+                let capability = capability.delayed(&time, 0)?;
+                output
+                    .send(&capability, data)
+                    .map_err(SendError::into_cause)?;
             }
             Ok(false)
         });

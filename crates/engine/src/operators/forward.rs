@@ -1,10 +1,10 @@
 //! Passing a stream on unchanged, perhaps to other workers.
 
+use crate::build::stream::Stream;
 use crate::error::Error;
-use crate::pact::Pact;
 use crate::payload::Payload;
-use crate::port::{InputPort, OutputPort};
-use crate::stream::Stream;
+use crate::run::pact::Pact;
+use crate::run::port::{InputPort, OutputPort};
 
 impl<P: Payload> Stream<P> {
     /// The same records, moved between workers by `pact`.
@@ -32,7 +32,7 @@ pub(crate) fn pass_on<P: Payload>(
     while let Some((capability, data)) = input.next()? {
         output
             .send(&capability, data)
-            .map_err(crate::port::SendError::into_cause)?;
+            .map_err(crate::run::port::SendError::into_cause)?;
     }
     Ok(())
 }

@@ -5,13 +5,14 @@ use std::rc::Rc;
 
 use pointstamp_order::Point;
 
-use crate::capability::Capability;
+use crate::build::scope::Scope;
+use crate::build::stream::Stream;
 use crate::error::{Error, check_advance, check_dims};
 use crate::payload::Payload;
-use crate::port::{OutputPort, SendError};
-use crate::scope::Scope;
-use crate::stream::Stream;
-use crate::worker::{Close, Worker};
+use crate::run::arrival::Close;
+use crate::run::capability::Capability;
+use crate::run::port::{OutputPort, SendError};
+use crate::worker::Worker;
 
 /// Introduces batches at its current time, into any number of dataflows. Clones are the same input.
 ///
@@ -91,7 +92,7 @@ impl<P: Payload> Input<P> {
         }
         if state.outlets.is_empty() {
             let state = Rc::clone(&self.0) as Rc<dyn Close>;
-            scope.worker().register_input(Rc::downgrade(&state));
+            scope.worker().open_inputs().add(Rc::downgrade(&state));
         }
         state.worker = Some(scope.worker().clone());
         state.outlets.push((output, capability));

@@ -12,5 +12,6 @@ pub use capture::{Event, capture};
 pub use concatenate::concatenate;
 pub use feedback::LoopHandle;
 pub use input::Input;
-pub use probe::Probe;
 pub use unordered::UnorderedInput;
+
+pub use crate::run::probe::Probe;

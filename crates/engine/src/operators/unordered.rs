@@ -2,13 +2,14 @@
 
 use std::rc::Rc;
 
-use crate::capability::{Capability, OutputCore};
+use crate::build::scope::Scope;
+use crate::build::stream::Stream;
 use crate::error::Error;
 use crate::payload::Payload;
-use crate::port::{OutputPort, SendError};
-use crate::scope::Scope;
-use crate::stream::Stream;
-use crate::worker::{Close, Worker};
+use crate::run::arrival::Close;
+use crate::run::capability::{Capability, OutputCore};
+use crate::run::port::{OutputPort, SendError};
+use crate::worker::Worker;
 
 /// Introduces batches at any time for which there is a capability, in any order.
 pub struct UnorderedInput<P: Payload> {
@@ -27,7 +28,7 @@ impl<P: Payload> Scope<P> {
         let builder = self.operator("unordered input")?;
         let (output, stream, capability) = builder.new_revocable_output()?;
         let closer = Rc::clone(&output.core) as Rc<dyn Close>;
-        self.worker().register_input(Rc::downgrade(&closer));
+        self.worker().open_inputs().add(Rc::downgrade(&closer));
         let worker = self.worker().clone();
         Ok((UnorderedInput { output, worker }, capability, stream))
     }

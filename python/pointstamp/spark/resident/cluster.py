@@ -192,7 +192,7 @@ class Cluster:
 
     @property
     def closed(self) -> bool:
-        """Whether it was shut down, or has failed: it runs nothing any more."""
+        """Whether it runs nothing any more, because it was shut down or has failed."""
         return self._closed or self._link.failed
 
     def shutdown(self) -> None:

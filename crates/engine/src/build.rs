@@ -1,0 +1,10 @@
+//! Dataflows under construction: scopes, operators and the streams between them, and how they become what runs.
+
+mod crossing;
+mod dataflow;
+mod downstream;
+mod draft;
+mod install;
+pub mod operator;
+pub mod scope;
+pub mod stream;

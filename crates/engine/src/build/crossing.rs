@@ -1,0 +1,116 @@
+//! Streams that cross the boundary of a scope.
+
+use std::rc::Rc;
+
+use pointstamp_progress::{Source, Target};
+
+use super::scope::Scope;
+use super::stream::Stream;
+use crate::error::Error;
+use crate::payload::Payload;
+use crate::run::boundary::{Enter, Leave};
+
+impl<P: Payload> Scope<P> {
+    /// Brings a stream of the parent scope into this one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Build`] when the stream is not of the parent scope, or either is no longer being built.
+    pub fn enter(&self, stream: &Stream<P>) -> Result<Stream<P>, Error> {
+        self.check_building()?;
+        let Some(parent) = &self.0.parent else {
+            return Err(Error::Build(format!(
+                "scope '{}' is a root scope: no stream enters it",
+                self.0.name
+            )));
+        };
+        parent.check_stream(stream, &self.0.name)?;
+        let port = self.0.inputs.get();
+        self.0.inputs.set(port + 1);
+        let inside = self.0.tees.make();
+        let node = self.index();
+        let edge = parent.add_edge(stream.source, Target { node, port }, 1, "enter");
+        stream.tee.attach(Box::new(Enter {
+            label: self.label(edge),
+            port,
+            dims: self.0.dims - parent.0.dims,
+            counts: Rc::clone(&self.0.input_counts),
+            scope: self.0.activation.clone(),
+            inside: inside.clone(),
+        }));
+        Ok(Stream::new(
+            self.clone(),
+            Source { node: 0, port },
+            inside,
+            &stream.producer,
+        ))
+    }
+
+    /// Brings a stream of this scope out to the parent.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Build`] when the stream is not of this scope, has left it already, or there is no scope around it.
+    pub fn leave(&self, stream: &Stream<P>) -> Result<Stream<P>, Error> {
+        let Some(parent) = &self.0.parent else {
+            return Err(Error::Build(format!(
+                "the stream of '{}' is in the root scope '{}': there is no scope to leave to",
+                stream.producer, self.0.name
+            )));
+        };
+        parent.check_building()?;
+        self.check_not_installed()?;
+        if stream.scope != *self {
+            return Err(self.wrong_scope(stream, "leave"));
+        }
+        if !self.0.left.borrow_mut().insert(stream.source) {
+            return Err(Error::Build(format!(
+                "the stream of '{}' has left scope '{}' {:?} for scope '{}' {:?} already: a stream leaves once; use the \
+                 stream that the first leave() returned",
+                stream.producer, self.0.name, self.0.address, parent.0.name, parent.0.address
+            )));
+        }
+        let port = self.0.outputs.get();
+        self.0.outputs.set(port + 1);
+        let outside = self.0.tees.make();
+        let edge = self.add_edge(stream.source, Target { node: 0, port }, 1, "leave");
+        stream.tee.attach(Box::new(Leave {
+            label: self.label(edge),
+            dims: parent.0.dims,
+            outside: outside.clone(),
+        }));
+        Ok(Stream::new(
+            parent.clone(),
+            Source {
+                node: self.index(),
+                port,
+            },
+            outside,
+            &stream.producer,
+        ))
+    }
+
+    /// Checks that a stream can be read in this scope.
+    pub(crate) fn check_stream(&self, stream: &Stream<P>, reader: &str) -> Result<(), Error> {
+        if stream.scope == *self {
+            Ok(())
+        } else {
+            Err(self.wrong_scope(stream, reader))
+        }
+    }
+
+    fn wrong_scope(&self, stream: &Stream<P>, reader: &str) -> Error {
+        let (from, to) = (&stream.scope, self);
+        let way = if to.0.parent.as_ref() == Some(from) {
+            "call .enter(scope) on it first".to_owned()
+        } else if from.0.parent.as_ref() == Some(to) {
+            "call .leave() on it first".to_owned()
+        } else {
+            "streams cross one scope boundary at a time, with .enter(scope) and .leave()".to_owned()
+        };
+        Error::Build(format!(
+            "'{reader}' in scope '{}' {:?} cannot read the stream of '{}', which is in scope '{}' {:?}: {way}",
+            to.0.name, to.0.address, stream.producer, from.0.name, from.0.address
+        ))
+    }
+}

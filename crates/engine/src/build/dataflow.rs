@@ -1,0 +1,94 @@
+//! Dataflows of a worker: begun, built, and installed or given up.
+
+use std::rc::Rc;
+
+use crate::build::scope::Scope;
+use crate::cluster::blueprint::Blueprint;
+use crate::error::Error;
+use crate::payload::Payload;
+use crate::run::tee::ClearOnDrop;
+use crate::worker::Worker;
+
+impl<P: Payload> Worker<P> {
+    /// Begins a dataflow; end it with [`install`](Self::install), or give it up with
+    /// [`discard`](Self::discard). Its number is not used again either way, so that the workers go on counting alike.
+    ///
+    /// # Panics
+    ///
+    /// After 2^32 dataflows.
+    pub fn begin_dataflow(&self, name: &str, dims: usize) -> Scope<P> {
+        let index = self.number_dataflow();
+        Scope::root(
+            self,
+            u32::try_from(index).expect("fewer than 2^32 dataflows"),
+            name,
+            dims,
+        )
+    }
+
+    /// Installs a dataflow: from the next step on it runs. What was sent into it while it was built is routed now. Returns
+    /// its number.
+    ///
+    /// # Errors
+    ///
+    /// When the graph cannot run; when another worker built a different one, or what was sent cannot be routed, which ends the
+    /// computation.
+    pub fn install(&self, scope: &Scope<P>) -> Result<usize, Error> {
+        let index = scope.address()[0];
+        scope.check_building()?;
+        self.check().inspect_err(|_| self.discard(scope))?;
+        scope.finish();
+        if self.peers() > 1 {
+            let mut blueprint = Blueprint::new(scope.name());
+            scope.blueprint(&mut blueprint);
+            let posted = self.cluster().post(self.index(), index, blueprint);
+            if let Err(error) = posted {
+                self.discard(scope);
+                return Err(self.failing().fail(error));
+            }
+        }
+        if self.room().is_observed() {
+            scope.announce();
+        }
+        let subgraph = scope.install().inspect_err(|_| {
+            self.cluster().dropped(self.index(), index); // the others have heard that it is there
+            self.discard(scope);
+        })?;
+        let edges = ClearOnDrop(Rc::clone(scope.tees()));
+        self.keep(index, subgraph, Box::new(edges));
+        let sent = scope.tees().open();
+        sent.map_err(|cause| self.failing().fail_by(cause))?;
+        Ok(index)
+    }
+
+    /// Gives up a dataflow that was begun and not installed.
+    pub fn discard(&self, scope: &Scope<P>) {
+        let index = scope.address()[0];
+        scope.discard();
+        self.forget_dataflow(index);
+    }
+
+    /// Builds and installs a dataflow.
+    ///
+    /// # Errors
+    ///
+    /// What `build` returns, and as [`install`](Self::install).
+    pub fn dataflow<R>(
+        &self,
+        name: &str,
+        dims: usize,
+        build: impl FnOnce(&Scope<P>) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        let scope = self.begin_dataflow(name, dims);
+        match build(&scope) {
+            Ok(value) => {
+                self.install(&scope)?;
+                Ok(value)
+            }
+            Err(error) => {
+                self.discard(&scope);
+                Err(error)
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! An operator under construction, and what it tells its scope when it is installed.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use pointstamp_order::{Antichain, Point, Summary};
+use pointstamp_progress::Connectivity;
+
+use crate::error::Error;
+use crate::observe::OperatorId;
+use crate::payload::Payload;
+use crate::run::activation::Activation;
+use crate::run::capability::OutputCore;
+use crate::run::closure::{ClosureOperator, Logic};
+use crate::run::notify::Notify;
+use crate::run::operate::Description;
+use crate::run::port::InputCore;
+use crate::run::site::Site;
+
+/// How the shared part of an output is made.
+pub(super) type MakeOutput = fn(usize, Rc<Site>) -> Rc<OutputCore>;
+
+/// An operator under construction.
+pub(crate) struct Draft<P> {
+    pub(super) name: String,
+    pub(super) dims: usize,
+    pub(super) site: Rc<Site>,
+    pub(super) inputs: Vec<Rc<InputCore<P>>>,
+    pub(super) outputs: Vec<Rc<OutputCore>>,
+    /// Summaries that differ from the identity; an empty list is no path.
+    pub(super) summaries: BTreeMap<(usize, usize), Vec<Summary>>,
+    /// When a frontier makes it run: by input, and for the inputs that are not named.
+    pub(super) notify_by_input: BTreeMap<usize, Notify>,
+    pub(super) notify: Notify,
+    pub(super) start: bool,
+    /// Outputs that begin with a capability.
+    pub(super) initial: Vec<usize>,
+    /// What is still missing, in words.
+    pub(super) missing: Option<String>,
+    pub(super) logic: Option<Logic>,
+}
+
+impl<P: Payload> Draft<P> {
+    /// What the operator tells its scope; ends the construction.
+    pub(crate) fn describe(&mut self) -> Result<Description, Error> {
+        if let Some(missing) = self.missing.take() {
+            return Err(Error::Build(missing));
+        }
+        if self.logic.is_none() && !self.inputs.is_empty() {
+            return Err(Error::Build(format!(
+                "operator '{}' was never built: it has inputs and nothing that would read them, so that the dataflow \
+                 could not end; call build(), and let errors of building it end the dataflow's block",
+                self.name
+            )));
+        }
+        let (inputs, outputs) = (self.inputs.len(), self.outputs.len());
+        let identity = Summary::identity(self.dims);
+        let mut summary = Connectivity::empty();
+        for (port, input) in self.inputs.iter().enumerate() {
+            let mut row = Vec::new();
+            for output in 0..outputs {
+                let named = self.summaries.get(&(port, output));
+                row.push((
+                    output,
+                    named.cloned().unwrap_or_else(|| vec![identity.clone()]),
+                ));
+            }
+            row.retain(|(_, list)| !list.is_empty());
+            for (output, list) in &row {
+                summary.set(
+                    port,
+                    *output,
+                    list.iter().cloned().collect::<Antichain<_>>(),
+                );
+            }
+            *input.ticket.summaries.borrow_mut() = row;
+            input.ticket.outputs.borrow_mut().clone_from(&self.outputs);
+        }
+        let minimum = Point::minimum(self.dims);
+        let named = |port| self.notify_by_input.get(&port).copied();
+        let notify: Vec<_> = (0..inputs)
+            .map(|port| named(port).unwrap_or(self.notify))
+            .collect();
+        let hears = notify.iter().any(|notify| *notify != Notify::Never);
+        Ok(Description {
+            name: self.name.clone(),
+            inputs,
+            outputs,
+            summary,
+            initial: self
+                .initial
+                .iter()
+                .map(|&port| (port, minimum.clone()))
+                .collect(),
+            local: true,
+            notify,
+            start: self.start,
+            id: self.site.id,
+            progress: Rc::clone(&self.site.progress),
+            operator: Box::new(ClosureOperator {
+                name: self.name.clone(),
+                remote: self
+                    .inputs
+                    .iter()
+                    .filter(|input| input.remote.borrow().is_some())
+                    .cloned()
+                    .collect(),
+                inputs: std::mem::take(&mut self.inputs),
+                site: Rc::clone(&self.site),
+                notify: hears,
+                logic: self.logic.take(),
+            }),
+        })
+    }
+
+    /// Hands out what the operator would have run: it will not be installed.
+    pub(crate) fn give_up(&mut self) -> Option<Logic> {
+        self.site.progress.close();
+        self.logic.take()
+    }
+
+    /// Adds an output on which nothing is ever sent: its frontier tells of the inputs'.
+    pub(crate) fn new_silent_output(&mut self) -> usize {
+        self.add_output(OutputCore::new).port
+    }
+
+    pub(super) fn add_output(&mut self, make: MakeOutput) -> Rc<OutputCore> {
+        let core = make(self.outputs.len(), Rc::clone(&self.site));
+        self.outputs.push(Rc::clone(&core));
+        core
+    }
+
+    /// Whether times do not simply pass from every input to every output.
+    pub(crate) fn advances_times(&self) -> bool {
+        !self.summaries.is_empty()
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn id(&self) -> OperatorId {
+        self.site.id
+    }
+
+    pub(crate) fn activation(&self) -> &Activation {
+        &self.site.activation
+    }
+
+    pub(crate) fn shape(&self) -> (usize, usize) {
+        (self.inputs.len(), self.outputs.len())
+    }
+}

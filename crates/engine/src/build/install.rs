@@ -1,0 +1,162 @@
+//! What becomes of a scope when its dataflow is complete: it is described to the other workers and to those who observe, and
+//! turned into what runs.
+
+use std::rc::Rc;
+
+use pointstamp_channels::Combined;
+
+use super::scope::{ChildDraft, Scope, State};
+use crate::cluster::blueprint::Blueprint;
+use crate::error::Error;
+use crate::observe::{Observation, Room};
+use crate::payload::Payload;
+use crate::run::changes::Changes;
+use crate::run::edge::Inbox;
+use crate::run::subgraph::{Child, Parts, Subgraph};
+
+impl<P: Payload> ChildDraft<P> {
+    fn install(&self, room: &Rc<Room>) -> Result<Child, Error> {
+        let room = Rc::clone(room);
+        Ok(match self {
+            ChildDraft::Operator(draft) => {
+                let mut draft = draft.borrow_mut();
+                Child::new(draft.describe()?, draft.activation().clone(), room)
+            }
+            ChildDraft::Scope(scope) => {
+                let subgraph = scope.install()?;
+                Child::new(subgraph.describe(), scope.0.activation.clone(), room)
+            }
+        })
+    }
+
+    /// Frees what it holds, also where a builder of it is kept.
+    pub(super) fn give_up(&self) {
+        match self {
+            ChildDraft::Operator(draft) => {
+                let logic = draft.borrow_mut().give_up();
+                drop(logic); // after the borrow: dropping it may run user code
+            }
+            ChildDraft::Scope(scope) => scope.discard(),
+        }
+    }
+}
+
+impl<P: Payload> Scope<P> {
+    /// Describes the scope and all in it, for the comparison between workers.
+    pub(crate) fn blueprint(&self, blueprint: &mut Blueprint) {
+        let at = &self.0.address[1..];
+        blueprint.scope(at, &self.0.name, self.0.dims);
+        for (i, child) in self.0.children.borrow().iter().enumerate() {
+            match child {
+                ChildDraft::Operator(draft) => {
+                    let draft = draft.borrow();
+                    blueprint.operator(at, i + 1, draft.name(), draft.shape());
+                }
+                ChildDraft::Scope(scope) => scope.blueprint(blueprint),
+            }
+        }
+        for edge in self.0.edges.borrow().iter() {
+            blueprint.edge(at, edge);
+        }
+    }
+
+    /// Tells those who observe of the scope and all in it.
+    pub(crate) fn announce(&self) {
+        let room = self.0.worker.room();
+        room.tell(|| Observation::ScopeMade {
+            id: self.0.id,
+            address: &self.0.address,
+            name: &self.0.name,
+            dims: self.0.dims,
+            inputs: self.0.inputs.get(),
+            outputs: self.0.outputs.get(),
+        });
+        let mut address = self.0.address.clone();
+        for (i, child) in self.0.children.borrow().iter().enumerate() {
+            match child {
+                ChildDraft::Operator(draft) => {
+                    let draft = draft.borrow();
+                    let (inputs, outputs) = draft.shape();
+                    address.push(i + 1);
+                    room.tell(|| Observation::OperatorMade {
+                        id: draft.id(),
+                        address: &address,
+                        name: draft.name(),
+                        inputs,
+                        outputs,
+                    });
+                    address.pop();
+                }
+                ChildDraft::Scope(scope) => scope.announce(),
+            }
+        }
+        for edge in self.0.edges.borrow().iter() {
+            room.tell(|| Observation::EdgeMade {
+                id: edge.id,
+                scope: self.0.id,
+                source: edge.source,
+                target: edge.target,
+                pact: edge.pact,
+            });
+        }
+    }
+
+    /// Turns the scope, and those nested in it, into what runs.
+    pub(crate) fn install(&self) -> Result<Subgraph, Error> {
+        if self.0.parent.is_some() && self.0.state.get() == State::Building {
+            return Err(Error::Build(format!(
+                "the scope '{}' {:?} is still open: end its `with` block before the dataflow's",
+                self.0.name, self.0.address
+            )));
+        }
+        self.0.state.set(State::Installed);
+        let drafts = self.0.children.take();
+        let worker = &self.0.worker;
+        let installed = drafts.iter().map(|draft| draft.install(worker.room()));
+        let children = installed.collect();
+        let children = match children {
+            Ok(children) => children,
+            Err(error) => {
+                for draft in &drafts {
+                    draft.give_up();
+                }
+                return Err(error);
+            }
+        };
+        drop(drafts);
+        let mut links = None;
+        if self.0.worker.peers() > 1 {
+            links = Some(self.open_progress_channel()?);
+        }
+        let (subgraph, reader) = Subgraph::new(Parts {
+            id: self.0.id,
+            room: Rc::clone(worker.room()),
+            name: self.0.name.clone(),
+            outer_dims: self.0.parent.as_ref().map_or(self.0.dims, Scope::dims),
+            inner_dims: self.0.dims,
+            inputs: self.0.inputs.get(),
+            outputs: self.0.outputs.get(),
+            children,
+            edges: self.0.edges.take(),
+            input_counts: Rc::clone(&self.0.input_counts),
+            activation: self.0.activation.clone(),
+            mode: worker.progress_mode(),
+            peers: worker.peers(),
+            links,
+            brake: Rc::clone(worker.brake()),
+        })?;
+        if let Some((id, reader)) = reader {
+            worker.arrivals().expect(id, &reader);
+        }
+        Ok(subgraph)
+    }
+
+    /// Opens the channel for the progress of a scope. It has numbers of its own: so a worker that builds another
+    /// graph is found out by the comparison of the graphs, which says what differs, and not here.
+    fn open_progress_channel(&self) -> Result<(Combined<Changes>, Inbox<Changes>), Error> {
+        let id = self.next_channel(1 << 31);
+        let worker = &self.0.worker;
+        let (links, receiver) = worker.fabric().open_combined(worker.index(), id)?;
+        Ok((links, Inbox { id, receiver }))
+    }
+}

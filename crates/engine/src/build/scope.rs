@@ -1,0 +1,362 @@
+//! Scopes, while they are being built.
+//!
+//! A [`Scope`] collects operators, nested scopes and the edges between them. Nothing runs before the
+//! dataflow is installed: then each scope becomes a subgraph, which is one operator to its parent.
+//! Child 0 of a scope stands for the scope's boundary: its outputs are the scope's inputs and the other way round.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use pointstamp_channels::ChannelId;
+use pointstamp_progress::{Source, Target};
+use rustc_hash::FxHashSet;
+
+use super::draft::Draft;
+use crate::error::Error;
+use crate::observe::{EdgeId, OperatorId};
+use crate::payload::Payload;
+use crate::run::activation::Activation;
+use crate::run::boundary::MAX_APPENDED;
+use crate::run::edge::{EdgeShape, Label};
+use crate::run::progress::PortChanges;
+use crate::run::tee::Tees;
+use crate::worker::Worker;
+
+/// Something to do when all of a dataflow is there, with the scope in which it was asked for.
+pub(super) type Late<P> = Box<dyn FnOnce(&Scope<P>)>;
+
+/// An operator or scope in a scope that is being built.
+pub(super) enum ChildDraft<P: Payload> {
+    Operator(Rc<RefCell<Draft<P>>>),
+    Scope(Scope<P>),
+}
+
+/// A scope under construction; afterwards a name for where streams are. Clones are the same scope.
+pub struct Scope<P: Payload>(pub(super) Rc<ScopeCore<P>>);
+
+pub(super) struct ScopeCore<P: Payload> {
+    pub(super) name: String,
+    pub(super) address: Vec<usize>,
+    pub(super) dims: usize,
+    pub(super) parent: Option<Scope<P>>,
+    pub(super) worker: Worker<P>,
+    pub(super) activation: Activation,
+    pub(super) id: OperatorId,
+    /// The dataflow's, all scopes together.
+    pub(super) numbers: Rc<Numbers>,
+    /// The dataflow's, all scopes together.
+    pub(super) tees: Rc<Tees<P>>,
+    /// Child `i + 1`.
+    pub(super) children: RefCell<Vec<ChildDraft<P>>>,
+    /// Their numbers, which stay when they are installed.
+    pub(super) ids: RefCell<Vec<OperatorId>>,
+    pub(super) edges: RefCell<Vec<EdgeShape>>,
+    pub(super) inputs: Cell<usize>,
+    pub(super) outputs: Cell<usize>,
+    pub(super) input_counts: Rc<RefCell<PortChanges>>,
+    /// Outputs whose streams have left.
+    pub(super) left: RefCell<FxHashSet<Source>>,
+    /// What is connected when the dataflow is complete.
+    pub(super) late: RefCell<Vec<Late<P>>>,
+    pub(super) state: Cell<State>,
+}
+
+/// What comes next in a dataflow, all scopes together.
+#[derive(Default)]
+pub(super) struct Numbers {
+    channel: Cell<u32>,
+    operator: Cell<u32>,
+    edge: Cell<u32>,
+}
+
+/// Counts on.
+fn next(number: &Cell<u32>) -> u32 {
+    number.replace(number.get() + 1)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    Building,
+    /// A nested scope whose block has ended; the dataflow is not installed yet.
+    Closed,
+    Installed,
+    Discarded,
+}
+
+impl<P: Payload> Clone for Scope<P> {
+    fn clone(&self) -> Self {
+        Scope(Rc::clone(&self.0))
+    }
+}
+
+impl<P: Payload> PartialEq for Scope<P> {
+    fn eq(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl<P: Payload> Scope<P> {
+    /// The root scope of a new dataflow.
+    pub(crate) fn root(worker: &Worker<P>, dataflow: u32, name: &str, dims: usize) -> Self {
+        let activation = worker.root_activation().child(dataflow as usize);
+        let numbers = Rc::<Numbers>::default();
+        let operator = next(&numbers.operator);
+        let id = OperatorId { dataflow, operator };
+        worker.host().begins(id);
+        Self::new(
+            name,
+            vec![dataflow as usize],
+            dims,
+            None,
+            worker.clone(),
+            activation,
+            id,
+            numbers,
+            Rc::default(),
+        )
+    }
+
+    #[allow(clippy::too_many_arguments)] // the two ways to make a scope, side by side above and below
+    fn new(
+        name: &str,
+        address: Vec<usize>,
+        dims: usize,
+        parent: Option<Scope<P>>,
+        worker: Worker<P>,
+        activation: Activation,
+        id: OperatorId,
+        numbers: Rc<Numbers>,
+        tees: Rc<Tees<P>>,
+    ) -> Self {
+        Scope(Rc::new(ScopeCore {
+            name: name.to_owned(),
+            address,
+            dims,
+            parent,
+            worker,
+            activation,
+            id,
+            numbers,
+            tees,
+            children: RefCell::default(),
+            ids: RefCell::default(),
+            edges: RefCell::default(),
+            inputs: Cell::new(0),
+            outputs: Cell::new(0),
+            input_counts: Rc::default(),
+            left: RefCell::default(),
+            late: RefCell::default(),
+            state: Cell::new(State::Building),
+        }))
+    }
+
+    /// A scope inside this one, whose timestamps have `appended` more coordinates. It must be closed with
+    /// [`close`](Self::close) before the dataflow is installed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Build`] when this scope is no longer being built, or for more than 16 coordinates at once.
+    pub fn nested(&self, name: &str, appended: usize) -> Result<Scope<P>, Error> {
+        if appended > MAX_APPENDED {
+            return Err(Error::Build(format!(
+                "scope '{name}' appends {appended} coordinates: a scope appends at most {MAX_APPENDED}; nest two"
+            )));
+        }
+        let (index, id, activation) = self.allocate_child()?;
+        let mut address = self.0.address.clone();
+        address.push(index);
+        let scope = Self::new(
+            name,
+            address,
+            self.0.dims + appended,
+            Some(self.clone()),
+            self.0.worker.clone(),
+            activation,
+            id,
+            Rc::clone(&self.0.numbers),
+            Rc::clone(&self.0.tees),
+        );
+        self.0
+            .children
+            .borrow_mut()
+            .push(ChildDraft::Scope(scope.clone()));
+        Ok(scope)
+    }
+
+    /// Ends the building of a nested scope.
+    pub fn close(&self) {
+        if self.0.state.get() == State::Building {
+            self.0.state.set(State::Closed);
+        }
+    }
+
+    /// Gives up a scope that will not be installed: what its operators hold is freed.
+    pub fn discard(&self) {
+        self.0.state.set(State::Discarded);
+        for child in self.0.children.take() {
+            child.give_up();
+        }
+        drop(self.0.late.take());
+        self.0.tees.clear();
+    }
+
+    /// The edges of the whole dataflow.
+    pub(crate) fn tees(&self) -> &Rc<Tees<P>> {
+        &self.0.tees
+    }
+
+    /// The scope's name.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The scope's number, as observers are told it.
+    pub fn id(&self) -> OperatorId {
+        self.0.id
+    }
+
+    /// The path from the worker's root to the scope.
+    pub fn address(&self) -> &[usize] {
+        &self.0.address
+    }
+
+    /// How many coordinates timestamps have here.
+    pub fn dims(&self) -> usize {
+        self.0.dims
+    }
+
+    /// The scope around this one.
+    pub fn parent(&self) -> Option<&Scope<P>> {
+        self.0.parent.as_ref()
+    }
+
+    /// The worker that builds the dataflow.
+    pub fn worker(&self) -> &Worker<P> {
+        &self.0.worker
+    }
+
+    /// The number of the operator that is a node here; node 0 is the scope.
+    pub(crate) fn operator_at(&self, node: usize) -> OperatorId {
+        let Some(child) = node.checked_sub(1) else {
+            return self.0.id;
+        };
+        self.0.ids.borrow()[child]
+    }
+
+    pub(super) fn index(&self) -> usize {
+        *self.0.address.last().expect("an address is never empty")
+    }
+
+    pub(crate) fn allocate_child(&self) -> Result<(usize, OperatorId, Activation), Error> {
+        self.check_building()?;
+        let index = self.0.children.borrow().len() + 1;
+        let id = OperatorId {
+            dataflow: self.0.id.dataflow,
+            operator: next(&self.0.numbers.operator),
+        };
+        self.0.worker.host().begins(id);
+        self.0.ids.borrow_mut().push(id);
+        Ok((index, id, self.0.activation.child(index)))
+    }
+
+    pub(crate) fn add_operator(&self, index: usize, draft: Rc<RefCell<Draft<P>>>) {
+        let mut children = self.0.children.borrow_mut();
+        debug_assert_eq!(children.len() + 1, index);
+        children.push(ChildDraft::Operator(draft));
+    }
+
+    pub(crate) fn add_edge(
+        &self,
+        source: Source,
+        target: Target,
+        copies: i64,
+        pact: &'static str,
+    ) -> EdgeId {
+        let id = EdgeId {
+            dataflow: self.0.id.dataflow,
+            edge: next(&self.0.numbers.edge),
+        };
+        self.0.edges.borrow_mut().push(EdgeShape {
+            id,
+            source,
+            target,
+            copies,
+            pact,
+        });
+        id
+    }
+
+    /// What an edge of this dataflow says of itself.
+    pub(crate) fn label(&self, id: EdgeId) -> Label {
+        let worker = &self.0.worker;
+        let (here, room) = (worker.index(), Rc::clone(worker.room()));
+        Label { id, here, room }
+    }
+
+    pub(super) fn next_channel(&self, kind: u32) -> ChannelId {
+        ChannelId {
+            dataflow: self.0.id.dataflow,
+            channel: kind | next(&self.0.numbers.channel),
+        }
+    }
+
+    /// Does, when the dataflow is complete, what waited for that, here and in the scopes inside.
+    pub(crate) fn finish(&self) {
+        for late in self.0.late.take() {
+            late(self);
+        }
+        for scope in self.nested_scopes() {
+            scope.finish();
+        }
+    }
+
+    fn nested_scopes(&self) -> Vec<Scope<P>> {
+        let children = self.0.children.borrow();
+        let scopes = children.iter().filter_map(|child| match child {
+            ChildDraft::Scope(scope) => Some(scope.clone()),
+            ChildDraft::Operator(_) => None,
+        });
+        scopes.collect()
+    }
+
+    /// Checks that operators may still be added.
+    pub(crate) fn check_building(&self) -> Result<(), Error> {
+        let what = match self.0.state.get() {
+            State::Building => return Ok(()),
+            State::Closed => "its block has ended",
+            State::Installed => "its dataflow is installed already",
+            State::Discarded => "its dataflow was given up",
+        };
+        Err(Error::Build(format!(
+            "nothing can be added to scope '{}' any more: {what}; build inside the `with` block",
+            self.0.name
+        )))
+    }
+
+    /// Checks that the dataflow is being built, if not this scope of it.
+    pub(crate) fn check_not_installed(&self) -> Result<(), Error> {
+        match self.0.state.get() {
+            State::Closed => Ok(()),
+            _ => self.check_building(),
+        }
+    }
+
+    /// An activator for an operator of this dataflow, by its address.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Build`] when nothing has the address.
+    pub fn activator_for(
+        &self,
+        address: &[usize],
+    ) -> Result<crate::run::wakeups::Activator, Error> {
+        let found = self.0.worker.root_activation().find(address);
+        let found = found.filter(|_| !address.is_empty()).ok_or_else(|| {
+            Error::Build(format!(
+                "no operator has the address {address:?} on worker {}",
+                self.0.worker.index()
+            ))
+        })?;
+        Ok(Rc::clone(self.0.worker.wakeups()).activator(&found))
+    }
+}

@@ -1,0 +1,90 @@
+//! What a worker built, for the comparison between workers.
+
+use serde::{Deserialize, Serialize};
+
+use crate::run::edge::EdgeShape;
+
+/// A dataflow in words, line by line: equal on all workers that built the same.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Blueprint {
+    name: String,
+    lines: Vec<String>,
+}
+
+impl Blueprint {
+    pub(crate) fn new(name: &str) -> Self {
+        Blueprint {
+            name: name.to_owned(),
+            lines: Vec::new(),
+        }
+    }
+
+    pub(crate) fn scope(&mut self, at: &[usize], name: &str, dims: usize) {
+        self.lines
+            .push(format!("scope '{name}' {at:?} with {dims} coordinates"));
+    }
+
+    pub(crate) fn operator(
+        &mut self,
+        at: &[usize],
+        index: usize,
+        name: &str,
+        shape: (usize, usize),
+    ) {
+        let (inputs, outputs) = shape;
+        self.lines.push(format!(
+            "operator {index} '{name}' in scope {at:?} with {inputs} inputs and {outputs} outputs"
+        ));
+    }
+
+    pub(crate) fn edge(&mut self, at: &[usize], edge: &EdgeShape) {
+        let EdgeShape {
+            source,
+            target,
+            pact,
+            ..
+        } = edge;
+        self.lines.push(format!(
+            "a {pact} edge in scope {at:?} from output {} of operator {} to input {} of operator {}",
+            source.port, source.node, target.port, target.node
+        ));
+    }
+
+    /// The dataflow's name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The first difference, in words.
+    pub(crate) fn difference(
+        &self,
+        mine: usize,
+        other: &Blueprint,
+        theirs: usize,
+    ) -> Option<String> {
+        if self.name != other.name {
+            return Some(format!(
+                "it is '{}' on worker {mine} and '{}' on worker {theirs}",
+                self.name, other.name
+            ));
+        }
+        let at = self
+            .lines
+            .iter()
+            .zip(&other.lines)
+            .position(|(a, b)| a != b);
+        let at = at.or((self.lines.len() != other.lines.len())
+            .then(|| self.lines.len().min(other.lines.len())))?;
+        let line = |lines: &[String]| {
+            lines
+                .get(at)
+                .map_or("nothing more", |line| line.as_str())
+                .to_owned()
+        };
+        Some(format!(
+            "worker {mine} has {}, where worker {theirs} has {}",
+            line(&self.lines),
+            line(&other.lines)
+        ))
+    }
+}

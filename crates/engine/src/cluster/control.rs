@@ -1,0 +1,64 @@
+//! What the processes of a cluster tell each other besides data and progress.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::blueprint::Blueprint;
+
+/// A message to every other process.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum Control {
+    /// A worker installs a dataflow.
+    Posted {
+        worker: usize,
+        dataflow: usize,
+        name: String,
+        /// Where it is the first of its process: what it built.
+        blueprint: Option<Blueprint>,
+    },
+    /// A worker builds no more.
+    Finished { worker: usize },
+    /// A worker dropped a dataflow.
+    Dropped { worker: usize, dataflow: usize },
+    /// A worker is done with a dataflow.
+    Ended { worker: usize, dataflow: usize },
+    /// Something that the program around the engine says; the first worker of the process stands for it.
+    Said { worker: usize, what: Vec<u8> },
+}
+
+/// How the farewell of a process begins that stops because workers disagree: the others are to raise that, and not that
+/// a process failed. It is no message, since a process that has said farewell takes no more messages.
+const DISAGREED: &str = "\0disagreed: ";
+
+/// The reason of a farewell that says what differs.
+pub(crate) fn disagreed(why: &str) -> String {
+    format!("{DISAGREED}{why}")
+}
+
+/// What differs, if that is the reason of a farewell.
+pub(crate) fn disagreement(reason: &str) -> Option<&str> {
+    reason.strip_prefix(DISAGREED)
+}
+
+impl Control {
+    pub(crate) fn to_bytes(&self) -> Bytes {
+        postcard::to_stdvec(self)
+            .expect("numbers and texts have a form as bytes")
+            .into()
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, postcard::Error> {
+        postcard::from_bytes(bytes)
+    }
+
+    /// Whether the workers that it names exist in a process.
+    pub(crate) fn is_from(&self, workers: &std::ops::Range<usize>) -> bool {
+        match self {
+            Control::Posted { worker, .. }
+            | Control::Finished { worker }
+            | Control::Dropped { worker, .. }
+            | Control::Ended { worker, .. }
+            | Control::Said { worker, .. } => workers.contains(worker),
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What a worker knows of its dataflows, as plain data: for people, and for the question what a time waits for.
+//!
+//! Owns [`Snapshot`]. It is taken between two steps, changes nothing, and refers to nothing live, so that it may be kept, sent
+//! elsewhere and put beside those of other workers. What holds a time is found in [`Snapshot::holders`]. Taking one costs
+//! a walk over all operators, edges and outstanding pointstamps.
+
+mod holders;
+
+use pointstamp_order::{Point, Summary};
+use pointstamp_progress::{Location, Source, Target};
+
+use crate::observe::{Change, EdgeId, OperatorId};
+
+pub use holders::{Holder, Step};
+
+/// What a worker knows of its dataflows.
+///
+/// Counts of pointstamps are sums over all workers, as far as their progress has arrived here; what is said to be `here` is this
+/// worker's share.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    /// The worker's number.
+    pub worker: usize,
+    /// How many workers there are.
+    pub peers: usize,
+    /// Whether so much is on its way in this process that sources are held back.
+    pub pressed: bool,
+    /// How many bytes are on their way in this process, about.
+    pub in_flight: usize,
+    /// The dataflows that are installed and not complete. One that is running now is left out.
+    pub dataflows: Vec<ScopeState>,
+}
+
+/// A scope. The root scope of a dataflow stands for the dataflow.
+#[derive(Debug, Clone)]
+pub struct ScopeState {
+    /// Its number.
+    pub id: OperatorId,
+    /// The path from the worker.
+    pub address: Vec<usize>,
+    /// Its name.
+    pub name: String,
+    /// How many coordinates times have inside.
+    pub dims: usize,
+    /// By input of the scope: the least times that may still enter, with the coordinates that they have inside.
+    pub inputs: Vec<Vec<Point>>,
+    /// The operators in it; the first is node 1.
+    pub operators: Vec<OperatorState>,
+    /// The edges in it.
+    pub edges: Vec<EdgeState>,
+    /// All ways from one port to another, along an edge or through an operator, and what becomes of a time there; `None` where
+    /// nothing does.
+    pub hops: Vec<(Location, Location, Option<Summary>)>,
+    /// Changes to counts that this worker has not told the others yet.
+    pub unsent: Vec<Change>,
+}
+
+/// An edge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EdgeState {
+    /// Its number.
+    pub id: EdgeId,
+    /// From where; node 0 is the scope's boundary.
+    pub source: Source,
+    /// Whereto.
+    pub target: Target,
+    /// How it moves records, as [`Observation::EdgeMade`](crate::observe::Observation::EdgeMade) has it.
+    pub pact: &'static str,
+}
+
+/// An operator, or a scope as an operator of the scope around it.
+#[derive(Debug, Clone)]
+pub struct OperatorState {
+    /// Its number.
+    pub id: OperatorId,
+    /// The path from the worker.
+    pub address: Vec<usize>,
+    /// Its name.
+    pub name: String,
+    /// Its inputs.
+    pub inputs: Vec<InputState>,
+    /// Its outputs.
+    pub outputs: Vec<OutputState>,
+    /// Whether it never runs again.
+    pub complete: bool,
+    /// Whether it said that it has work that no frontier shows.
+    pub busy: bool,
+    /// Whether it is a source that is held back, since too much is on its way.
+    pub held_back: bool,
+    /// What is in it, where it is a scope that is not complete.
+    pub scope: Option<Box<ScopeState>>,
+}
+
+/// An input of an operator.
+#[derive(Debug, Clone, Default)]
+pub struct InputState {
+    /// The least times that may still arrive.
+    pub frontier: Vec<Point>,
+    /// Records that were sent and not consumed, on any worker, by time.
+    pub pointstamps: Vec<(Point, i64)>,
+    /// Batches that wait here and come from this worker: how many records at what time.
+    pub waiting: Vec<(Point, usize)>,
+    /// Whether batches of other workers wait here.
+    pub remote: bool,
+}
+
+/// An output of an operator.
+#[derive(Debug, Clone, Default)]
+pub struct OutputState {
+    /// The least times at which something may still be sent.
+    pub frontier: Vec<Point>,
+    /// Capabilities that are held, on any worker, by time.
+    pub pointstamps: Vec<(Point, i64)>,
+    /// Those of this worker, those that it has not reported yet included.
+    pub here: Vec<(Point, i64)>,
+}
+
+impl Snapshot {
+    /// The operator with a number, if it is in the snapshot.
+    pub fn operator(&self, id: OperatorId) -> Option<&OperatorState> {
+        self.dataflows.iter().find_map(|scope| scope.operator(id))
+    }
+
+    /// The name of an operator, a scope or a dataflow.
+    pub fn name(&self, id: OperatorId) -> Option<&str> {
+        let dataflow = self.dataflows.iter().find(|scope| scope.id == id);
+        let name = dataflow.map(|scope| &*scope.name);
+        name.or_else(|| Some(&self.operator(id)?.name))
+    }
+}
+
+impl ScopeState {
+    /// The operator in this scope, or in a scope inside, that has a number.
+    pub fn operator(&self, id: OperatorId) -> Option<&OperatorState> {
+        self.operators.iter().find_map(|operator| {
+            if operator.id == id {
+                return Some(operator);
+            }
+            operator.scope.as_ref()?.operator(id)
+        })
+    }
+}

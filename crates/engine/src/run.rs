@@ -1,0 +1,25 @@
+//! What runs on a worker: operators and scopes, what they hold, and what passes between them.
+//!
+//! Nothing here knows how a dataflow is built, or by whom it is scheduled.
+
+pub mod activation;
+pub(crate) mod arrival;
+pub(crate) mod boundary;
+pub(crate) mod brake;
+pub mod capability;
+pub(crate) mod changes;
+pub(crate) mod closure;
+pub(crate) mod edge;
+pub(crate) mod failing;
+pub(crate) mod notify;
+pub(crate) mod operate;
+pub mod pact;
+pub mod port;
+pub(crate) mod probe;
+pub mod progress;
+pub(crate) mod queue;
+pub(crate) mod site;
+pub(crate) mod subgraph;
+pub(crate) mod tee;
+mod view;
+pub mod wakeups;

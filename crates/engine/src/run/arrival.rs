@@ -1,0 +1,77 @@
+//! What a worker asks of the ports that it serves.
+//!
+//! Owns the registries of those who are told that something arrived ([`Arrivals`]), and of those that are closed when `main` ends
+//! ([`OpenInputs`]). Neither keeps what it lists alive.
+
+use std::cell::RefCell;
+use std::rc::{Rc, Weak};
+
+use pointstamp_channels::ChannelId;
+use rustc_hash::FxHashMap;
+
+/// Somebody who is told that a channel has messages.
+pub(crate) trait Arrival {
+    /// The channel was empty and has messages now, or it may have.
+    fn arrived(&self);
+}
+
+/// Something that `main` may leave open and that must be closed for the dataflow to end.
+pub(crate) trait Close {
+    /// Closes it.
+    fn close(&self);
+}
+
+/// Who reads which channel.
+#[derive(Default)]
+pub(crate) struct Arrivals(RefCell<FxHashMap<ChannelId, Weak<dyn Arrival>>>);
+
+impl Arrivals {
+    /// Registers who is told that a channel has messages.
+    pub(crate) fn expect(&self, id: ChannelId, reader: &Rc<dyn Arrival>) {
+        self.0.borrow_mut().insert(id, Rc::downgrade(reader));
+        // Another worker may have sent before; if this one was stepping, the event found nobody and is gone.
+        reader.arrived();
+    }
+
+    /// Tells the reader of a channel, if there still is one.
+    pub(crate) fn arrived(&self, id: ChannelId) {
+        let reader = self.0.borrow().get(&id).and_then(Weak::upgrade);
+        if let Some(reader) = reader {
+            reader.arrived();
+        }
+    }
+
+    /// Forgets the channels of a dataflow that has gone.
+    pub(crate) fn forget(&self, dataflow: u32) {
+        self.0.borrow_mut().retain(|id, _| id.dataflow != dataflow);
+    }
+
+    /// Forgets all.
+    pub(crate) fn clear(&self) {
+        self.0.take();
+    }
+}
+
+/// What `main` may leave open.
+#[derive(Default)]
+pub(crate) struct OpenInputs(RefCell<Vec<Weak<dyn Close>>>);
+
+impl OpenInputs {
+    /// One more; those that are gone are swept out now and then.
+    pub(crate) fn add(&self, input: Weak<dyn Close>) {
+        let mut open = self.0.borrow_mut();
+        if open.len() >= 64 && open.len().is_power_of_two() {
+            open.retain(|input| input.strong_count() > 0);
+        }
+        open.push(input);
+    }
+
+    /// Closes them all.
+    pub(crate) fn close(&self) {
+        for input in self.0.take() {
+            if let Some(input) = input.upgrade() {
+                input.close();
+            }
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! The right to send at a time.
+//!
+//! A [`Capability`] is counted from its creation to its drop: dropping it *is* the progress update. All counts
+//! go to the operator's [`SharedProgress`](crate::run::progress::SharedProgress), which the scope collects after
+//! the operator has run, or at the next pass when a capability moved while something else ran.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+
+use pointstamp_order::{PartialOrder, Point};
+use rustc_hash::FxHashMap;
+
+use crate::error::{Error, check_advance};
+use crate::observe::{Observation, OperatorId};
+use crate::run::site::Site;
+
+/// One output of an operator, as its capabilities know it.
+pub struct OutputCore {
+    pub(crate) port: usize,
+    pub(crate) site: Rc<Site>,
+    /// Where capabilities may be taken back by the worker (inputs that `main` left open): what is held.
+    ledger: Option<RefCell<FxHashMap<Point, i64>>>,
+    revoked: Cell<bool>,
+}
+
+impl OutputCore {
+    pub(crate) fn new(port: usize, site: Rc<Site>) -> Rc<Self> {
+        Self::with(port, site, None)
+    }
+
+    /// An output whose capabilities can be revoked all at once.
+    pub(crate) fn revocable(port: usize, site: Rc<Site>) -> Rc<Self> {
+        Self::with(port, site, Some(RefCell::default()))
+    }
+
+    fn with(
+        port: usize,
+        site: Rc<Site>,
+        ledger: Option<RefCell<FxHashMap<Point, i64>>>,
+    ) -> Rc<Self> {
+        Rc::new(OutputCore {
+            port,
+            site,
+            ledger,
+            revoked: Cell::new(false),
+        })
+    }
+
+    fn count(&self, time: &Point, diff: i64) {
+        if self.revoked.get() || self.site.progress.is_closed() {
+            return;
+        }
+        if let Some(ledger) = &self.ledger {
+            let mut ledger = ledger.borrow_mut();
+            let held = ledger.entry(time.clone()).or_insert(0);
+            *held += diff;
+            if *held == 0 {
+                ledger.remove(time);
+            }
+        }
+        self.site
+            .progress
+            .internal
+            .borrow_mut()
+            .update((self.port, time.clone()), diff);
+        self.site.activation.report();
+    }
+
+    /// Takes every capability of this output back. Those that exist can no longer be used.
+    pub(crate) fn revoke(&self) {
+        if let Some(ledger) = &self.ledger {
+            let held = std::mem::take(&mut *ledger.borrow_mut());
+            if self.site.progress.is_closed() {
+                self.revoked.set(true);
+                return;
+            }
+            let mut internal = self.site.progress.internal.borrow_mut();
+            for (time, count) in held {
+                internal.update((self.port, time), -count);
+            }
+            drop(internal);
+            self.site.activation.report();
+            self.revoked.set(true);
+        }
+    }
+}
+
+/// The right to send at [`time`](Capability::time) or later on one output.
+///
+/// Until it is dropped or downgraded, no frontier downstream passes its time.
+pub struct Capability {
+    time: Point,
+    output: Rc<OutputCore>,
+    /// For those who observe; 0 where nobody did.
+    number: u64,
+}
+
+impl Capability {
+    /// A new capability, counted.
+    pub(crate) fn mint(time: Point, output: Rc<OutputCore>) -> Self {
+        output.count(&time, 1);
+        Self::made(time, output)
+    }
+
+    fn made(time: Point, output: Rc<OutputCore>) -> Self {
+        let site = &output.site;
+        let number = site.room.number_capability();
+        site.room.tell(|| Observation::CapabilityMade {
+            capability: number,
+            operator: site.id,
+            port: output.port,
+            time: &time,
+        });
+        Capability {
+            time,
+            output,
+            number,
+        }
+    }
+
+    /// A capability that the progress protocol counts already: the initial one of each output.
+    pub(crate) fn initial(time: Point, output: Rc<OutputCore>) -> Self {
+        if let Some(ledger) = &output.ledger {
+            *ledger.borrow_mut().entry(time.clone()).or_insert(0) += 1;
+        }
+        Self::made(time, output)
+    }
+
+    /// Its time.
+    pub fn time(&self) -> &Point {
+        &self.time
+    }
+
+    /// The output port that it is for.
+    pub fn port(&self) -> usize {
+        self.output.port
+    }
+
+    pub(crate) fn output(&self) -> &Rc<OutputCore> {
+        &self.output
+    }
+
+    /// Its number in what observers are told; 0 where it was made before anybody observed.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The operator that it is for.
+    pub fn operator(&self) -> OperatorId {
+        self.output.site.id
+    }
+
+    /// Whether both are for the same output of the same operator.
+    pub fn same_output(&self, other: &Capability) -> bool {
+        Rc::ptr_eq(&self.output, &other.output)
+    }
+
+    /// A number that is equal for capabilities of the same output, for hashing.
+    pub fn output_id(&self) -> usize {
+        Rc::as_ptr(&self.output) as usize
+    }
+
+    /// A capability for `time`, which must not be before this one's.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TimeGoesBack`] or [`Error::TimeDims`].
+    pub fn delayed(&self, time: &Point) -> Result<Capability, Error> {
+        check_advance(&self.time, time)?;
+        Ok(Capability::mint(time.clone(), Rc::clone(&self.output)))
+    }
+
+    /// Moves this capability to `time`, giving up what lies before.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TimeGoesBack`] or [`Error::TimeDims`]; the capability stays as it was.
+    pub fn downgrade(&mut self, time: &Point) -> Result<(), Error> {
+        check_advance(&self.time, time)?;
+        if *time != self.time {
+            self.output.count(time, 1);
+            self.output.count(&self.time, -1);
+            let OutputCore { port, site, .. } = &*self.output;
+            site.room.tell(|| Observation::CapabilityDowngraded {
+                capability: self.number,
+                operator: site.id,
+                port: *port,
+                from: &self.time,
+                to: time,
+            });
+            self.time = time.clone();
+        }
+        Ok(())
+    }
+
+    /// Whether the worker took the capability back.
+    pub fn is_revoked(&self) -> bool {
+        self.output.revoked.get()
+    }
+}
+
+impl Clone for Capability {
+    fn clone(&self) -> Self {
+        Capability::mint(self.time.clone(), Rc::clone(&self.output))
+    }
+}
+
+impl Drop for Capability {
+    fn drop(&mut self) {
+        self.output.count(&self.time, -1);
+        let OutputCore { port, site, .. } = &*self.output;
+        site.room.tell(|| Observation::CapabilityDropped {
+            capability: self.number,
+            operator: site.id,
+            port: *port,
+            time: &self.time,
+        });
+    }
+}
+
+impl PartialEq for Capability {
+    fn eq(&self, other: &Self) -> bool {
+        self.same_output(other) && self.time == other.time
+    }
+}
+
+impl Eq for Capability {}
+
+impl PartialOrder for Capability {
+    fn less_equal(&self, other: &Self) -> bool {
+        self.same_output(other) && self.time.less_equal(&other.time)
+    }
+}
+
+impl fmt::Debug for Capability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Capability")
+            .field("time", &self.time)
+            .field("output", &self.output.port)
+            .finish_non_exhaustive()
+    }
+}

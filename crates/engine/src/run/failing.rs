@@ -1,0 +1,92 @@
+//! How one worker ends the computation: with an error that user code sees, too.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::error::{BoxError, Error};
+use crate::host::Host;
+
+/// What all workers stop by.
+pub(crate) trait Stops {
+    /// Stops every worker of this process.
+    fn stop(&self);
+
+    /// Ends the computation because workers built different graphs, with what differs.
+    fn disagree(&self, why: &str);
+
+    /// Ends the computation with the failure of a worker, and says so to the other processes.
+    fn fail(&self, worker: usize, error: Error, reason: String);
+}
+
+/// Ends the computation because of what a worker ran into. Everything on the worker that can fail it shares this.
+pub(crate) struct Failing {
+    cluster: Arc<dyn Stops>,
+    worker: usize,
+    host: Rc<dyn Host>,
+}
+
+impl Failing {
+    pub(crate) fn new(cluster: Arc<dyn Stops>, worker: usize, host: Rc<dyn Host>) -> Rc<Self> {
+        Rc::new(Failing {
+            cluster,
+            worker,
+            host,
+        })
+    }
+
+    /// Ends the computation with this error, which the cluster keeps if it is the first; the same error, for whom it struck.
+    pub(crate) fn fail(&self, error: Error) -> Error {
+        match error {
+            Error::Fatal(_) => error,
+            // Who stopped this worker has failed, or will say so in a moment.
+            Error::Stopped => {
+                self.cluster.stop();
+                error
+            }
+            error => {
+                if let Error::Disagreement(why) = &error {
+                    self.cluster.disagree(why);
+                }
+                let (error, reason) = self.host.told(self.worker, error);
+                let error = Arc::new(error);
+                let kept = Error::Fatal(Arc::clone(&error));
+                self.cluster.fail(self.worker, kept, reason);
+                Error::Fatal(error)
+            }
+        }
+    }
+
+    /// Runs something of the engine's. A panic in it ends the computation, also where somebody further out catches what is
+    /// thrown: what it was at is left half done.
+    ///
+    /// # Errors
+    ///
+    /// The failure, as [`fail`](Self::fail) returns it.
+    pub(crate) fn contain<R>(&self, run: impl FnOnce() -> R) -> Result<R, Error> {
+        catch_unwind(AssertUnwindSafe(run)).map_err(|payload| {
+            let message = message_of(&*payload);
+            std::mem::forget(payload); // it may be anything, and its drop may panic in turn
+            let worker = self.worker;
+            self.fail(Error::Panic { worker, message })
+        })
+    }
+
+    /// As [`fail`](Self::fail), with what a push along an edge returned.
+    pub(crate) fn fail_by(&self, cause: BoxError) -> Error {
+        self.fail(match cause.downcast::<Error>() {
+            Ok(error) => *error,
+            Err(cause) => Error::Operator {
+                operator: String::new(),
+                cause,
+            },
+        })
+    }
+}
+
+/// What a panic said.
+fn message_of(payload: &(dyn std::any::Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(ToString::to_string);
+    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "it said nothing".to_owned())
+}

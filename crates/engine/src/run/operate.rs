@@ -1,0 +1,64 @@
+//! What a scope asks of an operator.
+//!
+//! After Naiad's and timely dataflow's hierarchical scopes: an operator first describes itself (its internal
+//! summary, the capabilities that it begins with), then the scope and the operator meet at a
+//! [`SharedProgress`] board: the scope writes frontiers, schedules the operator, and collects consumed,
+//! internal and produced counts together. A nested scope is an operator like any other, but for one thing: its
+//! workers have told each other of their progress already, so its report is not `local`.
+
+use std::rc::Rc;
+
+use pointstamp_order::{Point, Summary};
+use pointstamp_progress::Connectivity;
+
+use crate::error::Error;
+use crate::inspect::ScopeState;
+use crate::observe::OperatorId;
+use crate::run::notify::Notify;
+use crate::run::progress::SharedProgress;
+
+/// An operator that can be scheduled.
+pub(crate) trait Schedule {
+    /// Runs once. `true` when the operator has work that no frontier shows and the dataflow must not end.
+    fn schedule(&mut self) -> Result<bool, Error>;
+
+    /// What is in it.
+    fn inspect(&mut self, address: &[usize]) -> Inside;
+}
+
+/// What is in an operator.
+pub(crate) enum Inside {
+    /// What waits at each input of an operator.
+    Operator(Vec<Waiting>),
+    /// The operators of a scope.
+    Scope(Box<ScopeState>),
+}
+
+/// Batches that wait at an input.
+#[derive(Default)]
+pub(crate) struct Waiting {
+    /// Those of this worker: how many records at what time.
+    pub(crate) here: Vec<(Point, usize)>,
+    /// Whether there are some of others.
+    pub(crate) remote: bool,
+}
+
+/// What an operator says of itself when its scope is installed.
+pub(crate) struct Description {
+    pub(crate) id: OperatorId,
+    pub(crate) name: String,
+    pub(crate) inputs: usize,
+    pub(crate) outputs: usize,
+    /// From each input to each output, what happens to a timestamp on the way.
+    pub(crate) summary: Connectivity<Summary>,
+    /// Capabilities that every worker's instance begins with: `(output, time)`.
+    pub(crate) initial: Vec<(usize, Point)>,
+    /// Whether the report is this worker's own, to be told to the others.
+    pub(crate) local: bool,
+    /// By input: whether the operator wants to know of its frontier.
+    pub(crate) notify: Vec<Notify>,
+    /// Whether it should run once at the start, with nothing received.
+    pub(crate) start: bool,
+    pub(crate) progress: Rc<SharedProgress>,
+    pub(crate) operator: Box<dyn Schedule>,
+}

@@ -1,0 +1,107 @@
+//! An operator of a scope that runs.
+
+use std::rc::Rc;
+
+use pointstamp_order::Point;
+use pointstamp_progress::{Port, Target};
+
+use crate::observe::{Observation, OperatorId, Room};
+use crate::run::activation::Activation;
+use crate::run::brake::Gate;
+use crate::run::notify::Notify;
+use crate::run::operate::{Description, Schedule};
+use crate::run::progress::{PortChanges, SharedProgress};
+
+/// An operator of a subgraph, and what the subgraph knows of it.
+pub(crate) struct Child {
+    pub(super) id: OperatorId,
+    pub(super) name: Box<str>,
+    pub(super) room: Rc<Room>,
+    pub(super) description: Option<Description>, // until the subgraph is made
+    pub(super) activation: Activation,
+    pub(super) operator: Option<Box<dyn Schedule>>,
+    pub(super) progress: Rc<SharedProgress>,
+    /// This worker's capabilities, by output and time; for people.
+    pub(super) held: PortChanges,
+    pub(super) local: bool,
+    /// By input: when its frontier makes the operator run.
+    pub(super) notify: Vec<Notify>,
+    pub(super) incomplete: bool,
+    /// Where it has no input, and feeds the dataflow: whether it may.
+    pub(super) gate: Option<Gate>,
+    /// Ports, inputs then outputs, at which a time may still appear, and how many of them.
+    pub(super) open: Vec<bool>,
+    pub(super) open_count: usize,
+    pub(super) inputs: usize,
+    /// By output: who reads it, and how many copies of a record arrive there.
+    pub(super) readers: Vec<Vec<(Target, i64)>>,
+}
+
+impl Child {
+    pub(crate) fn new(description: Description, activation: Activation, room: Rc<Room>) -> Self {
+        Child {
+            id: description.id,
+            name: description.name.as_str().into(),
+            held: description
+                .initial
+                .iter()
+                .map(|initial| (initial.clone(), 1))
+                .collect(),
+            room,
+            activation,
+            operator: None,
+            progress: Rc::clone(&description.progress),
+            local: description.local,
+            notify: description.notify.clone(),
+            incomplete: false,
+            gate: (description.local && description.inputs == 0).then(Gate::default),
+            open: vec![false; description.inputs + description.outputs],
+            open_count: 0,
+            inputs: description.inputs,
+            readers: vec![Vec::new(); description.outputs],
+            description: Some(description),
+        }
+    }
+
+    /// Tells the operator of a change to the frontier of an input.
+    pub(super) fn hear(&mut self, port: usize, time: Point, diff: i64) {
+        let when = self.notify[port];
+        if when == Notify::Never || self.operator.is_none() {
+            return;
+        }
+        let board = &self.progress;
+        board.frontiers.borrow_mut().update((port, time), diff);
+        let mut holds = || !self.held.is_empty() || board.internal.borrow().has_updates();
+        if when == Notify::Always || holds() {
+            self.activation.run();
+        }
+    }
+
+    /// Whether it runs when all its frontiers have become empty.
+    pub(super) fn hears_the_end(&self) -> bool {
+        self.notify.contains(&Notify::Always)
+    }
+
+    /// Ends the operator: it is complete, or goes with its dataflow.
+    pub(super) fn shut_down(&mut self) {
+        if let Some(operator) = self.operator.take() {
+            drop(operator);
+            self.room.tell(|| Observation::Shutdown { id: self.id });
+        }
+    }
+
+    pub(super) fn port_index(&self, port: Port) -> usize {
+        match port {
+            Port::Target(port) => port,
+            Port::Source(port) => self.inputs + port,
+        }
+    }
+}
+
+impl Drop for Child {
+    /// Capabilities and outputs of the operator may outlive it; nobody collects what they report.
+    fn drop(&mut self) {
+        self.progress.close();
+        self.shut_down();
+    }
+}

@@ -1,0 +1,102 @@
+//! What a scope that runs says of itself.
+
+use pointstamp_progress::Location;
+
+use super::{Child, Subgraph};
+use crate::inspect::{EdgeState, InputState, OperatorState, OutputState, ScopeState};
+use crate::run::brake::Gate;
+use crate::run::operate::Inside;
+
+impl Subgraph {
+    /// What is known of the scope now; its address is the caller's to say.
+    pub(crate) fn inspect(&mut self, address: &[usize]) -> ScopeState {
+        let inner = self.outer_dims + self.appended;
+        ScopeState {
+            id: self.id,
+            address: address.to_vec(),
+            name: self.name.clone(),
+            dims: inner,
+            inputs: (0..self.inputs)
+                .map(|port| self.view.frontier(Location::source(0, port)))
+                .collect(),
+            operators: (0..self.children.len())
+                .map(|index| self.inspect_child(index, address))
+                .collect(),
+            edges: self
+                .edges
+                .iter()
+                .map(|edge| EdgeState {
+                    id: edge.id,
+                    source: edge.source,
+                    target: edge.target,
+                    pact: edge.pact,
+                })
+                .collect(),
+            hops: self.view.hops(),
+            unsent: self.view.unsent(),
+        }
+    }
+
+    fn inspect_child(&mut self, index: usize, address: &[usize]) -> OperatorState {
+        let node = index + 1;
+        let Subgraph { children, view, .. } = self;
+        let child = &mut children[index];
+        let address: Vec<_> = address.iter().copied().chain([node]).collect();
+        let mut inputs: Vec<_> = (0..child.inputs)
+            .map(|port| {
+                let at = Location::target(node, port);
+                InputState {
+                    frontier: view.frontier(at),
+                    pointstamps: view.pointstamps(at),
+                    ..InputState::default()
+                }
+            })
+            .collect();
+        let outputs = (0..child.readers.len())
+            .map(|port| {
+                let at = Location::source(node, port);
+                OutputState {
+                    frontier: view.frontier(at),
+                    pointstamps: view.pointstamps(at),
+                    here: child.held_at(port),
+                }
+            })
+            .collect();
+        let mut scope = None;
+        match child
+            .operator
+            .as_mut()
+            .map(|operator| operator.inspect(&address))
+        {
+            Some(Inside::Operator(waiting)) => {
+                for (input, waiting) in inputs.iter_mut().zip(waiting) {
+                    input.waiting = waiting.here;
+                    input.remote = waiting.remote;
+                }
+            }
+            Some(Inside::Scope(inside)) => scope = Some(inside),
+            None => {}
+        }
+        OperatorState {
+            id: child.id,
+            name: child.name.to_string(),
+            address,
+            inputs,
+            outputs,
+            complete: child.operator.is_none(),
+            busy: child.incomplete,
+            held_back: child.gate.as_ref().is_some_and(Gate::is_held),
+            scope,
+        }
+    }
+}
+
+impl Child {
+    /// The capabilities that this worker has for an output, by time, with what was not collected yet.
+    fn held_at(&mut self, output: usize) -> Vec<(pointstamp_order::Point, i64)> {
+        let mut all = self.held.clone();
+        all.extend(self.progress.internal.borrow_mut().iter().cloned());
+        let held = all.drain().filter(|((port, _), _)| *port == output);
+        held.map(|((_, time), count)| (time, count)).collect()
+    }
+}

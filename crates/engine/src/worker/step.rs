@@ -1,0 +1,372 @@
+//! The one loop that runs a worker.
+//!
+//! A step takes in what arrived, then visits the active dataflows once each. A worker with nothing to do parks; data, progress, an
+//! activator on any thread, a timer or a stop wakes it. All that waits goes through a turn of the same loop, which asks the host
+//! before each step and during each sleep.
+
+use std::time::{Duration, Instant};
+
+use pointstamp_channels::{ASK, Event};
+
+use super::Worker;
+use crate::error::Error;
+use crate::observe::Observation;
+use crate::payload::Payload;
+use crate::run::operate::Schedule;
+
+/// Whether a turn may sleep where there is nothing to do.
+#[derive(Clone, Copy)]
+enum Sleep {
+    No,
+    /// Until there is, or until then.
+    Until(Instant),
+    /// Until there is, as long as what others have dropped leaves something to wait for.
+    Waiting(Abandoned),
+}
+
+/// Which dataflows must have been dropped elsewhere for it to be an error.
+#[derive(Clone, Copy)]
+enum Abandoned {
+    Any,
+    All,
+}
+
+/// A worker all of whose dataflows were dropped elsewhere would sleep for ever. While one is left it may be what `main` waits for,
+/// and the others may be dropped here, too, in a moment.
+const WAITING: Sleep = Sleep::Waiting(Abandoned::All);
+
+/// Ends a step, also one that panics.
+struct Ends<'a, P: Payload>(&'a Worker<P>);
+
+impl<P: Payload> Drop for Ends<'_, P> {
+    fn drop(&mut self) {
+        self.0.fabric().step_ended(self.0.0.index);
+        self.0.0.stepping.set(false);
+    }
+}
+
+impl<P: Payload> Worker<P> {
+    /// Runs what is active once. `false` when no dataflow is left.
+    ///
+    /// # Errors
+    ///
+    /// The error of an operator; [`Error::Stopped`] or [`Error::Disagreement`] when another worker ended the
+    /// computation; [`Error::Reentrant`] when called from inside an operator.
+    pub fn step(&self) -> Result<bool, Error> {
+        self.turn(Sleep::No)
+    }
+
+    /// One turn of the loop: the host's turn, sleep where there is nothing to do, and a step. An error that is not the host's ends
+    /// the computation.
+    fn turn(&self, sleep: Sleep) -> Result<bool, Error> {
+        if self.is_stepping() {
+            return Err(Error::Reentrant); // before it sleeps, for ever, where it is called
+        }
+        let host = &*self.0.host;
+        host.before_step().map_err(|cause| Error::Host { cause })?;
+        loop {
+            let patience = host.patience();
+            let mut outcome = None;
+            let failing = &self.0.failing;
+            host.apart(&mut || {
+                let run = failing.contain(|| self.sleep_and_step(sleep, patience));
+                outcome = Some(run.and_then(|outcome| outcome));
+            });
+            match outcome.expect("a host calls what it is given") {
+                Ok(Some(more)) => return Ok(more),
+                Ok(None) => {
+                    host.interrupted().map_err(|cause| Error::Host { cause })?;
+                    host.before_step().map_err(|cause| Error::Host { cause })?;
+                }
+                Err(error @ (Error::Reentrant | Error::Ended { .. })) => return Err(error),
+                Err(error) => return Err(self.0.failing.fail(error)),
+            }
+        }
+    }
+
+    /// Sleeps and steps; nothing where it was time to ask for an interruption before there was something to do.
+    fn sleep_and_step(
+        &self,
+        sleep: Sleep,
+        patience: Option<Duration>,
+    ) -> Result<Option<bool>, Error> {
+        if !matches!(sleep, Sleep::No) && !self.has_work() && self.has_dataflows() {
+            let deadline = match sleep {
+                Sleep::Until(deadline) => Some(deadline),
+                Sleep::Waiting(which) => {
+                    self.check_abandoned(which)?;
+                    None
+                }
+                Sleep::No => None,
+            };
+            let slice = patience.map(|patience| Instant::now() + patience);
+            self.park([deadline, slice].into_iter().flatten().min());
+            let over = || deadline.is_some_and(|end| Instant::now() >= end);
+            if slice.is_some() && !self.has_work() && !over() && self.check().is_ok() {
+                return Ok(None);
+            }
+        }
+        self.step_now().map(Some)
+    }
+
+    fn step_now(&self) -> Result<bool, Error> {
+        if self.0.stepping.replace(true) {
+            return Err(Error::Reentrant);
+        }
+        let _ends = Ends(self);
+        self.0.unmoved.set(0);
+        self.fabric().step_begins(self.0.index);
+        self.step_inner()
+    }
+
+    fn step_inner(&self) -> Result<bool, Error> {
+        self.check()?;
+        self.receive_events();
+        self.0.wakeups.fire();
+        self.0.brake.check();
+        let mut outcome = Ok(());
+        while outcome.is_ok()
+            && let Some(index) = self.0.root.next_active()
+        {
+            outcome = self.visit(index);
+        }
+        self.0.root.end_pass();
+        outcome?;
+        Ok(self.has_dataflows())
+    }
+
+    fn receive_events(&self) {
+        let mut mailbox = self.0.mailbox.borrow_mut();
+        while let Some(event) = mailbox.next() {
+            match event {
+                Event::Channel(id) => {
+                    self.0.arrivals.arrived(id);
+                }
+                Event::Activate(id) => self.0.wakeups.activate(id),
+            }
+        }
+    }
+
+    fn visit(&self, index: usize) -> Result<(), Error> {
+        let taken = self
+            .0
+            .dataflows
+            .borrow_mut()
+            .get_mut(&index)
+            .and_then(|dataflow| {
+                let id = dataflow.id;
+                dataflow
+                    .subgraph
+                    .take()
+                    .map(|subgraph| (subgraph, dataflow.activation.clone(), id))
+            });
+        let Some((mut subgraph, activation, id)) = taken else {
+            // Still being built: it is enqueued when it is installed.
+            if let Some(activation) = self.0.root.find(&[index]) {
+                activation.forget_requests();
+            }
+            return Ok(());
+        };
+        activation.begin();
+        self.0.room.tell(|| Observation::ScheduleBegins { id });
+        let result = self.check().and_then(|()| subgraph.schedule());
+        self.0.room.tell(|| Observation::ScheduleEnds { id });
+        activation.end();
+        let mut dataflows = self.0.dataflows.borrow_mut();
+        let dropped = dataflows
+            .get(&index)
+            .is_none_or(|dataflow| dataflow.dropped);
+        match result {
+            Ok(true) if !dropped => {
+                if let Some(dataflow) = dataflows.get_mut(&index) {
+                    dataflow.subgraph = Some(subgraph);
+                }
+                Ok(())
+            }
+            other => {
+                let removed = dataflows.remove(&index);
+                drop(dataflows); // before what the dataflow holds: dropping it may run user code
+                drop(subgraph);
+                drop(removed);
+                self.forget_dataflow(index);
+                if !dropped && matches!(other, Ok(false)) {
+                    self.0.cluster.completed(self.0.index, index);
+                }
+                other.map(drop)
+            }
+        }
+    }
+
+    /// Whether a step is running: this was called from inside an operator, and another step is refused.
+    pub fn is_stepping(&self) -> bool {
+        self.0.stepping.get()
+    }
+
+    /// Whether a step would find something to do now.
+    pub fn has_work(&self) -> bool {
+        self.0.root.has_active()
+            || !self.0.mailbox.borrow().is_empty()
+            || self.0.brake.is_released()
+    }
+
+    /// Sleeps until there may be something to do, or until `deadline`.
+    pub fn park(&self, deadline: Option<Instant>) {
+        if self.has_work() || self.check().is_err() {
+            return;
+        }
+        let timer = self.0.wakeups.fire();
+        if self.has_work() {
+            return; // a timer was due
+        }
+        let fabric = self.fabric();
+        let others = fabric.parks(self.0.index);
+        let deadlines = [deadline, timer, others, self.0.brake.deadline()];
+        let deadline = deadlines.into_iter().flatten().min();
+        self.0.room.tell(|| Observation::ParkBegins);
+        self.0.mailbox.borrow().park(deadline);
+        self.0.room.tell(|| Observation::ParkEnds);
+        fabric.woke(self.0.index);
+    }
+
+    /// Notes what `main` sends: only a step moves it on.
+    ///
+    /// # Errors
+    ///
+    /// As [`check`](Self::check): what is sent then goes nowhere.
+    pub fn sends(&self, data: &P) -> Result<(), Error> {
+        self.check()?;
+        let unmoved = self.0.unmoved.get();
+        self.0.unmoved.set(unmoved.saturating_add(data.footprint()));
+        Ok(())
+    }
+
+    /// Whether too much is on its way for more to be sent by `main`.
+    pub fn is_pressed(&self) -> bool {
+        if self.is_stepping() {
+            return false;
+        }
+        self.fabric().weigh();
+        self.fabric().is_pressed() || self.holds_too_much()
+    }
+
+    /// Whether so much of what `main` sent has not moved yet that a step is due.
+    fn holds_too_much(&self) -> bool {
+        self.0.unmoved.get() > self.fabric().high_water()
+    }
+
+    /// Steps while too much is on its way, so that less is, but not longer than until `deadline`; whether there is room then. Where
+    /// nothing moves any more there is room, after a second: nobody waits for ever. Inside an operator, which must not wait,
+    /// there always is.
+    ///
+    /// # Errors
+    ///
+    /// As [`step`](Self::step).
+    pub fn make_room(&self, deadline: Option<Instant>) -> Result<bool, Error> {
+        let fabric = self.fabric();
+        let releases = fabric.releases();
+        if self.is_stepping() {
+            return Ok(true);
+        }
+        self.check()?;
+        if self.holds_too_much() {
+            self.turn(Sleep::No)?;
+        }
+        fabric.weigh();
+        while fabric.is_pressed() && fabric.releases() == releases {
+            let now = Instant::now();
+            if deadline.is_some_and(|deadline| deadline <= now) {
+                return Ok(false);
+            }
+            self.0.brake.ask();
+            let soon = now + ASK;
+            let until = deadline.map_or(soon, |deadline| deadline.min(soon));
+            self.turn(Sleep::Until(until))?;
+        }
+        Ok(true)
+    }
+
+    /// Steps, after sleeping for at most `timeout` where there is nothing to do.
+    ///
+    /// # Errors
+    ///
+    /// As [`step`](Self::step).
+    pub fn step_or_park(&self, timeout: Option<Duration>) -> Result<bool, Error> {
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        self.turn(deadline.map_or(WAITING, Sleep::Until))
+    }
+
+    /// Steps while the condition holds and a dataflow is left, sleeping where there is nothing to do.
+    ///
+    /// # Errors
+    ///
+    /// As [`step`](Self::step), and [`Error::Disagreement`] when all that this worker could wait for was dropped by others.
+    pub fn step_while(&self, mut condition: impl FnMut() -> bool) -> Result<(), Error> {
+        self.try_step_while(|| Ok(condition()))
+    }
+
+    /// As [`step_while`](Self::step_while), with a condition that may fail.
+    ///
+    /// # Errors
+    ///
+    /// What the condition returns, and as [`step_while`](Self::step_while).
+    pub fn try_step_while(
+        &self,
+        mut condition: impl FnMut() -> Result<bool, Error>,
+    ) -> Result<(), Error> {
+        while condition()? {
+            if !self.turn(WAITING)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Steps until every dataflow is complete.
+    ///
+    /// # Errors
+    ///
+    /// As [`step`](Self::step), and [`Error::Disagreement`] when another worker dropped one of them.
+    pub fn run(&self) -> Result<(), Error> {
+        loop {
+            self.check_abandoned(Abandoned::Any)?;
+            if !self.turn(Sleep::Waiting(Abandoned::Any))? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Closes what `main` left open, says that this worker builds no more, and steps until every dataflow is complete.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run), and [`Error::Disagreement`] when another worker built more dataflows.
+    pub fn finish(&self) -> Result<(), Error> {
+        self.check()?;
+        let sent = self.0.host.before_end();
+        sent.map_err(|cause| Error::Host { cause })?;
+        self.0.open_inputs.close();
+        let finished = self.0.cluster.finish(self.0.index);
+        finished.map_err(|error| self.0.failing.fail(error))?;
+        self.run()
+    }
+
+    /// Checks that the dataflows that are left can still end.
+    fn check_abandoned(&self, which: Abandoned) -> Result<(), Error> {
+        if !self.0.cluster.has_dropped() {
+            return Ok(());
+        }
+        let mut why = None;
+        for index in self.installed_dataflows() {
+            let abandoned = self.0.cluster.abandoned(self.0.index, index);
+            match (abandoned, which) {
+                (None, Abandoned::Any) => {}
+                (None, Abandoned::All) => return Ok(()),
+                (Some(found), _) => why = why.or(Some(found)),
+            }
+        }
+        match why {
+            Some(why) => Err(self.0.failing.fail(Error::Disagreement(why))),
+            None => Ok(()),
+        }
+    }
+}

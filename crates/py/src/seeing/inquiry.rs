@@ -1,0 +1,108 @@
+//! Asking a worker of this process what it does, from any thread.
+//!
+//! Who asks leaves a request and wakes the worker; the worker answers between two steps, when nothing of the engine is in the
+//! middle of anything, with what it looked like then. A worker that runs the program's own code answers when
+//! that lets it step again, so that whoever asks waits a while only.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use pyo3::prelude::*;
+
+/// The requests and answers of one worker.
+#[derive(Default)]
+pub(crate) struct Inquiry {
+    /// Whether somebody waits; looked at before each step.
+    wanted: AtomicBool,
+    answers: Mutex<Answers>,
+    answered: Condvar,
+}
+
+#[derive(Default)]
+struct Answers {
+    /// How many requests there were, and how many of them the last answer is for.
+    asked: u64,
+    given: u64,
+    last: Option<Py<PyAny>>,
+    /// Whether no more answers come.
+    ended: bool,
+}
+
+/// What became of a request.
+pub(crate) enum Answer {
+    Given(Py<PyAny>),
+    /// The worker has ended.
+    Ended,
+    /// It has not answered in time.
+    None,
+}
+
+impl Inquiry {
+    fn answers(&self) -> MutexGuard<'_, Answers> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Leaves a request; its number. The worker has to be woken afterwards.
+    pub(crate) fn ask(&self) -> u64 {
+        let mut answers = self.answers();
+        answers.asked += 1;
+        self.wanted.store(true, Ordering::Release);
+        answers.asked
+    }
+
+    /// Whether somebody waits for an answer.
+    #[inline]
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Acquire)
+    }
+
+    /// Answers all who wait.
+    pub(crate) fn answer(&self, look: impl FnOnce() -> Option<Py<PyAny>>) {
+        let asked = {
+            let answers = self.answers();
+            self.wanted.store(false, Ordering::Release);
+            answers.asked
+        };
+        let look = look(); // without the lock: it runs Python code
+        let mut answers = self.answers();
+        let before = std::mem::replace(&mut answers.last, look);
+        answers.given = asked;
+        drop(answers);
+        drop(before);
+        self.answered.notify_all();
+    }
+
+    /// Says that no more answers come.
+    pub(crate) fn end(&self) {
+        let mut answers = self.answers();
+        answers.ended = true;
+        let last = answers.last.take();
+        drop(answers);
+        drop(last);
+        self.answered.notify_all();
+    }
+
+    /// Waits for the answer to a request; call it detached.
+    pub(crate) fn wait(&self, request: u64, deadline: Instant) {
+        let mut answers = self.answers();
+        while answers.given < request && !answers.ended {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            let waited = self.answered.wait_timeout(answers, left);
+            answers = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// What has become of a request.
+    pub(crate) fn take(&self, py: Python<'_>, request: u64) -> Answer {
+        let answers = self.answers();
+        match &answers.last {
+            Some(last) if answers.given >= request => Answer::Given(last.clone_ref(py)),
+            _ if answers.ended => Answer::Ended,
+            _ => Answer::None,
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! What a worker says of itself to people who ask: where its operators and capabilities were made, what they hold, and what it
+//! waits for.
+//!
+//! `notes` is what is noted while a program runs, so that it can be said later; `frames` finds the line of the program that
+//! runs now; `graph` is a dataflow's graph as it is installed; `inquiry` is how any thread asks a worker, which answers
+//! between two steps; `look` is the answer.
+
+pub(crate) mod frames;
+pub(crate) mod graph;
+pub(crate) mod inquiry;
+pub(crate) mod look;
+pub(crate) mod notes;

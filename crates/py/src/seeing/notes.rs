@@ -1,0 +1,195 @@
+//! What is noted on a worker while its program runs, for whoever asks later what it waits for.
+//!
+//! For each operator the line of the program that made it, and for those with Python logic how often they ran and when last; for
+//! each capability that Python code holds its time, since when, and the line that made it; for each input that `main`
+//! drives where it is. A note costs a lock that is free, and a line where one is noted. What has ended is swept out.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use pointstamp_engine::observe::OperatorId;
+use pointstamp_order::Point;
+use pyo3::prelude::*;
+use rustc_hash::FxHashMap;
+
+use super::frames::{Codes, Line};
+
+/// How many operators are noted before those of dataflows that have ended are swept out.
+const SWEEP: usize = 256;
+
+/// The notes of one worker.
+pub(crate) struct Notes(Mutex<Inner>);
+
+struct Inner {
+    codes: Codes,
+    operators: FxHashMap<OperatorId, Arc<Operator>>,
+    sweep_at: usize,
+    /// The operator that was made last.
+    latest: Option<OperatorId>,
+    capabilities: FxHashMap<u64, Held>,
+    next: u64,
+}
+
+/// What is noted of an operator.
+pub(crate) struct Operator {
+    pub(crate) made: Line,
+    /// Whether it is an input that `main` drives by a handle.
+    input: AtomicBool,
+    /// How often its Python logic has run.
+    runs: AtomicU64,
+    /// When it ran last, in nanoseconds after `since`.
+    last: AtomicU64,
+    since: Instant,
+    /// Who asked for it to run from another thread: the number of that thread and its name.
+    pub(crate) asked: Mutex<Option<(u64, String)>>,
+}
+
+impl Operator {
+    fn new(made: Line) -> Arc<Self> {
+        Arc::new(Operator {
+            made,
+            input: AtomicBool::new(false),
+            runs: AtomicU64::new(0),
+            last: AtomicU64::new(0),
+            since: Instant::now(),
+            asked: Mutex::new(None),
+        })
+    }
+
+    /// Notes that the logic runs.
+    #[allow(clippy::cast_possible_truncation, reason = "584 years of nanoseconds")]
+    pub(crate) fn runs(&self) {
+        self.runs.fetch_add(1, Ordering::Relaxed);
+        let passed = self.since.elapsed().as_nanos() as u64;
+        self.last.store(passed, Ordering::Relaxed);
+    }
+
+    /// Whether it is an input that `main` drives by a handle.
+    pub(crate) fn is_input(&self) -> bool {
+        self.input.load(Ordering::Relaxed)
+    }
+
+    /// How often it ran, and how many seconds ago it did so last, or was made.
+    #[allow(clippy::cast_precision_loss, reason = "for people")]
+    pub(crate) fn ran(&self) -> (u64, f64) {
+        let last = self.last.load(Ordering::Relaxed) as f64 / 1e9;
+        let ago = self.since.elapsed().as_secs_f64() - last;
+        (self.runs.load(Ordering::Relaxed), ago.max(0.0))
+    }
+}
+
+/// A capability that Python code holds.
+#[derive(Clone)]
+pub(crate) struct Held {
+    pub(crate) operator: OperatorId,
+    pub(crate) port: usize,
+    pub(crate) time: Point,
+    pub(crate) since: Instant,
+    pub(crate) made: Line,
+}
+
+impl Notes {
+    pub(crate) fn new() -> Self {
+        Notes(Mutex::new(Inner {
+            codes: Codes::default(),
+            operators: FxHashMap::default(),
+            sweep_at: SWEEP,
+            latest: None,
+            capabilities: FxHashMap::default(),
+            next: 0,
+        }))
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that an operator is made by the line that runs now.
+    pub(crate) fn operator_made(&self, py: Python<'_>, id: OperatorId) {
+        let mut inner = self.inner();
+        if inner.operators.len() >= inner.sweep_at {
+            // Those in use are held by their logic, too, or belong to one of the latest dataflows.
+            let newest = id.dataflow;
+            inner.operators.retain(|other, noted| {
+                Arc::strong_count(noted) > 1 || newest - other.dataflow.min(newest) < 64
+            });
+            inner.sweep_at = 2 * inner.operators.len() + SWEEP;
+        }
+        let made = inner.codes.line(py);
+        inner.operators.insert(id, Operator::new(made));
+        inner.latest = Some(id);
+    }
+
+    /// The operator that was made last on this worker.
+    pub(crate) fn latest(&self) -> Option<OperatorId> {
+        self.inner().latest
+    }
+
+    /// Notes that the operator that was made last is an input that `main` drives.
+    pub(crate) fn latest_is_input(&self) {
+        let inner = self.inner();
+        if let Some(noted) = inner.latest.and_then(|id| inner.operators.get(&id)) {
+            noted.input.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// What is noted of an operator.
+    pub(crate) fn operator(&self, id: OperatorId) -> Option<Arc<Operator>> {
+        self.inner().operators.get(&id).cloned()
+    }
+
+    /// Notes a capability that Python code gets now; the number of the note.
+    pub(crate) fn hold(
+        &self,
+        py: Python<'_>,
+        operator: OperatorId,
+        port: usize,
+        time: &Point,
+    ) -> u64 {
+        let mut inner = self.inner();
+        let made = inner.codes.line(py);
+        let number = inner.next;
+        inner.next += 1;
+        let held = Held {
+            operator,
+            port,
+            time: time.clone(),
+            since: Instant::now(),
+            made,
+        };
+        inner.capabilities.insert(number, held);
+        number
+    }
+
+    /// Notes that a capability has moved to a later time.
+    pub(crate) fn moved(&self, number: u64, time: &Point) {
+        if let Some(held) = self.inner().capabilities.get_mut(&number) {
+            held.time = time.clone();
+            held.since = Instant::now();
+        }
+    }
+
+    /// Notes that a capability is held no more.
+    pub(crate) fn let_go(&self, number: u64) {
+        self.inner().capabilities.remove(&number);
+    }
+
+    /// The capabilities that Python code holds, in the order in which it got them.
+    pub(crate) fn capabilities(&self) -> Vec<Held> {
+        let inner = self.inner();
+        let mut held: Vec<_> = inner.capabilities.iter().collect();
+        held.sort_by_key(|(number, _)| **number);
+        held.into_iter().map(|(_, held)| held.clone()).collect()
+    }
+
+    /// Forgets everything: the worker has ended.
+    pub(crate) fn clear(&self) {
+        let mut inner = self.inner();
+        let codes = std::mem::take(&mut inner.codes);
+        inner.operators.clear();
+        inner.capabilities.clear();
+        drop(inner);
+        drop(codes); // without the lock: letting go of Python objects may run user code
+    }
+}

@@ -1,0 +1,155 @@
+"""Asking every worker what it does: those of this process, and those of the others.
+
+Owns `Asking`, one for each computation of this process. A worker answers between two steps, also when it
+sleeps; one that runs the program's own code cannot, and then the line that it runs is looked up. Other
+processes are asked over the cluster's own connections, and answer for all their workers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.seeing.told import Silent, Told
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from pointstamp import _core
+
+__all__ = ["Asking"]
+
+PATIENCE = 1.0
+"""Seconds that a worker of this process has to answer."""
+
+DISTANCE = 1.0
+"""Seconds more that the other processes have."""
+
+_PACKAGE = __file__.rpartition("seeing")[0]
+
+_EXECUTION = f"{_PACKAGE}execution.py"
+
+_NOT_THEIRS = (_PACKAGE, threading.__file__.rpartition("threading")[0], "<frozen ")
+
+
+class Asking:
+    """Asks the workers of a computation.
+
+    Args:
+        cluster: The workers of this process.
+        process: Its number.
+        processes: How many there are.
+        workers: How many workers each has.
+    """
+
+    def __init__(self, cluster: _core.Cluster, process: int, processes: int, workers: int) -> None:
+        self._cluster = cluster
+        self._process = process
+        self._processes = processes
+        self._workers = workers
+        self._numbers = itertools.count()
+        self._answers: dict[int, dict[int, list[dict[str, Any]]]] = {}
+        self._arrived = threading.Condition()
+        if processes > 1:
+            cluster.listen(self._hear)
+
+    def everyone(self, worker: _core.Worker | None = None, seconds: float = PATIENCE) -> list[Told | Silent]:
+        """What every worker says, in their order.
+
+        Args:
+            worker: The worker on whose thread this is called; None on any other thread.
+            seconds: How long the workers of this process have to answer.
+        """
+        number = next(self._numbers)
+        if self._processes > 1:
+            import json
+
+            with self._arrived:
+                self._answers[number] = {}
+            self._cluster.say(json.dumps({"ask": number, "seconds": seconds}).encode())
+        data = self._here(worker, seconds)
+        if self._processes > 1:
+            data += self._elsewhere(number, worker, seconds + DISTANCE)
+        return [_teller(one) for one in sorted(data, key=lambda one: (one["process"], one["worker"] or 0))]
+
+    def _here(self, worker: _core.Worker | None, seconds: float) -> list[dict[str, Any]]:
+        """What the workers of this process say."""
+        begin = time.monotonic()
+        answers = self._cluster.ask(seconds) if worker is None else worker.ask(self._cluster, seconds)
+        waited = time.monotonic() - begin
+        frames = sys._current_frames()
+        data = []
+        for index, (answer, thread) in enumerate(zip(answers, self._cluster.running(), strict=True)):
+            frame = None if thread is None else frames.get(thread)
+            who = {"worker": self._process * self._workers + index, "process": self._process}
+            about = {"at": "" if frame is None else _line(frame), "waited": waited}
+            if isinstance(answer, dict):
+                # Whether a thread lives can only be said here.
+                ran = [(*entry, name, _is_alive(ident, name)) for *entry, ident, name in answer["ran"]]
+                data.append({**answer, **about, "ran": ran})
+            else:
+                data.append({**who, **about, "silent": True, "ended": answer == "ended"})
+        return data
+
+    def _elsewhere(self, number: int, worker: _core.Worker | None, seconds: float) -> list[dict[str, Any]]:
+        """What the other processes have answered, and which have not."""
+        end = time.monotonic() + seconds
+        with self._arrived:
+            answers = self._answers[number]
+            while len(answers) < self._processes - 1 and time.monotonic() < end:
+                self._arrived.wait(0.01)
+                if worker is not None:
+                    self._arrived.release()
+                    try:
+                        worker.answer()  # who is asked may wait for this worker in turn
+                    finally:
+                        self._arrived.acquire()
+            del self._answers[number]
+        data = [one for said in answers.values() for one in said]
+        for process in range(self._processes):
+            if process != self._process and process not in answers:
+                silent = {"worker": None, "process": process, "at": "", "waited": seconds}
+                data.append({**silent, "silent": True, "ended": False})
+        return data
+
+    def _hear(self, process: int, what: bytes) -> None:
+        """Takes what another process says; on a thread of its own."""
+        import json
+
+        said = json.loads(what)
+        if "ask" in said:
+            data = self._here(None, said["seconds"])
+            answer = {"to": process, "answer": said["ask"], "data": data}
+            self._cluster.say(json.dumps(answer).encode())
+        elif said["to"] == self._process:
+            with self._arrived:
+                if said["answer"] in self._answers:  # else it comes too late
+                    self._answers[said["answer"]][process] = said["data"]
+                    self._arrived.notify_all()
+
+
+def _teller(data: dict[str, Any]) -> Told | Silent:
+    if "silent" in data:
+        return Silent(data["worker"], data["process"], data["waited"], data["at"], data["ended"])
+    return Told.from_data(data, data["at"])
+
+
+def _line(frame: FrameType | None) -> str:
+    """The innermost line of a thread's that is the program's own; empty where there is none.
+
+    What this package or an installed one runs was called from there. Beyond `execute` lies what called it.
+    """
+    while frame is not None and frame.f_code.co_filename != _EXECUTION:
+        file = frame.f_code.co_filename
+        if not file.startswith(_NOT_THEIRS) and "site-packages" not in file:
+            return f"{file}:{frame.f_lineno} in {frame.f_code.co_name}"
+        frame = frame.f_back
+    return ""
+
+
+def _is_alive(number: int | None, name: str) -> bool:
+    """Whether a thread of this process still runs."""
+    return any(thread.ident == number and thread.name == name for thread in threading.enumerate())

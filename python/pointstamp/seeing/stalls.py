@@ -1,0 +1,209 @@
+"""Saying what a computation waits for: when somebody asks, interrupts it, or it stands still.
+
+Owns who asks, and where the answer goes: an `Explanation` to the program, a note on a `KeyboardInterrupt`, a
+text on standard error for signals and for `stall_report=`. Signals are only taken over where nobody else has.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pointstamp._core import ProbeHandle
+from pointstamp._threads import Helper, join
+from pointstamp.seeing.explanation import Explanation, explain
+from pointstamp.seeing.graph import Place
+from pointstamp.seeing.told import Told
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pointstamp import _core
+    from pointstamp._types import Time
+    from pointstamp.seeing.asking import Asking
+
+__all__ = ["Report", "explained", "probes_of", "reporting"]
+
+QUICK = 1.0
+"""Seconds that workers have to answer when the program is to end."""
+
+Asked = list[tuple[ProbeHandle, "Time | None"]]
+
+
+def explained(
+    asking: Asking, worker: _core.Worker | None, probes: Asked, seconds: float | None = None
+) -> Explanation:
+    """Asks every worker, and explains what probes wait for, or without probes what all dataflows do.
+
+    Args:
+        asking: Who is asked.
+        worker: The worker on whose thread this is called, whose view counts.
+        probes: The probes, and the times that are asked about.
+        seconds: How long the workers of this process have to answer.
+    """
+    tellers = asking.everyone(worker) if seconds is None else asking.everyone(worker, seconds)
+    own = next((one for one in tellers if isinstance(one, Told)), None)
+    if worker is not None:
+        own = next((one for one in tellers if isinstance(one, Told) and one.worker == worker.index), own)
+    number = -1 if own is None else own.worker
+    explanations = []
+    for probe, time in probes:
+        addresses = [own.numbers.get(place) for place in probe.places()] if own is not None else []
+        places = [Place(address, False, 0) for address in addresses if address is not None]
+        frontier = list(probe.frontier)
+        explanations.append(explain(tellers, number, at=places, before=time, frontier=frontier))
+    if len(explanations) == 1:
+        return explanations[0]
+    held = next((explanation for explanation in explanations if explanation), None)
+    return held if held is not None else explain(tellers, number)
+
+
+def probes_of(condition: Callable[[], Any]) -> Asked:
+    """The probes that a condition refers to: what it closes over, globals, attributes of these."""
+    found: dict[int, ProbeHandle] = {}
+    values: list[Any] = [getattr(condition, "__self__", None)]
+    for cell in getattr(condition, "__closure__", None) or ():
+        with suppress(ValueError):  # an empty cell
+            values.append(cell.cell_contents)
+    code = getattr(condition, "__code__", None)
+    known = getattr(condition, "__globals__", {})
+    values.extend(known[name] for name in getattr(code, "co_names", ()) if name in known)
+    for value in list(values):
+        values.extend(list(getattr(value, "__dict__", {}).values())[:50])
+    for value in values:
+        if isinstance(value, ProbeHandle):
+            found[id(value)] = value
+    return [(probe, None) for probe in found.values()]
+
+
+def interrupted(asking: Asking, worker: _core.Worker | None, error: BaseException) -> None:
+    """Notes on Ctrl-C what was waited for, once.
+
+    Args:
+        asking: Who is asked.
+        worker: The worker on whose thread this is called; None on any other thread.
+        error: What interrupted the wait.
+    """
+    if isinstance(error, KeyboardInterrupt) and not getattr(error, "__notes__", None):
+        note(error, str(explained(asking, worker, [], QUICK)))
+
+
+class Report:
+    """Says on standard error what a computation waits for, to whoever has not asked from inside.
+
+    Args:
+        asking: Who is asked.
+        worker: The worker of the main thread, once there is one; None where workers have threads of their
+        own.
+    """
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+        self.worker: _core.Worker | None = None
+
+    def text(self, *, here: bool, seconds: float | None = None) -> str:
+        """What all dataflows wait for; `here` on the thread of the worker that is known."""
+        worker = self.worker if here else None
+        return str(explained(self._asking, worker, [], seconds))
+
+    def on_interruption(self, error: BaseException) -> None:
+        """Notes on Ctrl-C what was waited for."""
+        interrupted(self._asking, self.worker, error)
+
+    def on_terminate(self, number: int, frame: object) -> None:
+        """Says what is waited for, and ends as the signal would have ended this process."""
+        with suppress(Exception):
+            say(self.text(here=True, seconds=QUICK))
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+
+    def on_request(self, number: int, frame: object) -> None:
+        """Says what is waited for, when the workers have come to the end of their steps."""
+        threading.Thread(target=self._answer, name="pointstamp-report", daemon=True).start()
+
+    def _answer(self) -> None:
+        with suppress(Exception):  # the computation may have ended meanwhile
+            say(self.text(here=False))
+
+    def watch(self, seconds: float, ended: threading.Event) -> None:
+        """Says what is waited for whenever nothing has moved for so long and something is outstanding."""
+        before: object = None
+        still = 0
+        while not ended.wait(seconds / 4):
+            tellers = self._asking.everyone()
+            now = _signature(tellers)
+            still = still + 1 if now == before else 0
+            before = now
+            if still == 4 and now:
+                own = next((one.worker for one in tellers if isinstance(one, Told)), -1)
+                say(f"nothing has moved for {seconds:g} s. {explain(tellers, own)}")
+
+
+def _signature(tellers: Sequence[Any]) -> object:
+    """What changes whenever something moves; empty where nothing is outstanding."""
+    parts = []
+    for one in tellers:
+        if isinstance(one, Told):
+            for number, standing in one.dataflows.items():
+                held = tuple(sorted((stamp, count) for stamp, count in standing.pointstamps.items() if count))
+                if held:
+                    parts.append((one.worker, number, held))
+    return tuple(parts)
+
+
+@contextmanager
+def reporting(report: Report, stall: float | None, *, alone: bool) -> Iterator[None]:
+    """While the block runs, signals are answered, and a standstill is reported.
+
+    Args:
+        report: Who answers.
+        stall: After how many seconds without movement to report by oneself; None for never.
+        alone: Whether this is the process that reports for all.
+    """
+    taken = _take_signals(report)
+    ended = threading.Event()
+    watcher = None
+    try:
+        if stall is not None and alone:
+            watcher = Helper(partial(report.watch, stall, ended), "pointstamp-stalls", daemon=True)
+            watcher.start()
+        yield
+    finally:
+        ended.set()
+        for number, before in taken.items():
+            signal.signal(number, before)
+        if watcher is not None:
+            join([watcher], 0.1, ended.set)
+
+
+def _take_signals(report: Report) -> dict[int, Any]:
+    """Handles signals that have no handler yet; those that it took, with what was there."""
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    taken: dict[int, Any] = {}
+    handlers: list[tuple[str, Any]] = [("SIGTERM", report.on_terminate), ("SIGUSR1", report.on_request)]
+    for name, handler in handlers:
+        number = getattr(signal, name, None)  # not on every system
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+            taken[number] = signal.signal(number, handler)
+    return taken
+
+
+def say(text: str) -> None:
+    """Writes a text to standard error."""
+    if sys.stderr is not None:
+        sys.stderr.write(f"pointstamp: {text}\n")
+        sys.stderr.flush()
+
+
+def note(error: BaseException, text: str) -> None:
+    """Adds a note to an exception; where tracebacks do not show notes, it is said at once."""
+    if hasattr(error, "add_note"):
+        error.add_note(text)
+    else:
+        error.__dict__.setdefault("__notes__", []).append(text)
+        say(text)

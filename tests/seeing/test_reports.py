@@ -1,0 +1,171 @@
+"""What a program that waits says when it is interrupted, ended, asked from outside, or stands still."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+import pointstamp as ps
+
+PROGRAM = """
+import sys
+import pointstamp as ps
+
+def main(worker):
+    with worker.dataflow() as scope:
+        numbers, stream = scope.new_input()
+        probe = stream.exchange(lambda x: x).map(str).probe()
+    said = []
+
+    def waits():
+        if not said:
+            said.append(sys.stdout.write("ready\\n"))
+            sys.stdout.flush()
+        return probe.less_than(1)
+
+    worker.step_while(waits)
+
+ps.execute(main, **eval(sys.argv[1]))
+"""
+
+
+@contextmanager
+def waiting(**options: Any) -> "Iterator[subprocess.Popen[str]]":
+    """A program whose workers all wait for an input that is not advanced."""
+    program = textwrap.dedent(PROGRAM)
+    with subprocess.Popen(
+        [sys.executable, "-c", program, repr(options)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            for _ in range(options.get("workers", 1) * options.get("processes", 1)):
+                assert process.stdout.readline() == "ready\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def errors(process: "subprocess.Popen[str]") -> str:
+    assert process.stderr is not None
+    return process.stderr.read()
+
+
+def until(process: "subprocess.Popen[str]", words: str) -> str:
+    """The lines on standard error up to one with these words."""
+    assert process.stderr is not None
+    lines = ""
+    while words not in lines:
+        line = process.stderr.readline()
+        assert line, lines
+        lines += line
+    return lines
+
+
+EXPLAINED = ("The input 'input'", "stands at time 0", "advance_to()")
+
+PLACES: list[Any] = [{}, {"workers": 2}, {"processes": 2}]
+
+
+@pytest.mark.parametrize("place", PLACES, ids=str)
+def test_an_interruption_says_what_was_waited_for(place: Any) -> None:
+    with waiting(**place) as process:
+        process.send_signal(signal.SIGINT)
+        said = errors(process)
+        assert "KeyboardInterrupt" in said
+        assert all(words in said for words in EXPLAINED), said
+
+
+def test_a_program_that_is_ended_says_what_it_waited_for_and_ends_by_the_signal() -> None:
+    with waiting() as process:
+        process.send_signal(signal.SIGTERM)
+        said = errors(process)
+        assert all(words in said for words in EXPLAINED), said
+        assert process.wait(10) == -signal.SIGTERM
+
+
+@pytest.mark.parametrize("place", PLACES[:2], ids=str)
+def test_a_program_says_what_it_waits_for_when_asked_from_outside_and_goes_on(place: Any) -> None:
+    with waiting(**place) as process:
+        for _ in range(2):
+            process.send_signal(signal.SIGUSR1)
+            said = until(process, "advance_to()")
+            assert all(words in said for words in EXPLAINED), said
+        assert process.poll() is None
+
+
+def test_a_standstill_is_reported_once() -> None:
+    with waiting(stall_report=0.3) as process:
+        said = until(process, "advance_to()")
+        assert "nothing has moved for 0.3 s" in said
+        assert all(words in said for words in EXPLAINED), said
+        process.send_signal(signal.SIGTERM)
+        assert "nothing has moved" not in errors(process)
+
+
+def test_what_moves_is_not_reported(capfd: pytest.CaptureFixture[str]) -> None:
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers, stream = scope.new_input()
+            probe = stream.probe()
+        for time in range(8):
+            numbers.advance_to(time + 1)
+            worker.step_while(lambda time=time: probe.less_than(time + 1))  # type: ignore[misc]
+            worker.step_or_park(0.05)
+
+    ps.execute(main, stall_report=0.2)
+    assert capfd.readouterr().err == ""
+
+
+def test_handlers_of_the_program_stay_and_ours_go() -> None:
+    def mine(number: int, frame: object) -> None: ...
+
+    before = signal.signal(signal.SIGUSR1, mine)
+    try:
+
+        def main(worker: ps.Worker) -> Any:
+            return signal.getsignal(signal.SIGUSR1), signal.getsignal(signal.SIGTERM)
+
+        [(usr1, term)] = ps.execute(main)
+        assert usr1 is mine
+        assert term not in (signal.SIG_DFL, signal.SIG_IGN)
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_report_needs_a_time() -> None:
+    with pytest.raises(ps.ConfigError, match="stall_report"):
+        ps.execute(lambda worker: None, stall_report=0)
+
+
+def test_a_process_that_is_stopped_is_named() -> None:
+    def main(worker: ps.Worker) -> Any:
+        with worker.dataflow() as scope:
+            numbers, stream = scope.new_input()
+            probe = stream.exchange(lambda x: x).probe()
+            pids = scope.to_stream([os.getpid()]).broadcast().capture()
+        numbers.advance_to(1)
+        worker.step_while(lambda: probe.less_than(1))
+        if worker.index == 1:
+            os.kill(os.getpid(), signal.SIGSTOP)
+            return None
+        worker.step_or_park(0.1)
+        found = worker.explain(probe, 2)
+        for _, (*both,) in pids.extract():
+            for pid in both:
+                if pid != os.getpid():
+                    os.kill(pid, signal.SIGCONT)
+        return [(one.kind, one.operator, one.process) for one in found.causes], str(found)
+
+    (causes, text), _ = ps.execute(main, processes=2)
+    assert ("worker", "input", 1) in causes, text
+    assert "Process 1 has not answered" in text
