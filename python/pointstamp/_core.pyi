@@ -1,6 +1,6 @@
 """What the extension module holds; `make lint` compares this with the module (`mypy.stubtest`)."""
-# `_core_collections.pyi` is a part of this file, and says in `__all__` what it has.
-# ruff: noqa: F403, F405
+
+# ruff: noqa: F403, F405  (a part of the stub is imported whole)
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from types import GenericAlias
@@ -39,6 +39,7 @@ from pointstamp._core_kinds import (
 from pointstamp._core_kinds import (
     StageKind as StageKind,
 )
+from pointstamp._core_library import *
 from pointstamp._core_order import (
     Antichain as Antichain,
 )
@@ -100,6 +101,7 @@ __all__ = [
     "Scope",
     "SealedLink",
     "Session",
+    "Sketch",
     "StageKind",
     "Stream",
     "Trace",
@@ -111,6 +113,7 @@ __all__ = [
     "arrange",
     "arrangement_updates",
     "as_collection",
+    "at_event_times",
     "branch_columns_when",
     "check_columns",
     "collection_stage",
@@ -123,6 +126,7 @@ __all__ = [
     "decode_term",
     "delay",
     "delay_batch",
+    "delay_columns",
     "distinct",
     "distinct_columns",
     "distinct_so_far_columns",
@@ -154,11 +158,13 @@ __all__ = [
     "source_field",
     "stable_hash",
     "tagged_hash",
+    "time_column_of",
     "to_records",
     "to_updates",
     "trace_of",
     "update_columns",
     "update_input",
+    "window_columns",
 ]
 
 _T = TypeVar("_T")
@@ -360,6 +366,7 @@ class Cluster:
         thread: int,
         signals: bool,
         interrupted: Callable[[BaseException], object] | None = None,
+        simulation: Simulation | None = None,
     ) -> _R | None: ...
     def ask(self, seconds: float) -> list[dict[str, Any] | str | None]: ...
     def running(self) -> list[int | None]: ...
@@ -393,6 +400,13 @@ class SealedLink:
     def close(self) -> None: ...
 
 @final
+class Simulation:
+    def __new__(cls, processes: int, workers: int, seed: int, loses: bool, patience: float) -> Simulation: ...
+    def connections(self, process: int) -> Connections: ...
+    def enter(self, worker: int) -> None: ...
+    def leave(self, worker: int) -> None: ...
+
+@final
 class Connections:
     def __new__(
         cls,
@@ -412,15 +426,6 @@ class Connections:
 
 def encode_batch(batch: Any) -> bytes: ...
 def decode_batch(bytes: bytes) -> Any: ...
-
-# The library: operators whose work per record is done in Rust.
-
-def count(stream: Stream) -> Stream: ...
-def counts(stream: Stream) -> Stream: ...
-def delay(stream: Stream, function: Callable[[Any, Time], Time]) -> Stream: ...
-def delay_batch(stream: Stream, function: Callable[[Time], Time]) -> Stream: ...
-def distinct(stream: Stream) -> Stream: ...
-def enter_at(stream: Stream, function: Callable[[Any], Time], appended: int) -> Stream: ...
 
 # Arrow: what ArrowStream calls. The functions return streams of record batches, with the schema where it is new.
 

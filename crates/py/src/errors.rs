@@ -19,6 +19,7 @@ import_exception!(pointstamp._errors, CapabilityError);
 import_exception!(pointstamp._errors, GraphError);
 import_exception!(pointstamp._errors, ClusterError);
 import_exception!(pointstamp._errors, CodecError);
+import_exception!(pointstamp._errors, StallError);
 import_exception!(pointstamp._errors, TruncatedWarning);
 import_exception!(pointstamp._errors, WorkerStopped);
 
@@ -65,7 +66,9 @@ impl IntoException for ColumnError {
             | Self::NoAggregation { .. }
             | Self::Unaggregable { .. }
             | Self::JoinTypes { .. }
-            | Self::Collision { .. } => GraphError::new_err(message),
+            | Self::Collision { .. }
+            | Self::NotTimes { .. } => GraphError::new_err(message),
+            Self::NullTime | Self::TimeBefore { .. } => TimeError::new_err(message),
             Self::Schema(_) => PyTypeError::new_err(message),
             Self::Unsendable { .. } | Self::Unreadable { .. } => CodecError::new_err(message),
             Self::TooManyKeys | Self::Arrow(_) => PointstampError::new_err(message),

@@ -40,6 +40,7 @@ mod scope;
 mod sealed;
 mod seeing;
 mod session;
+mod simulation;
 mod stream;
 mod time;
 mod tools;
@@ -81,6 +82,7 @@ mod _core {
         scope::{LoopHandle, Scope},
         sealed::SealedLink,
         session::Session,
+        simulation::Simulation,
         stream::Stream,
         worker::{Cluster, Worker},
     };
@@ -95,6 +97,7 @@ mod _core {
     #[pymodule_export]
     use crate::columns::{
         aggregate::aggregate_columns,
+        event_time::{delay_columns, time_column_of, window_columns},
         input::send_columns,
         keyed::{distinct_columns, distinct_so_far_columns, join_columns},
         map::{branch_columns_when, inspect_columns, map_batches, to_records},
@@ -137,5 +140,7 @@ mod _core {
         counts::counts,
         delay::{delay, delay_batch, enter_at},
         distinct::distinct,
+        event_time::at_event_times,
+        sketch::Sketch,
     };
 }
