@@ -34,6 +34,7 @@ nitpick_ignore_regex = [
         r"AnyStream|Build|Clock|Column|Coordinates|Paths|Schema|SourceOfRecords",
     ),
     ("py:class", r"WindowKind|pointstamp\.windows\.Session|threading\.Event"),
+    ("py:class", r"(pointstamp\.)?(_core\.)?(Field|_core\.Schema)"),
 ]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
