@@ -120,6 +120,10 @@ mod _core {
     #[pymodule_export]
     use crate::events::{feed::EventFeed, replay::replay, writer::EventSink};
 
+    // What workers do.
+    #[pymodule_export]
+    use crate::seeing::record::Recorder;
+
     // Batches as bytes.
     #[pymodule_export]
     use crate::wire::{decode_batch, encode_batch};

@@ -28,6 +28,7 @@ use crate::scope::Scope;
 use crate::seeing::graph::Collector;
 use crate::seeing::inquiry::Answer;
 use crate::seeing::look::look;
+use crate::seeing::record::{Recorder, Recording};
 
 /// One worker.
 #[pyclass(frozen, module = "pointstamp._core")]
@@ -126,6 +127,14 @@ impl Worker {
             }
             Ok(true)
         })
+    }
+
+    /// Records all that this worker does from now on.
+    fn record(&self, recorder: Py<Recorder>) -> PyResult<()> {
+        let recorder = Arc::new(recorder);
+        let _first = self.0.home().recorder().set(Arc::clone(&recorder));
+        self.0.engine()?.observe(Rc::new(Recording(recorder)));
+        Ok(())
     }
 
     /// What this worker does, as it is now: see `pointstamp.seeing.asking`.
