@@ -20,7 +20,7 @@ source_suffix = {".md": "markdown"}
 exclude_patterns = ["pictures"]
 
 # A name in a signature or a docstring that leads nowhere is an error. These lead to no
-# page of this book: type variables, other libraries' types, what a block of `with` is.
+# page of this book: type variables, aliases, types of others, what a `with` gives.
 nitpicky = True
 nitpick_ignore_regex = [
     ("py:class", r"(.*\.)?(T|U|K|V|V2|R|N|S|P|Like|T[12]|U[12])"),
@@ -29,6 +29,7 @@ nitpick_ignore_regex = [
         r"(os\.)?PathLike|(socket\.)?socket|pa\.(Schema|RecordBatch|Table)|DataFrame|SparkSession|Carrier",
     ),
     ("py:class", r"pointstamp\.(scope\._Nested|worker\._Building)"),
+    ("py:class", r"AnyStream|Build|Schema"),  # aliases of pointstamp.custom
 ]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3

@@ -25,7 +25,7 @@ PIECE = 256 * 1024
 LOOK_UP = 0.25
 """Seconds after which a thread that waits for a pipe looks whether anybody wants more still."""
 
-PATIENCE = 2
+PATIENCE = 10
 """Seconds that an end waits for the thread: one that cannot be woken is left behind, and dies with the
 process."""
 

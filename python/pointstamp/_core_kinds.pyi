@@ -45,6 +45,7 @@ class PactKind:
     EXCHANGE: ClassVar[PactKind]
     EXCHANGE_FIRST: ClassVar[PactKind]
     EXCHANGE_COLUMNS: ClassVar[PactKind]
+    GATHER: ClassVar[PactKind]
     @property
     def label(self) -> str: ...
     def __eq__(self, other: object, /) -> bool: ...

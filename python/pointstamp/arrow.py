@@ -13,9 +13,9 @@ from pointstamp import _core
 from pointstamp._core import InputHandle, PactKind
 from pointstamp._errors import GraphError
 from pointstamp._mistakes import function_of
-from pointstamp.custom import CustomOperators
 from pointstamp.operators.reclock import reclock
 from pointstamp.pacts import Pipeline
+from pointstamp.typed_operators import ColumnOperators
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["ArrowInput", "ArrowStream"]
 
 
-class ArrowStream(CustomOperators["pa.RecordBatch", "ArrowStream"]):
+class ArrowStream(ColumnOperators):
     """A stream of Arrow record batches of one schema; moved, hashed and partitioned without the GIL.
 
     Every method adds an operator to the stream's scope. Batches are of any size, as the stream carries them:
@@ -330,7 +330,7 @@ class ArrowStream(CustomOperators["pa.RecordBatch", "ArrowStream"]):
         assert self.scope.parent is not None
         return ArrowStream(self.scope.parent, left, self.core_schema, self.placed)
 
-    def connect_loop(self, handle: LoopHandle) -> None:
+    def connect_loop(self, handle: LoopHandle[pa.RecordBatch]) -> None:
         """Defines a loop variable, which has this stream's schema; as `Stream.connect_loop`.
 
         Raises:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from pointstamp import _core
 from pointstamp._errors import GraphError
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pointstamp.stream import Stream
 
 __all__ = ["OperatorBuilder"]
+
+T = TypeVar("T")
 
 
 class OperatorBuilder:
@@ -79,14 +81,17 @@ class OperatorBuilder:
         return len(self._inputs) - 1
 
     @overload
-    def new_output(self, schema: None = None) -> tuple[int, Stream[Any]]: ...
+    def new_output(self, *, of: None = None) -> tuple[int, Stream[Any]]: ...
+    @overload
+    def new_output(self, *, of: type[T]) -> tuple[int, Stream[T]]: ...
     @overload
     def new_output(self, schema: pa.Schema) -> tuple[int, ArrowStream]: ...
-    def new_output(self, schema: pa.Schema | None = None) -> tuple[int, Any]:
+    def new_output(self, schema: pa.Schema | None = None, *, of: Any = None) -> tuple[int, Any]:
         """Adds an output.
 
         Args:
             schema: Of an output for record batches; None for one of Python records.
+            of: The type of its records, as in `Scope.new_input`.
 
         Returns:
             Its number, from 0, and its stream: a `Stream`, or with a schema an `ArrowStream`.

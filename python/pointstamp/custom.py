@@ -6,15 +6,16 @@ that only look at times. What an operator gives is as its stream carries, unless
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from pointstamp import _core
 from pointstamp._core import ProbeHandle
 from pointstamp._mistakes import unknown_attribute
 from pointstamp.builder import constructed, operator_info, single_output
 from pointstamp.capture import Capture
+from pointstamp.connectors.writing import Writing
 from pointstamp.notify import notified
-from pointstamp.pacts import Pipeline, pact_of
+from pointstamp.pacts import Gather, Pipeline, pact_of
 from pointstamp.vertex import Vertex, drive
 
 if TYPE_CHECKING:
@@ -24,14 +25,14 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pointstamp._core import Capability, FrontieredInput, InputPort, OutputPort
+    from pointstamp._core import Capability, FrontieredInput
     from pointstamp._core import Schema as CoreSchema
     from pointstamp._core import Stream as CoreStream
     from pointstamp._types import Time
     from pointstamp.arrow import ArrowStream
     from pointstamp.capture import EventWriter
+    from pointstamp.connectors.protocol import Sink
     from pointstamp.info import OperatorInfo
-    from pointstamp.notify import Notificator
     from pointstamp.pacts import Pact
     from pointstamp.scope import Scope
     from pointstamp.stream import Stream
@@ -43,10 +44,9 @@ if TYPE_CHECKING:
 __all__ = ["CustomOperators"]
 
 T = TypeVar("T")
-Like = TypeVar("Like")
 
 
-class CustomOperators(Generic[T, Like]):
+class CustomOperators(Generic[T]):
     """What streams of both kinds can do: run operators of the user's own, and be observed.
 
     The operators with an output take a ``schema`` for it: a `pyarrow.Schema` makes the output an
@@ -89,15 +89,6 @@ class CustomOperators(Generic[T, Like]):
 
     # ------------------------------------------------------------ one input
 
-    @overload
-    def unary(
-        self,
-        pact: Pact,
-        name: str,
-        build: Callable[[Capability, OperatorInfo], Callable[[InputPort[T], OutputPort[Any]], None]],
-    ) -> Like: ...
-    @overload
-    def unary(self, pact: Pact, name: str, build: Build, *, schema: Schema) -> Any: ...
     def unary(self, pact: Pact, name: str, build: Build, *, schema: Schema = ...) -> Any:
         """An operator with one input and one output.
 
@@ -132,37 +123,10 @@ class CustomOperators(Generic[T, Like]):
         """
         return self._operator(name, [(self, pact)], build, schema, notify=False)
 
-    @overload
-    def unary_frontier(
-        self,
-        pact: Pact,
-        name: str,
-        build: Callable[[Capability, OperatorInfo], Callable[[FrontieredInput[T], OutputPort[Any]], None]],
-    ) -> Like: ...
-    @overload
-    def unary_frontier(self, pact: Pact, name: str, build: Build, *, schema: Schema) -> Any: ...
     def unary_frontier(self, pact: Pact, name: str, build: Build, *, schema: Schema = ...) -> Any:
         """As `unary`, with the input's frontier: the logic is called whenever it changes, too."""
         return self._operator(name, [(self, pact)], build, schema, notify=True)
 
-    @overload
-    def unary_notify(
-        self,
-        pact: Pact,
-        name: str,
-        init: Iterable[Time],
-        logic: Callable[[InputPort[T], OutputPort[Any], Notificator], None],
-    ) -> Like: ...
-    @overload
-    def unary_notify(
-        self,
-        pact: Pact,
-        name: str,
-        init: Iterable[Time],
-        logic: Callable[..., None],
-        *,
-        schema: Schema,
-    ) -> Any: ...
     def unary_notify(
         self,
         pact: Pact,
@@ -200,19 +164,6 @@ class CustomOperators(Generic[T, Like]):
         logic = constructed(name, build, operator_info(self.scope, name, core))
         core.build(logic, (port,), True, False)
 
-    @overload
-    def vertex(
-        self, vertex: Callable[[], Vertex], *, pact: Pact | None = None, name: str | None = None
-    ) -> Like: ...
-    @overload
-    def vertex(
-        self,
-        vertex: Callable[[], Vertex],
-        *,
-        pact: Pact | None = None,
-        name: str | None = None,
-        schema: Schema,
-    ) -> Any: ...
     def vertex(
         self,
         vertex: Callable[[], Vertex],
@@ -235,12 +186,6 @@ class CustomOperators(Generic[T, Like]):
 
     # ------------------------------------------------------------ two inputs
 
-    @overload
-    def binary(self, other: AnyStream, pact1: Pact, pact2: Pact, name: str, build: Build) -> Like: ...
-    @overload
-    def binary(
-        self, other: AnyStream, pact1: Pact, pact2: Pact, name: str, build: Build, *, schema: Schema
-    ) -> Any: ...
     def binary(
         self,
         other: AnyStream,
@@ -254,14 +199,6 @@ class CustomOperators(Generic[T, Like]):
         """An operator with two inputs, of records or columns, and one output; as `unary`."""
         return self._operator(name, [(self, pact1), (other, pact2)], build, schema, notify=False)
 
-    @overload
-    def binary_frontier(
-        self, other: AnyStream, pact1: Pact, pact2: Pact, name: str, build: Build
-    ) -> Like: ...
-    @overload
-    def binary_frontier(
-        self, other: AnyStream, pact1: Pact, pact2: Pact, name: str, build: Build, *, schema: Schema
-    ) -> Any: ...
     def binary_frontier(
         self,
         other: AnyStream,
@@ -275,28 +212,6 @@ class CustomOperators(Generic[T, Like]):
         """As `binary`, with the inputs' frontiers; as `unary_frontier`."""
         return self._operator(name, [(self, pact1), (other, pact2)], build, schema, notify=True)
 
-    @overload
-    def binary_notify(
-        self,
-        other: AnyStream,
-        pact1: Pact,
-        pact2: Pact,
-        name: str,
-        init: Iterable[Time],
-        logic: Callable[..., None],
-    ) -> Like: ...
-    @overload
-    def binary_notify(
-        self,
-        other: AnyStream,
-        pact1: Pact,
-        pact2: Pact,
-        name: str,
-        init: Iterable[Time],
-        logic: Callable[..., None],
-        *,
-        schema: Schema,
-    ) -> Any: ...
     def binary_notify(
         self,
         other: AnyStream,
@@ -326,6 +241,26 @@ class CustomOperators(Generic[T, Like]):
         capture.form = (self.scope.dims, self.core_schema)
         self.core.capture(capture.core)
         return capture
+
+    def write(self, sink: Sink, *, name: str = "write") -> Stream[Any]:
+        """Brings the stream to a sink, a whole time at once.
+
+        When nothing of a time can come any more, every worker's part is prepared; when all are, each is
+        committed. If the dataflow fails before, nothing of the time is shown.
+
+        Args:
+            sink: Where to; the same on every worker.
+            name: The operators' name.
+
+        Returns:
+            The times that this worker has committed. Its frontier is that of times that are committed on all
+            workers: attach a probe to know.
+        """
+        writing = Writing(sink)
+        pact = Gather() if sink.single else Pipeline()
+        prepared = self._operator(name, [(self, pact)], writing.build_writing, None, notify=True)
+        committed = writing.build_committing
+        return single_output(self.scope, f"{name}: commit", [(prepared, Pipeline())], committed, notify=True)
 
     def capture_into(self, writer: EventWriter) -> None:
         """Writes the stream's events on this worker, from which `Scope.replay` makes the same stream again.

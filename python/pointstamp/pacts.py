@@ -115,6 +115,13 @@ class ByKey(Pact):
     kind = PactKind.EXCHANGE_FIRST
 
 
+class Gather(Pact):
+    """Everything goes to the first worker, records and columns alike, for the library's own operators."""
+
+    __slots__ = ()
+    kind = PactKind.GATHER
+
+
 def pact_of(pact: Any, stream: Any, operator: str) -> tuple[PactKind, Any]:
     """A pact's kind and key for an operator's input that reads a stream.
 

@@ -12,13 +12,14 @@ from pointstamp.arrow import ArrowInput, ArrowStream
 from pointstamp.builder import OperatorBuilder, single_output
 from pointstamp.capture import replayed
 from pointstamp.collections import Arranged, Collection, CollectionInput, Trace, Variable
+from pointstamp.connectors.reading import Reading
+from pointstamp.connectors.timing import Arrival, EventTime, Timing
 from pointstamp.operators.iterator_source import Source
-from pointstamp.seeing.drawing import to_dot, to_mermaid, to_svg
-from pointstamp.seeing.graph import Graph
+from pointstamp.seeing.drawn import Drawn
 from pointstamp.stream import Stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
 
     import pyarrow as pa
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pointstamp._core import Activator, Capability, LoopHandle, OutputPort, UnorderedInput
     from pointstamp._types import Summary, Time
     from pointstamp.capture import Capture, EventReader
+    from pointstamp.connectors.protocol import Source as SourceOfRecords
     from pointstamp.info import OperatorInfo
 
 __all__ = ["Scope"]
@@ -35,7 +37,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Scope:
+class Scope(Drawn):
     """A part of a dataflow while it is being built: the dataflow itself, or a scope nested in it.
 
     Attributes:
@@ -47,7 +49,7 @@ class Scope:
         parent: The scope around it; None for the dataflow itself.
     """
 
-    __slots__ = ("_graph", "address", "core", "dims", "index", "name", "parent", "peers")
+    __slots__ = ("address", "core", "dims", "index", "name", "parent", "peers")
 
     core: _core.Scope
     parent: Scope | None
@@ -60,7 +62,7 @@ class Scope:
     def __init__(self, core: _core.Scope, parent: Scope | None) -> None:
         self.core = core
         self.parent = parent
-        self._graph: Graph | None = None
+        super().__init__()
         self.name = core.name
         self.address = core.address
         self.dims = core.dims
@@ -98,67 +100,18 @@ class Scope:
     def __repr__(self) -> str:
         return f"<Scope '{self.name}' {self.address}>"
 
-    # ------------------------------------------------------------ pictures
-
-    def installed_by(self, worker: _core.Worker) -> None:
-        """Installs the dataflow of which this is the root."""
-        self._graph = Graph.from_data(worker.install(self.core))
-
-    @property
-    def graph(self) -> Graph:
-        """The dataflow's operators, scopes and edges, once its block has ended.
-
-        Raises:
-            GraphError: While the dataflow is being built.
-        """
-        root = self
-        while root.parent is not None:
-            root = root.parent
-        if root._graph is None:
-            raise GraphError(f"the dataflow '{root.name}' is drawn once its `with` block has ended")
-        return root._graph
-
-    def to_mermaid(self) -> str:
-        """The scope as a flowchart of Mermaid, which Markdown on many sites shows as a picture.
-
-        Raises:
-            GraphError: While the dataflow is being built.
-
-        Examples:
-            >>> import pointstamp as ps
-            >>> def main(worker):
-            ...     with worker.dataflow() as scope:
-            ...         scope.to_stream("ab").exchange(ord).inspect(str)
-            ...     return scope.to_mermaid()
-            >>> print(ps.execute(main)[0])
-            flowchart LR
-              n0_1(["to_stream"])
-              n0_2["exchange"]
-              n0_3["inspect"]
-              n0_1 == exchange ==> n0_2
-              n0_2 --> n0_3
-        """
-        return to_mermaid(self.graph, self.address)
-
-    def to_dot(self) -> str:
-        """The scope in the language of Graphviz.
-
-        Raises:
-            GraphError: While the dataflow is being built.
-        """
-        return to_dot(self.graph, self.address)
-
-    def _repr_html_(self) -> str | None:
-        """What notebooks show: a picture of the scope; while it is being built, its `repr`."""
-        try:
-            return to_svg(self.graph, self.address)
-        except GraphError:
-            return None
-
     # ------------------------------------------------------------ sources
 
-    def new_input(self) -> tuple[InputHandle[Any], Stream[Any]]:
-        """An input that `main` drives, and its stream."""
+    @overload
+    def new_input(self, *, of: None = None) -> tuple[InputHandle[Any], Stream[Any]]: ...
+    @overload
+    def new_input(self, *, of: type[T]) -> tuple[InputHandle[T], Stream[T]]: ...
+    def new_input(self, *, of: Any = None) -> tuple[InputHandle[Any], Stream[Any]]:
+        """An input that `main` drives, and its stream.
+
+        Args:
+            of: The type of its records, for type checkers: nothing looks at it when the program runs.
+        """
         handle: InputHandle[Any] = InputHandle()
         return handle, self.input_from(handle)
 
@@ -177,10 +130,19 @@ class Scope:
             return handle.to_stream(self)
         return Stream(self, self.core.input_from(handle))
 
-    def new_unordered_input(self) -> tuple[UnorderedInput[Any], Capability, Stream[Any]]:
+    @overload
+    def new_unordered_input(
+        self, *, of: None = None
+    ) -> tuple[UnorderedInput[Any], Capability, Stream[Any]]: ...
+    @overload
+    def new_unordered_input(self, *, of: type[T]) -> tuple[UnorderedInput[T], Capability, Stream[T]]: ...
+    def new_unordered_input(self, *, of: Any = None) -> tuple[UnorderedInput[Any], Capability, Stream[Any]]:
         """An input driven by capabilities, the first of them (at the minimum time), and its stream.
 
         The worker takes back the capabilities that are left when `main` returns.
+
+        Args:
+            of: The type of its records, as in `new_input`.
         """
         handle, capability, stream = self.core.unordered_input()
         return handle, capability, Stream(self, stream)
@@ -294,6 +256,54 @@ class Scope:
         columns = None if schema is None else _core.Schema(schema)
         return self.stream_of(*replayed(self.core, captures, columns))
 
+    def read(
+        self,
+        source: SourceOfRecords[Any],
+        *,
+        time: Callable[[Any], int] | str | None = None,
+        lateness: int = 0,
+        idle: float | None = 10.0,
+        every: float | None = None,
+        offsets: Mapping[str, Any] | None = None,
+        name: str = "read",
+    ) -> Any:
+        """The records of a source, whose partitions are shared out to the workers.
+
+        Each partition is read by one worker. Left to itself everything has the minimum time, which ends with
+        the source. For times of arrival say `every`, for those that the records tell `time`.
+
+        Args:
+            source: What is read; the same on every worker.
+            time: A function of a record, or of columns the name of a column or a function of a batch, which
+                gives the records' times: ints that are not negative. The frontier follows the latest time of
+                each partition; what comes behind the frontier is sent at the frontier. `Stream.event_time`
+                separates it instead, and knows datetimes.
+            lateness: With `time`: how far behind the latest of its partition a record may come.
+            idle: With `time`: after how many seconds without a record a partition holds the others up no
+                longer; None for never.
+            every: Seconds: the time of a batch is the number of such intervals since 1970.
+            offsets: Where to begin, for some partitions: offsets that they gave.
+            name: The operator's name.
+
+        Returns:
+            A `Stream` of records, or of a source with a schema an `ArrowStream`.
+
+        Raises:
+            GraphError: If times have more than one coordinate here, or `offsets` names no partition.
+        """
+        if self.dims != 1:
+            raise GraphError(f"a source gives times of one coordinate, and they have {self.dims} here")
+        if time is not None and every is not None:
+            raise GraphError("records have the times that they tell, or those of their arrival: not both")
+        timing = Timing()
+        if time is not None:
+            timing = EventTime(time, lateness, idle)
+        elif every is not None:
+            timing = Arrival(every)
+        columns = None if source.schema is None else _core.Schema(source.schema)
+        reading = Reading(name, source, offsets or {}, timing)
+        return self.stream_of(reading.install(self, columns), columns)
+
     def concatenate(self, streams: Iterable[Stream[T]]) -> Stream[T]:
         """One stream with the records of all."""
         given: list[Any] = list(streams)
@@ -378,15 +388,22 @@ class Scope:
         return _Nested(self, name, 1)
 
     @overload
-    def feedback(self, summary: Summary = 1, *, schema: None = None) -> tuple[LoopHandle, Stream[Any]]: ...
+    def feedback(self, summary: Summary = 1, *, of: None = None) -> tuple[LoopHandle[Any], Stream[Any]]: ...
     @overload
-    def feedback(self, summary: Summary = 1, *, schema: pa.Schema) -> tuple[LoopHandle, ArrowStream]: ...
-    def feedback(self, summary: Summary = 1, *, schema: pa.Schema | None = None) -> tuple[LoopHandle, Any]:
+    def feedback(self, summary: Summary = 1, *, of: type[T]) -> tuple[LoopHandle[T], Stream[T]]: ...
+    @overload
+    def feedback(
+        self, summary: Summary = 1, *, schema: pa.Schema
+    ) -> tuple[LoopHandle[pa.RecordBatch], ArrowStream]: ...
+    def feedback(
+        self, summary: Summary = 1, *, schema: pa.Schema | None = None, of: Any = None
+    ) -> tuple[LoopHandle[Any], Any]:
         """A stream that is defined later, by `Stream.connect_loop`; each trip adds the summary to the time.
 
         Args:
             summary: What to add: to the last coordinate, or, as a tuple, to each.
             schema: Of a loop over record batches; None for one over records.
+            of: The type of a loop's records, as in `new_input`.
 
         Returns:
             The loop's end, to connect, and the stream: a `Stream`, or with a schema an `ArrowStream`.
@@ -396,10 +413,16 @@ class Scope:
         return handle, self.stream_of(stream, columns)
 
     @overload
-    def loop_variable(self, step: int = 1, *, schema: None = None) -> tuple[LoopHandle, Stream[Any]]: ...
+    def loop_variable(self, step: int = 1, *, of: None = None) -> tuple[LoopHandle[Any], Stream[Any]]: ...
     @overload
-    def loop_variable(self, step: int = 1, *, schema: pa.Schema) -> tuple[LoopHandle, ArrowStream]: ...
-    def loop_variable(self, step: int = 1, *, schema: pa.Schema | None = None) -> tuple[LoopHandle, Any]:
+    def loop_variable(self, step: int = 1, *, of: type[T]) -> tuple[LoopHandle[T], Stream[T]]: ...
+    @overload
+    def loop_variable(
+        self, step: int = 1, *, schema: pa.Schema
+    ) -> tuple[LoopHandle[pa.RecordBatch], ArrowStream]: ...
+    def loop_variable(
+        self, step: int = 1, *, schema: pa.Schema | None = None, of: Any = None
+    ) -> tuple[LoopHandle[Any], Any]:
         """As `feedback`, where each trip adds `step` to the last coordinate."""
         return self.feedback(step, schema=schema)
 

@@ -9,12 +9,12 @@ from pointstamp._core import StageKind
 from pointstamp._errors import GraphError
 from pointstamp._mistakes import function_of
 from pointstamp._rows import to_arrow
-from pointstamp.custom import CustomOperators
 from pointstamp.operators.accumulate import accumulate
 from pointstamp.operators.aggregate import aggregate
 from pointstamp.operators.reclock import reclock
 from pointstamp.operators.state_machine import state_machine
 from pointstamp.pacts import Broadcast, ByKey, Exchange, Pipeline, pact_of
+from pointstamp.typed_operators import RecordOperators
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
@@ -38,7 +38,7 @@ V = TypeVar("V")
 R = TypeVar("R")
 
 
-class Stream(CustomOperators[T, "Stream[Any]"]):
+class Stream(RecordOperators[T]):
     """A stream of Python records. Every method adds an operator to the stream's scope.
 
     Functions over records that follow one another (`map`, `filter`, `inspect`, ...) run as one operator, a
@@ -266,7 +266,7 @@ class Stream(CustomOperators[T, "Stream[Any]"]):
         assert self.scope.parent is not None
         return Stream(self.scope.parent, left)
 
-    def connect_loop(self, handle: LoopHandle) -> None:
+    def connect_loop(self, handle: LoopHandle[T]) -> None:
         """Defines a loop variable: what this stream carries comes round again.
 
         Raises:
@@ -340,8 +340,8 @@ class Stream(CustomOperators[T, "Stream[Any]"]):
         return self.unary_frontier(ByKey(), "aggregate", aggregate(fold, emit, default))
 
     def state_machine(
-        self,
-        fold: Callable[[Any, Any, U], tuple[U | None, Iterable[R]]],
+        self: Stream[tuple[K, V]],
+        fold: Callable[[K, V, U], tuple[U | None, Iterable[R]]],
         *,
         default: Callable[[], U],
     ) -> Stream[R]:

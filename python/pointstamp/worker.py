@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
 from pointstamp._core import InputHandle, ProbeHandle
 from pointstamp._errors import GraphError, StallError
@@ -154,8 +154,16 @@ class Worker:
         arrived.close()
         self.step_while(lambda: not probe.done())
 
-    def sequencer(self) -> Sequencer[Any]:
-        """One total order, seen by every worker, of what any worker pushes. Every worker must make it."""
+    @overload
+    def sequencer(self, *, of: None = None) -> Sequencer[Any]: ...
+    @overload
+    def sequencer(self, *, of: type[T]) -> Sequencer[T]: ...
+    def sequencer(self, *, of: Any = None) -> Sequencer[Any]:
+        """One total order, seen by every worker, of what any worker pushes. Every worker must make it.
+
+        Args:
+            of: The type of the items, as in `Scope.new_input`.
+        """
         return Sequencer(self)
 
     def traffic(self) -> Traffic:

@@ -68,6 +68,8 @@ crossing! {
         ExchangeFirst = "exchange_first",
         /// By columns, which are numbers of them.
         ExchangeColumns = "exchange_columns",
+        /// All to the first worker.
+        Gather = "gather",
     }
 }
 

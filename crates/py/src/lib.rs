@@ -40,7 +40,9 @@ mod scope;
 mod sealed;
 mod seeing;
 mod session;
+mod simulation;
 mod stream;
+mod threads;
 mod time;
 mod tools;
 mod wire;
@@ -81,6 +83,7 @@ mod _core {
         scope::{LoopHandle, Scope},
         sealed::SealedLink,
         session::Session,
+        simulation::Simulation,
         stream::Stream,
         worker::{Cluster, Worker},
     };

@@ -24,12 +24,17 @@ pub(crate) fn pact(kind: PactKind, key: Option<Py<PyAny>>, reader: &str) -> PyRe
             Ok(attached(|py| columns.extract::<Vec<usize>>(py)).map(pact_by_columns)?)
         }
         (PactKind::ExchangeFirst, None) => Ok(pact_by(Key::First, reader)),
+        (PactKind::Gather, None) => Ok(Pact::exchange(ToFirst)),
         (PactKind::Exchange | PactKind::ExchangeColumns, None) => Err(PyValueError::new_err(
             format!("a pact of kind {} needs a key", kind.label()),
         )),
-        (PactKind::Pipeline | PactKind::Broadcast | PactKind::ExchangeFirst, Some(_)) => Err(
-            PyValueError::new_err(format!("a pact of kind {} takes no key", kind.label())),
-        ),
+        (
+            PactKind::Pipeline | PactKind::Broadcast | PactKind::ExchangeFirst | PactKind::Gather,
+            Some(_),
+        ) => Err(PyValueError::new_err(format!(
+            "a pact of kind {} takes no key",
+            kind.label()
+        ))),
     }
 }
 
@@ -93,6 +98,16 @@ fn not_a_pair(record: &Bound<'_, PyAny>, reader: &str) -> PyErr {
         "{reader} reads records of the form (key, value), and got {}: map them to such tuples first",
         shown(record)
     ))
+}
+
+/// Routes everything to the first worker, whatever it is.
+struct ToFirst;
+
+impl Route<Batch> for ToFirst {
+    fn route(&mut self, batch: Batch, parts: &mut [Vec<Batch>]) -> UserResult<()> {
+        parts[0].push(batch);
+        Ok(())
+    }
 }
 
 /// Routes records by a key: an int by its remainder, any other key by its stable hash.

@@ -9,7 +9,7 @@ use pointstamp_engine::operators::{self, LoopHandle as EngineLoop};
 use pointstamp_engine::port::SendError;
 use pointstamp_engine::scope::Scope as EngineScope;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyTuple, PyType};
 
 use crate::activator::Activator;
 use crate::batch::{Batch, MAX_BATCH};
@@ -18,6 +18,7 @@ use crate::capability::Capability;
 use crate::columns::schema::Schema;
 use crate::driver::Driver;
 use crate::errors::{GraphError, IntoException};
+use crate::generic::generic_alias;
 use crate::gil::{Held, attached};
 use crate::input::{InputHandle, UnorderedInput};
 use crate::operator::Builder;
@@ -220,6 +221,14 @@ pub(crate) struct LoopHandle {
 
 #[pymethods]
 impl LoopHandle {
+    #[classmethod]
+    fn __class_getitem__<'py>(
+        cls: &Bound<'py, PyType>,
+        item: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        generic_alias(cls, item)
+    }
+
     /// Closes the loop with the stream that defines it.
     #[pyo3(signature = (stream, schema = None))]
     fn connect(&self, stream: &Stream, schema: Option<&Schema>) -> PyResult<()> {

@@ -11,6 +11,7 @@ import hmac
 import json
 import secrets
 import sys
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,18 +20,60 @@ from urllib.parse import parse_qs, urlsplit
 from pointstamp._threads import Helper, join
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import TracebackType
 
-    Answers = dict[str, Callable[[dict[str, str]], tuple[str, str]]]
+__all__ = ["Answers", "Page", "announce", "as_json"]
 
-__all__ = ["Page"]
+Answers = dict[str, Callable[[dict[str, str]], tuple[str, str]]]
+"""By path, what is answered: a function of the query that returns a kind of content and a text."""
 
 PAGE = Path(__file__).with_name("page.html")
+
+PATIENCE = 10.0
+"""Seconds that a browser has to say what it wants, once it has connected."""
 
 COOKIE = "pointstamp-token"
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers one request."""
+
+    server: _Server
+    server_version = "pointstamp"
+    sys_version = ""
+    timeout = PATIENCE
+
+    def do_GET(self) -> None:
+        self.server.answer(self)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Says nothing."""
+
+
+class _Server(ThreadingHTTPServer):
+    """A server that leaves no connection behind: browsers open some that they never use."""
+
+    daemon_threads = True
+    answer: Callable[[BaseHTTPRequestHandler], None]
+
+    def __init__(self, *arguments: Any) -> None:
+        self._open: set[Any] = set()
+        super().__init__(*arguments)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._open.add(request)
+        super().process_request(request, client_address)
+
+    def close_request(self, request: Any) -> None:
+        self._open.discard(request)
+        super().close_request(request)
+
+    def server_close(self) -> None:
+        super().server_close()
+        for request in list(self._open):
+            self.shutdown_request(request)
 
 
 class Page:
@@ -44,22 +87,8 @@ class Page:
 
     def __init__(self, host: str, port: int, answers: Answers) -> None:
         self.token = None if host in LOOPBACK else secrets.token_urlsafe(24)
-        page = self
-
-        class Handler(BaseHTTPRequestHandler):
-            """Answers one request."""
-
-            server_version = "pointstamp"
-            sys_version = ""
-
-            def do_GET(self) -> None:
-                page.answer(self, answers)
-
-            def log_message(self, format: str, *args: Any) -> None:
-                """Says nothing."""
-
-        self._server = ThreadingHTTPServer((host, port), Handler)
-        self._server.daemon_threads = True
+        self._server = _Server((host, port), _Handler)
+        self._server.answer = lambda request: self.answer(request, answers)
         at = self._server.server_address[1]
         self.address = f"http://{f'[{host}]' if ':' in host else host}:{at}/"
         self.url = self.address if self.token is None else f"{self.address}?token={self.token}"

@@ -99,8 +99,8 @@ fn nanoseconds(duration: std::time::Duration) -> u64 {
     clippy::cast_possible_truncation,
     reason = "ports, workers and operators are few"
 )]
-fn small(number: usize) -> Option<u32> {
-    Some(number as u32)
+fn small(number: usize) -> u32 {
+    number as u32
 }
 
 impl Inner {
@@ -127,7 +127,7 @@ impl Inner {
                     | pointstamp_progress::Port::Source(port) => port,
                 };
                 Event {
-                    port: small(port),
+                    port: Some(small(port)),
                     time: Some(time.clone()),
                     count: Some(*diff),
                     text: Some(location.to_string()),
@@ -233,7 +233,7 @@ impl Inner {
                     edge: Some(edge.edge),
                     time: Some(time.clone()),
                     count: Some(records as i64),
-                    peer: small(worker),
+                    peer: Some(small(worker)),
                     ..Event::new("send", whose(edge, from))
                 });
             }
@@ -262,7 +262,7 @@ impl Inner {
                 time,
                 ..
             } => self.keep(|| Event {
-                port: small(port),
+                port: Some(small(port)),
                 time: Some(time.clone()),
                 count: Some(1),
                 ..Event::new("capability", operator)
@@ -270,7 +270,7 @@ impl Inner {
             Observation::CapabilityDowngraded {
                 operator, port, to, ..
             } => self.keep(|| Event {
-                port: small(port),
+                port: Some(small(port)),
                 time: Some(to.clone()),
                 count: Some(0),
                 ..Event::new("capability", operator)
@@ -281,7 +281,7 @@ impl Inner {
                 time,
                 ..
             } => self.keep(|| Event {
-                port: small(port),
+                port: Some(small(port)),
                 time: Some(time.clone()),
                 count: Some(-1),
                 ..Event::new("capability", operator)

@@ -1,0 +1,194 @@
+"""SQLite and DuckDB as sinks: each time in one transaction, with the time itself.
+
+The table ``pointstamp_times`` says up to which time each table is written. A time that it has is not written
+again, so that a program that failed, and runs again from the same offsets, shows each record once.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from pointstamp._errors import TimeError
+from pointstamp.connectors.protocol import Sink, SinkWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pointstamp._types import Time
+
+__all__ = ["DuckDBSink", "SQLiteSink"]
+
+POSITIONS = "pointstamp_times"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+class _DatabaseSink(Sink):
+    single = True
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        table: str,
+        *,
+        columns: Sequence[str],
+        key: Sequence[str] | None = None,
+    ) -> None:
+        self._path = os.fspath(path)
+        self._table = table
+        self._columns = list(columns)
+        self._key = None if key is None else list(key)
+        if not self._columns or not set(self._key or ()) <= set(self._columns):
+            raise ValueError(
+                f"a table has columns, its key is some of them, and these are {columns!r} and {key!r}"
+            )
+
+
+class SQLiteSink(_DatabaseSink):
+    """Inserts records into a table of a SQLite database, each time in one transaction.
+
+    Args:
+        path: The database's file.
+        table: The table; it is made, without types, if it is not there.
+        columns: The names of its columns. Records are mappings with these keys, or sequences in their order.
+        key: Columns that are the table's key: a record replaces the row that has its key. None: rows are
+            added.
+
+    Examples:
+        >>> import sqlite3, tempfile, os
+        >>> import pointstamp as ps
+        >>> from pointstamp.connectors import SQLiteSink
+        >>> path = os.path.join(tempfile.mkdtemp(), "words.db")
+        >>> def build(scope):
+        ...     words = scope.to_stream(["a", "bb"]).map(lambda word: (word, len(word)))
+        ...     words.write(SQLiteSink(path, "words", columns=["word", "length"]))
+        >>> ps.example(build)
+        >>> with sqlite3.connect(path) as database:
+        ...     print(database.execute("select * from words order by word").fetchall())
+        [('a', 1), ('bb', 2)]
+        >>> database.close()
+    """
+
+    def open(self, worker: int, workers: int) -> SinkWriter:
+        """The part of a worker; only the first gets anything."""
+        return _SQLiteWriter(self._path, self._table, self._columns, self._key)
+
+
+class DuckDBSink(_DatabaseSink):
+    """Inserts records or columns into a table of a DuckDB database, each time in one transaction.
+
+    Args:
+        path: The database's file.
+        table: The table, which must be there: its types are the program's choice.
+        columns: The names of its columns that are written. Records are mappings with these keys, or sequences
+            in their order.
+        key: As in `SQLiteSink`; the table must have it as its primary key.
+    """
+
+    def open(self, worker: int, workers: int) -> SinkWriter:
+        """The part of a worker; only the first gets anything."""
+        return _DuckDBWriter(self._path, self._table, self._columns, self._key)
+
+
+class _Writer(SinkWriter):
+    """What both share: batches wait until their time is whole."""
+
+    def __init__(self, path: str, table: str, columns: list[str], key: list[str] | None) -> None:
+        self._path = path
+        self._table = table
+        self._columns = columns
+        self._key = key
+        self._waiting: dict[Time, list[Any]] = {}
+        self._database: Any = None
+        self._written = -1
+
+    def write(self, time: Time, batch: Any) -> None:
+        if not isinstance(time, int):
+            raise TimeError(f"a database takes times of one coordinate, and this is {time}")
+        self._waiting.setdefault(time, []).append(batch)
+
+    def prepare(self, time: Time) -> None:
+        if self._database is None:
+            self._database = self._connect()
+            place = "(name text primary key, time bigint)"
+            self._database.execute(f"create table if not exists {POSITIONS} {place}")
+            found = self._database.execute(f"select time from {POSITIONS} where name = ?", [self._table])
+            row = found.fetchone()
+            self._written = -1 if row is None else row[0]
+
+    def commit(self, time: Time) -> None:
+        batches = self._waiting.pop(time, [])
+        assert isinstance(time, int)
+        if time <= self._written:
+            return  # before the failure after which this runs again
+        self._database.execute("begin")
+        try:
+            for batch in batches:
+                self._insert(batch)
+            self._database.execute(f"delete from {POSITIONS} where name = ?", [self._table])
+            self._database.execute(f"insert into {POSITIONS} values (?, ?)", [self._table, time])
+            self._database.execute("commit")
+        except BaseException:
+            self._database.execute("rollback")
+            raise
+        self._written = time
+
+    def abort(self) -> None:
+        self._waiting.clear()
+
+    def close(self) -> None:
+        if self._database is not None:
+            self._database.close()
+
+    def _statement(self) -> str:
+        names = ", ".join(map(_quoted, self._columns))
+        verb = "insert into" if self._key is None else "insert or replace into"
+        return f"{verb} {_quoted(self._table)} ({names})"
+
+    def _rows(self, records: Any) -> list[Any]:
+        if not isinstance(records, list):
+            return list(zip(*(records.column(name).to_pylist() for name in self._columns), strict=True))
+        return [
+            [record[name] for name in self._columns] if isinstance(record, dict) else record
+            for record in records
+        ]
+
+    def _insert(self, batch: Any) -> None:
+        marks = ", ".join("?" * len(self._columns))
+        self._database.executemany(f"{self._statement()} values ({marks})", self._rows(batch))
+
+    @abstractmethod
+    def _connect(self) -> Any: ...
+
+
+class _SQLiteWriter(_Writer):
+    def _connect(self) -> Any:
+        import sqlite3
+
+        database = sqlite3.connect(self._path, isolation_level=None, timeout=60)
+        names = ", ".join(map(_quoted, self._columns))
+        key = f", primary key ({', '.join(map(_quoted, self._key))})" if self._key else ""
+        database.execute(f"create table if not exists {_quoted(self._table)} ({names}{key})")
+        return database
+
+
+class _DuckDBWriter(_Writer):
+    def _connect(self) -> Any:
+        import duckdb
+
+        return duckdb.connect(self._path)
+
+    def _insert(self, batch: Any) -> None:
+        if isinstance(batch, list):
+            super()._insert(batch)
+            return
+        import pyarrow as pa
+
+        self._database.register("pointstamp_batch", pa.Table.from_batches([batch]))
+        names = ", ".join(map(_quoted, self._columns))
+        self._database.execute(f"{self._statement()} select {names} from pointstamp_batch")
+        self._database.unregister("pointstamp_batch")

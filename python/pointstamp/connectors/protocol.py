@@ -1,0 +1,119 @@
+"""The protocol under every connector: a handful of methods for what is read, and as many for what is written.
+
+Owns the four classes and nothing that runs: `reading` and `writing` hold the operators. A source has
+partitions, each with offsets, so that it can be read by any number of workers and again from where it was. A
+sink is told when a time is whole, and then in two steps to make it visible, so that either all workers show a
+time or none.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pyarrow as pa
+
+    from pointstamp._types import Time
+
+__all__ = ["PartitionReader", "Sink", "SinkWriter", "Source"]
+
+T = TypeVar("T")
+
+
+class PartitionReader(ABC, Generic[T]):
+    """Reads one partition. Its methods are called from one thread, but for `close` and `durable`."""
+
+    @abstractmethod
+    def read(self) -> Any:
+        """The next batch: a list of records, or a `pyarrow.RecordBatch`; None at the end.
+
+        It may wait. An empty batch is fine: it says that there was nothing now.
+        """
+
+    @property
+    @abstractmethod
+    def offset(self) -> Any:
+        """Where the next `read` begins: after all that was returned. Something that can be pickled."""
+
+    @abstractmethod
+    def seek(self, offset: Any) -> None:
+        """Goes to an offset that this partition gave before; called before the first `read`."""
+
+    def durable(self, offset: Any) -> None:  # most have nothing to do
+        """Says that all before the offset has left the dataflow, and been committed by its sinks.
+
+        It is called on the worker's thread. Who keeps positions for others, as a broker does, stores this
+        one.
+        """
+
+    def close(self) -> None:
+        """Lets go of everything. It is called once, from another thread, and ends a `read` that waits."""
+
+
+class Source(ABC, Generic[T]):
+    """Something to read, in partitions.
+
+    Attributes:
+        schema: Of a source of columns; None of a source of records.
+        waits: Whether a `read` may wait for what is written next. Then each partition has a thread; else the
+            partitions of a worker are read one after another, and one is open at a time.
+    """
+
+    schema: pa.Schema | None = None
+    waits: bool = True
+
+    @abstractmethod
+    def partitions(self) -> Iterable[str]:
+        """The names of all partitions, the same on every worker: workers share them out by these."""
+
+    @abstractmethod
+    def open(self, partition: str) -> PartitionReader[T]:
+        """A reader of a partition, at its beginning."""
+
+
+class SinkWriter(ABC):
+    """One worker's part of a sink. Times come to their end in order, each once."""
+
+    @abstractmethod
+    def write(self, time: Time, batch: Any) -> None:
+        """Takes a batch of a time that is not whole yet: a list of records, or a `pyarrow.RecordBatch`."""
+
+    def prepare(self, time: Time) -> None:  # noqa: B027
+        """Makes ready to show a time, which is whole: what can fail should fail here.
+
+        It is called for times with a batch on this worker.
+        """
+
+    @abstractmethod
+    def commit(self, time: Time) -> None:
+        """Shows a time, which all workers have prepared.
+
+        Called again after a failure, it must change nothing.
+        """
+
+    def abort(self) -> None:  # noqa: B027
+        """Forgets what was written and not prepared: the dataflow has failed, here or elsewhere.
+
+        What was prepared may stay: all workers may have prepared it, and others be committing it.
+        """
+
+    def close(self) -> None:  # noqa: B027
+        """Lets go of everything; called once, at the end, and after `abort`."""
+
+
+class Sink(ABC):
+    """Somewhere to write to.
+
+    Attributes:
+        single: Whether it takes one writer only, as a database in a file does: then all goes to the first
+            worker.
+    """
+
+    single: bool = False
+
+    @abstractmethod
+    def open(self, worker: int, workers: int) -> SinkWriter:
+        """The part of a worker: its number, and how many there are."""

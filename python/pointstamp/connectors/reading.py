@@ -1,0 +1,283 @@
+"""`scope.read`: the operator that plays a source into a dataflow.
+
+Threads read, and the operator sends. A thread takes batches of a partition and puts them where the operator
+finds them; it waits while a few are there, and the operator sleeps while none are. What goes wrong in a
+thread is raised by the operator, with the partition and the offset. When the operator goes, however the
+dataflow ended, it closes the readers and joins the threads.
+
+What times records get is the `Timing`'s business. The operator remembers the offset after each batch, with
+the least time that its worker could still send at, and tells the reader that an offset is durable when no
+time up to there is anywhere downstream.
+"""
+
+from __future__ import annotations
+
+import threading
+import time as clock
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from pointstamp._core import ProbeHandle
+from pointstamp._errors import GraphError
+from pointstamp.builder import operator_info
+from pointstamp.connectors.timing import Timing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pointstamp import _core
+    from pointstamp._core import Capability, OutputPort
+    from pointstamp.connectors.protocol import PartitionReader, Source
+    from pointstamp.scope import Scope
+
+__all__ = ["Reading"]
+
+AHEAD = 4
+"""Batches of a partition that wait for the operator at most."""
+
+PATIENCE = 10
+"""Seconds that the end waits for a thread: one that cannot be woken is left behind."""
+
+BATCHES = 64
+"""Batches that a run of the operator sends at most, so that others get their turn."""
+
+
+class _Shelf:
+    """Where threads put batches, and the operator takes them."""
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
+        self._changed = threading.Condition()
+        self._items: deque[tuple[str, Any, Any]] = deque()
+        self._waiting: dict[str, int] = {}
+        self.closed = False
+
+    def put(self, partition: str, batch: Any, offset: Any) -> bool:
+        """Puts a batch there, once there is room; false when nobody wants any."""
+        with self._changed:
+            while not self.closed and self._waiting.get(partition, 0) >= AHEAD:
+                self._changed.wait()
+            if self.closed:
+                return False
+            self._waiting[partition] = self._waiting.get(partition, 0) + 1
+            self._items.append((partition, batch, offset))
+        self._wake()
+        return True
+
+    def take(self) -> tuple[str, Any, Any] | None:
+        """The next batch, if there is one."""
+        with self._changed:
+            if not self._items:
+                return None
+            item = self._items.popleft()
+            self._waiting[item[0]] -= 1
+            self._changed.notify_all()
+            return item
+
+    def close(self) -> None:
+        with self._changed:
+            self.closed = True
+            self._changed.notify_all()
+
+
+class _End:
+    """What a thread puts behind the last batch of a partition: nothing, or its error."""
+
+    def __init__(self, error: BaseException | None = None) -> None:
+        self.error = error
+
+
+class _Threads:
+    """The readers of a worker's partitions, and the threads that run them. The operator knows them."""
+
+    def __init__(
+        self, source: Source[Any], partitions: list[str], offsets: Mapping[str, Any], shelf: _Shelf
+    ) -> None:
+        self._source = source
+        self._offsets = offsets
+        self._shelf = shelf
+        self._lock = threading.Lock()
+        self.readers: dict[str, PartitionReader[Any]] = {}
+        groups = [[p] for p in partitions] if source.waits else ([partitions] if partitions else [])
+        self._threads = [
+            threading.Thread(target=self._run, args=(group,), name=f"read {group[0]}", daemon=True)
+            for group in groups
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _run(self, partitions: list[str]) -> None:
+        for partition in partitions:
+            if not self._read(partition):
+                return
+
+    def _read(self, partition: str) -> bool:
+        offset = self._offsets.get(partition)
+        try:
+            with self._lock:
+                if self._shelf.closed:
+                    return False
+                reader = self._source.open(partition)
+                self.readers[partition] = reader
+            if offset is not None:
+                reader.seek(offset)
+            while (batch := reader.read()) is not None:
+                offset = reader.offset
+                if not self._shelf.put(partition, batch, offset):
+                    return False
+            return self._shelf.put(partition, _End(), reader.offset)
+        except BaseException as error:  # it belongs to who runs the dataflow, whatever it is
+            _note(error, f"while reading partition '{partition}' from offset {offset}")
+            self._shelf.put(partition, _End(error), offset)
+            return False
+
+    def stop(self) -> None:
+        """Ends the threads."""
+        self._shelf.close()
+        with self._lock:
+            readers, self.readers = self.readers, {}
+        for reader in readers.values():
+            reader.close()
+        for thread in self._threads:
+            thread.join(PATIENCE)
+
+
+def _note(error: BaseException, text: str) -> None:
+    """Adds a note, as `BaseException.add_note` of Python 3.11 does."""
+    try:
+        error.__notes__ = [  # type: ignore[attr-defined]  # of Python 3.11
+            *getattr(error, "__notes__", []),
+            text,
+        ]
+    except AttributeError:
+        pass  # an exception that takes no attributes takes no note
+
+
+class Reading:
+    """The operator of one worker."""
+
+    def __init__(self, name: str, source: Source[Any], offsets: Mapping[str, Any], timing: Timing) -> None:
+        self._name = name
+        self._source = source
+        self._offsets = offsets
+        self._timing = timing
+        self._threads: _Threads | None = None
+        self._ended = False
+        # Per partition: offsets that are not durable yet, each with the least time that may hold it back.
+        self._pending: dict[str, deque[tuple[Any, int]]] = {}
+        self._tick: float | None = None
+        self._capability: Capability | None
+        self.probe = ProbeHandle()
+
+    def install(self, scope: Scope, columns: _core.Schema | None) -> _core.Stream:
+        """Adds the operator to a scope; returns its stream."""
+        core = scope.core.operator(self._name)
+        output, stream, self._capability = core.new_output(columns)
+        # Nobody reads this output: it keeps the dataflow from ending before all offsets are durable.
+        _, _, self._unacknowledged = core.new_output()
+        self.info = operator_info(scope, self._name, core)
+        self._share_out()
+        scope.core.watch_downstream(stream, self.probe, self.info.activator)
+        core.build(self._run, (output,), False, True)
+        return stream
+
+    def _share_out(self) -> None:
+        info = self.info
+        names = list(self._source.partitions())
+        if len(set(names)) < len(names):
+            raise GraphError(f"source '{self._name}' names a partition twice: {sorted(names)}")
+        self._mine = sorted(names)[info.index :: info.peers]
+        unknown = sorted(set(self._offsets) - set(names))
+        if unknown:
+            raise GraphError(f"source '{self._name}' has no partition {unknown[0]!r} to go on with")
+        self._timing.begin(self._mine)
+
+    def _run(self, output: OutputPort[Any]) -> None:
+        try:
+            self._step(output)
+        except BaseException:
+            self.stop()
+            raise
+
+    def _step(self, output: OutputPort[Any]) -> None:
+        if self._threads is None:
+            self._shelf = _Shelf(self.info.activator.activate)
+            self._threads = _Threads(self._source, self._mine, self._offsets, self._shelf)
+            self._left = set(self._mine)
+        if self._capability is not None:
+            for _ in range(BATCHES):
+                item = self._shelf.take()
+                if item is None:
+                    break
+                self._send(output, *item)
+            else:
+                self.info.activator.activate()
+            self._advance()
+        self._acknowledge()
+
+    def _send(self, output: OutputPort[Any], partition: str, batch: Any, offset: Any) -> None:
+        assert self._capability is not None
+        if isinstance(batch, _End):
+            if batch.error is not None:
+                raise batch.error
+            self._left.discard(partition)
+            self._timing.ended(partition)
+            return
+        last = None
+        for time, part in self._timing.times(partition, batch):
+            with self._capability.delayed(time) as capability, output.session(capability) as session:
+                if isinstance(part, list):
+                    session.give_all(part)
+                else:
+                    session.give(part)
+            last = time if last is None else max(last, time)
+        if last is None:
+            last = self._capability.time  # type: ignore[assignment]  # one coordinate: checked by `read`
+        self._pending.setdefault(partition, deque()).append((offset, last))  # type: ignore[arg-type]
+
+    def _advance(self) -> None:
+        """Moves the capability on, and sees that the operator runs when the clock does it next."""
+        assert self._capability is not None
+        if not self._left:
+            self._capability.drop()
+            self._capability = None
+            return
+        frontier = self._timing.frontier()
+        if frontier > self._capability.time:  # type: ignore[operator]
+            self._capability.downgrade(frontier)
+        after = self._timing.looks_again()
+        if after is not None:
+            due = clock.monotonic() + after
+            if self._tick is None or self._tick <= clock.monotonic():
+                self._tick = due
+                self.info.activator.activate_after(after)
+
+    def _acknowledge(self) -> None:
+        """Tells readers which offsets are durable."""
+        assert self._threads is not None
+        for partition, pending in self._pending.items():
+            durable: Any = None
+            found = False
+            while pending and not self._reaches(pending[0][1]):
+                durable, _ = pending.popleft()
+                found = True
+            if found and (reader := self._threads.readers.get(partition)) is not None:
+                reader.durable(durable)
+        if self._capability is None and not any(self._pending.values()):
+            self._unacknowledged.drop()
+            self.stop()
+
+    def _reaches(self, time: int) -> bool:
+        """Whether anything at a time, or before it, is downstream or may be sent."""
+        if self._capability is not None and self._capability.time <= time:  # type: ignore[operator]
+            return True
+        return self.probe.less_equal(time)
+
+    def stop(self) -> None:
+        """Closes the readers and joins the threads."""
+        threads, self._ended = self._threads, True
+        if threads is not None:
+            threads.stop()
+
+    def __del__(self) -> None:
+        self.stop()

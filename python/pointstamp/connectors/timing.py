@@ -1,0 +1,134 @@
+"""What times the records of a source get, and how far its frontier is.
+
+There are three ways. `Timing` gives everything the minimum time: for what ends. `Arrival` counts intervals of
+the clock. `EventTime` asks a function, with a watermark for each partition: the latest time of the partition
+less the lateness that is allowed. The frontier is the least watermark of the partitions that have not ended
+and are not idle; what comes behind it is sent at the frontier, so that nothing is lost and no promise is
+broken.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+__all__ = ["Arrival", "EventTime", "Timing"]
+
+
+class Timing:
+    """Everything at the minimum time."""
+
+    def begin(self, partitions: Sequence[str]) -> None:
+        """Is told the worker's partitions."""
+
+    def times(self, partition: str, batch: Any) -> Iterator[tuple[int, Any]]:
+        """The parts of a batch with their times, each at or after the frontier."""
+        if len(batch):
+            yield 0, batch
+
+    def ended(self, partition: str) -> None:
+        """Is told that a partition is over."""
+
+    def frontier(self) -> int:
+        """The least time at which something may come."""
+        return 0
+
+    def looks_again(self) -> float | None:
+        """After how many seconds the frontier may move without a batch."""
+        return None
+
+
+class Arrival(Timing):
+    """The number of intervals since 1970 when a batch arrived, so that workers agree."""
+
+    def __init__(self, every: float, now: Callable[[], float] = clock.time) -> None:
+        if not every > 0:
+            raise ValueError(f"every is a number of seconds, more than 0, not {every}")
+        self._every = every
+        self._now = now
+        self._latest = 0
+
+    def times(self, partition: str, batch: Any) -> Iterator[tuple[int, Any]]:
+        """The whole batch, now."""
+        if len(batch):
+            yield self.frontier(), batch
+
+    def frontier(self) -> int:
+        """The interval that it is; a clock that is set back does not take it back."""
+        self._latest = max(self._latest, int(self._now() // self._every))
+        return self._latest
+
+    def looks_again(self) -> float | None:
+        """When the next interval begins."""
+        return max((self._latest + 1) * self._every - self._now(), 0.001)
+
+
+class EventTime(Timing):
+    """The times that records tell."""
+
+    def __init__(self, time: Callable[[Any], int] | str, lateness: int, idle: float | None) -> None:
+        if lateness < 0:
+            raise ValueError(f"lateness is at least 0, not {lateness}")
+        self._time = time
+        self._lateness = lateness
+        self._idle = idle
+        self._frontier = 0
+
+    def begin(self, partitions: Sequence[str]) -> None:
+        """Is told the worker's partitions."""
+        now = clock.monotonic()
+        self._latest = {partition: (0, now) for partition in partitions}
+
+    def times(self, partition: str, batch: Any) -> Iterator[tuple[int, Any]]:
+        """The records of each time, in the order of times."""
+        latest, _ = self._latest.get(partition, (0, 0.0))
+        split = self._records if isinstance(batch, list) else self._columns
+        for time, part in split(batch):
+            latest = max(latest, time)
+            yield max(time, self._frontier), part
+        self._latest[partition] = (latest, clock.monotonic())
+
+    def _records(self, batch: list[Any]) -> Iterator[tuple[int, list[Any]]]:
+        assert callable(self._time)
+        parts: dict[int, list[Any]] = {}
+        for record in batch:
+            time: Any = self._time(record)
+            if not isinstance(time, int) or time < 0:
+                raise TypeError(f"event times are ints that are not negative, not {time!r}")
+            parts.setdefault(time, []).append(record)
+        yield from sorted(parts.items(), key=lambda part: part[0])
+
+    def _columns(self, batch: Any) -> Iterator[tuple[int, Any]]:
+        import pyarrow.compute as pc
+
+        times = batch.column(self._time) if isinstance(self._time, str) else self._time(batch)
+        for time in sorted(pc.unique(times).to_pylist()):
+            yield time, batch.filter(pc.equal(times, time))
+
+    def ended(self, partition: str) -> None:
+        """A partition that is over holds nothing."""
+        self._latest.pop(partition, None)
+
+    def frontier(self) -> int:
+        """The least watermark; of idle partitions it is asked only if there are no others."""
+        if self._latest:
+            limit = None if self._idle is None else clock.monotonic() - self._idle
+            awake = [latest for latest, since in self._latest.values() if limit is None or since >= limit]
+            if awake:
+                self._frontier = max(self._frontier, min(awake) - self._lateness)
+            else:
+                furthest = max(latest for latest, _ in self._latest.values())
+                self._frontier = max(self._frontier, furthest - self._lateness)
+        return self._frontier
+
+    def looks_again(self) -> float | None:
+        """When the next partition will have been idle for long enough."""
+        if self._idle is None or not self._latest:
+            return None
+        now = clock.monotonic()
+        waits = [since + self._idle - now for _, since in self._latest.values()]
+        due = [wait for wait in waits if wait > 0]
+        return min(due) + 0.001 if due else None
