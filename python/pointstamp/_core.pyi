@@ -1,5 +1,7 @@
 """What the extension module holds; `make lint` compares this with the module (`mypy.stubtest`)."""
 
+# ruff: noqa: F403, F405  (a part of the stub is imported whole)
+
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from types import GenericAlias
 from typing import Any, Generic, TypeVar, final
@@ -36,6 +38,7 @@ from pointstamp._core_kinds import (
 from pointstamp._core_kinds import (
     StageKind as StageKind,
 )
+from pointstamp._core_library import *
 from pointstamp._core_order import (
     Antichain as Antichain,
 )
@@ -60,6 +63,7 @@ from pointstamp._core_order import (
 from pointstamp._core_order import (
     results_in as results_in,
 )
+from pointstamp._core_seeing import *
 from pointstamp._types import Summary, Time
 from pointstamp.scope import Scope as _PyScope
 from pointstamp.stream import Stream as _PyStream
@@ -90,12 +94,15 @@ __all__ = [
     "PactKind",
     "ProbeHandle",
     "ProgressMode",
+    "Recorder",
     "Reduction",
     "Scheduler",
     "Schema",
     "Scope",
     "SealedLink",
     "Session",
+    "Simulation",
+    "Sketch",
     "StageKind",
     "Stream",
     "Trace",
@@ -107,6 +114,7 @@ __all__ = [
     "arrange",
     "arrangement_updates",
     "as_collection",
+    "at_event_times",
     "branch_columns_when",
     "collection_stage",
     "consolidate",
@@ -116,6 +124,7 @@ __all__ = [
     "decode_term",
     "delay",
     "delay_batch",
+    "delay_columns",
     "distinct",
     "distinct_columns",
     "distinct_so_far_columns",
@@ -141,10 +150,12 @@ __all__ = [
     "send_updates",
     "stable_hash",
     "tagged_hash",
+    "time_column_of",
     "to_records",
     "to_updates",
     "trace_of",
     "update_input",
+    "window_columns",
 ]
 
 _T = TypeVar("_T")
@@ -328,13 +339,6 @@ class Worker:
     def traffic(self) -> tuple[int, int, int, int]: ...
 
 @final
-class Recorder:
-    def __new__(cls, keeps: bool) -> Recorder: ...
-    @property
-    def lost(self) -> int: ...
-    def take(self, worker: int) -> Any: ...
-
-@final
 class Cluster:
     def __new__(
         cls,
@@ -413,15 +417,6 @@ class Connections:
 
 def encode_batch(batch: Any) -> bytes: ...
 def decode_batch(bytes: bytes) -> Any: ...
-
-# The library: operators whose work per record is done in Rust.
-
-def count(stream: Stream) -> Stream: ...
-def counts(stream: Stream) -> Stream: ...
-def delay(stream: Stream, function: Callable[[Any, Time], Time]) -> Stream: ...
-def delay_batch(stream: Stream, function: Callable[[Time], Time]) -> Stream: ...
-def distinct(stream: Stream) -> Stream: ...
-def enter_at(stream: Stream, function: Callable[[Any], Time], appended: int) -> Stream: ...
 
 # Collections: what Collection and its kin call. Streams carry updates, or of an arrangement its batches.
 

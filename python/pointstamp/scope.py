@@ -17,6 +17,7 @@ from pointstamp.connectors.timing import Arrival, EventTime, Timing
 from pointstamp.operators.iterator_source import Source
 from pointstamp.seeing.drawn import Drawn
 from pointstamp.stream import Stream
+from pointstamp.streamsof import StreamsOf
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -37,7 +38,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Scope(Drawn):
+class Scope(StreamsOf, Drawn):
     """A part of a dataflow while it is being built: the dataflow itself, or a scope nested in it.
 
     Attributes:
@@ -53,11 +54,6 @@ class Scope(Drawn):
 
     core: _core.Scope
     parent: Scope | None
-    name: str
-    address: tuple[int, ...]
-    dims: int
-    index: int
-    peers: int
 
     def __init__(self, core: _core.Scope, parent: Scope | None) -> None:
         self.core = core
@@ -73,24 +69,6 @@ class Scope(Drawn):
     def in_loop(self) -> bool:
         """Whether the last coordinate of times here counts the turns of a loop, here or around this scope."""
         return self.parent is not None and (self.dims > self.parent.dims or self.parent.in_loop)
-
-    @overload
-    def stream_of(self, core: _core.Stream) -> Stream[Any]: ...
-    @overload
-    def stream_of(self, core: _core.Stream, schema: _core.Schema) -> ArrowStream: ...
-    @overload
-    def stream_of(self, core: _core.Stream, schema: _core.Schema | None) -> Any: ...
-    def stream_of(self, core: _core.Stream, schema: _core.Schema | None = None) -> Any:
-        """A stream here: a `Stream` of records, or with a schema an `ArrowStream`.
-
-        For this package: the modules of both kinds, and those below them, make streams of the other kind
-        through their scope.
-        """
-        return Stream(self, core) if schema is None else ArrowStream(self, core, schema)
-
-    def collection_of(self, core: _core.Stream) -> Collection[Any]:
-        """A collection here of a stream of updates; for the modules below this one, as `stream_of`."""
-        return Collection(self, core)
 
     if not TYPE_CHECKING:  # type checkers find out by themselves
 

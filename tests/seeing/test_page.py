@@ -127,6 +127,7 @@ def test_other_sites_and_strangers_are_refused(capfd: pytest.CaptureFixture[str]
             with pytest.raises(urllib.error.HTTPError) as caught:
                 fetch(url + path, **headers)
             codes.append(caught.value.code)
+            caught.value.close()
         return codes
 
     codes = shown(look, capfd, workers=1)
@@ -147,6 +148,7 @@ def test_elsewhere_than_on_loopback_it_asks_for_a_token() -> None:
             with pytest.raises(urllib.error.HTTPError) as caught:
                 fetch(at + path, **headers)
             assert caught.value.code == 403
+            caught.value.close()
         assert fetch(f"{at}state?token={page.token}") == "seen"
         assert fetch(f"{at}state", Authorization=f"Bearer {page.token}") == "seen"
         assert fetch(f"{at}state", Cookie=f"a=b; pointstamp-token={page.token}") == "seen"
