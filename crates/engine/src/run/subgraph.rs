@@ -442,8 +442,9 @@ impl Subgraph {
         }
         for ((port, time), diff) in child.progress.internal.borrow_mut().drain() {
             count(Source { node, port }.into(), &time, diff);
-            if local {
-                child.held.update((port, time), diff);
+            child.holding += diff;
+            if local && let Some(held) = &mut child.held {
+                held.update((port, time), diff);
             }
         }
         for ((port, time), records) in child.progress.produced.borrow_mut().drain() {
