@@ -238,7 +238,7 @@ impl Join {
         let kept = kept.iter().map(wide).collect::<Result<Vec<_>, _>>()?;
         let fields = kept.iter().map(|column| {
             let data_type = column.data_type().clone();
-            Field::new("", data_type, true) // nobody asks for its name
+            Field::new("", data_type, true) // its name is not used
         });
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));

@@ -458,7 +458,7 @@ impl Subgraph {
     fn send_progress(&mut self) {
         let outgoing = match &self.links {
             Some(_) => self.view.take_outgoing(),
-            None => self.view.flush_outgoing(), // alone: nobody to hold anything back from
+            None => self.view.flush_outgoing(), // alone: no peer to hold anything back from
         };
         if let Some(batch) = outgoing
             && let Some((links, _)) = &self.links

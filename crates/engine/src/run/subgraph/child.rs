@@ -106,7 +106,7 @@ impl Child {
 }
 
 impl Drop for Child {
-    /// Capabilities and outputs of the operator may outlive it; nobody collects what they report.
+    /// Capabilities and outputs of the operator may outlive it; what they report is not collected.
     fn drop(&mut self) {
         self.progress.close();
         self.shut_down();
