@@ -7,22 +7,21 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 from pointstamp import _core
 from pointstamp._core import InputHandle
 from pointstamp._errors import GraphError
-from pointstamp._mistakes import unknown_attribute, without_with
+from pointstamp._mistakes import unknown_attribute
 from pointstamp.arrow import ArrowInput, ArrowStream
 from pointstamp.builder import OperatorBuilder, single_output
 from pointstamp.capture import replayed
 from pointstamp.collections.making import CollectionScope
 from pointstamp.connectors.reading import Reading
 from pointstamp.connectors.timing import Arrival, EventTime, Timing
+from pointstamp.nested import Nested
 from pointstamp.operators.iterator_source import Source
-from pointstamp.seeing.drawing import to_dot, to_mermaid, to_svg
-from pointstamp.seeing.graph import Graph
+from pointstamp.seeing.drawn import Drawn
 from pointstamp.stream import Stream
 from pointstamp.streamsof import StreamsOf
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from types import TracebackType
 
     import pyarrow as pa
 
@@ -39,7 +38,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Scope(StreamsOf, CollectionScope):
+class Scope(StreamsOf, CollectionScope, Drawn):
     """A part of a dataflow while it is being built: the dataflow itself, or a scope nested in it.
 
     Attributes:
@@ -51,7 +50,7 @@ class Scope(StreamsOf, CollectionScope):
         parent: The scope around it; None for the dataflow itself.
     """
 
-    __slots__ = ("_graph", "address", "core", "dims", "index", "name", "parent", "peers")
+    __slots__ = ("address", "core", "dims", "index", "name", "parent", "peers")
 
     core: _core.Scope
     parent: Scope | None
@@ -59,7 +58,7 @@ class Scope(StreamsOf, CollectionScope):
     def __init__(self, core: _core.Scope, parent: Scope | None) -> None:
         self.core = core
         self.parent = parent
-        self._graph: Graph | None = None
+        super().__init__()
         self.name = core.name
         self.address = core.address
         self.dims = core.dims
@@ -78,63 +77,6 @@ class Scope(StreamsOf, CollectionScope):
 
     def __repr__(self) -> str:
         return f"<Scope '{self.name}' {self.address}>"
-
-    # ------------------------------------------------------------ pictures
-
-    def installed_by(self, worker: _core.Worker) -> None:
-        """Installs the dataflow of which this is the root."""
-        self._graph = Graph.from_data(worker.install(self.core))
-
-    @property
-    def graph(self) -> Graph:
-        """The dataflow's operators, scopes and edges, once its block has ended.
-
-        Raises:
-            GraphError: While the dataflow is being built.
-        """
-        root = self
-        while root.parent is not None:
-            root = root.parent
-        if root._graph is None:
-            raise GraphError(f"the dataflow '{root.name}' is drawn once its `with` block has ended")
-        return root._graph
-
-    def to_mermaid(self) -> str:
-        """The scope as a flowchart of Mermaid, which Markdown on many sites shows as a picture.
-
-        Raises:
-            GraphError: While the dataflow is being built.
-
-        Examples:
-            >>> import pointstamp as ps
-            >>> def main(worker):
-            ...     with worker.dataflow() as scope:
-            ...         scope.to_stream("ab").exchange(ord).inspect(str)
-            ...     return scope.to_mermaid()
-            >>> print(ps.execute(main)[0])
-            flowchart LR
-              n0_1(["to_stream"])
-              n0_2["exchange"]
-              n0_3["inspect"]
-              n0_1 == exchange ==> n0_2
-              n0_2 --> n0_3
-        """
-        return to_mermaid(self.graph, self.address)
-
-    def to_dot(self) -> str:
-        """The scope in the language of Graphviz.
-
-        Raises:
-            GraphError: While the dataflow is being built.
-        """
-        return to_dot(self.graph, self.address)
-
-    def _repr_html_(self) -> str | None:
-        """What notebooks show: a picture of the scope; while it is being built, its `repr`."""
-        try:
-            return to_svg(self.graph, self.address)
-        except GraphError:
-            return None
 
     # ------------------------------------------------------------ sources
 
@@ -363,21 +305,21 @@ class Scope(StreamsOf, CollectionScope):
 
     # ------------------------------------------------------------ scopes and loops
 
-    def scoped(self, name: str = "Scope", *, dims: int = 0) -> _Nested:
+    def scoped(self, name: str = "Scope", *, dims: int = 0) -> Nested:
         """A scope inside this one, whose timestamps have `dims` more coordinates.
 
         Use it as a block: ``with scope.scoped() as inner:``. Streams come in with `Stream.enter` and go
         out with `Stream.leave`.
         """
-        return _Nested(self, name, dims)
+        return Nested(self, name, dims, Scope)
 
-    def region(self, name: str = "Region") -> _Nested:
+    def region(self, name: str = "Region") -> Nested:
         """A scope inside this one with the same timestamps."""
-        return _Nested(self, name, 0)
+        return Nested(self, name, 0, Scope)
 
-    def iterative(self, name: str = "Iterate") -> _Nested:
+    def iterative(self, name: str = "Iterate") -> Nested:
         """A scope inside this one for a loop: its timestamps have one more coordinate."""
-        return _Nested(self, name, 1)
+        return Nested(self, name, 1, Scope)
 
     @overload
     def feedback(self, summary: Summary = 1, *, of: None = None) -> tuple[LoopHandle[Any], Stream[Any]]: ...
@@ -417,36 +359,3 @@ class Scope(StreamsOf, CollectionScope):
     ) -> tuple[LoopHandle[Any], Any]:
         """As `feedback`, where each trip adds `step` to the last coordinate."""
         return self.feedback(step, schema=schema)
-
-
-class _Nested:
-    """The block in which a nested scope is built."""
-
-    __slots__ = ("_dims", "_name", "_parent", "_scope")
-
-    def __init__(self, parent: Scope, name: str, dims: int) -> None:
-        if dims < 0:
-            raise GraphError(f"a scope cannot append {dims} coordinates: dims is 0 or more")
-        self._parent = parent
-        self._name = name
-        self._dims = dims
-        self._scope: Scope | None = None
-
-    if not TYPE_CHECKING:  # type checkers find out by themselves
-
-        def __getattr__(self, name: str) -> NoReturn:
-            call = {0: "scoped()", 1: "iterative()"}.get(self._dims, f"scoped(dims={self._dims})")
-            without_with(f"scope.{call}", name)
-
-    def __enter__(self) -> Scope:
-        if self._scope is not None:
-            raise GraphError(f"the scope '{self._name}' was built already: make another")
-        self._scope = Scope(self._parent.core.nested(self._name, self._dims), self._parent)
-        return self._scope
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        assert self._scope is not None
-        if kind is None:
-            self._scope.core.close()

@@ -122,6 +122,8 @@ class _Processes:
                 "high_water": config.high_water,
                 "tls": config.tls,
                 "stall_timeout": config.stall_timeout,
+                "log": config.log,
+                "dashboard": config.dashboard and "{}:{}".format(*config.dashboard),
             }
             with suppress(ConnectionError):  # it has ended already, which is found out below
                 channel.sendall(frame({**told, "config": values}))
@@ -211,7 +213,7 @@ class _Processes:
             return
         self._send(signal.SIGINT)
         self._deadline = time.monotonic() + PATIENCE
-        with suppress(KeyboardInterrupt):  # another: nobody waits any more
+        with suppress(KeyboardInterrupt):  # another: the wait is over
             self.until_all_have_answered()
         notes = [note for _, answer in self._failures for note in answer.get("notes", [])]
         for note in dict.fromkeys(note for note in notes if not note.startswith("raised in ")):

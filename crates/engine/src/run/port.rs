@@ -23,8 +23,8 @@ use crate::observe::{EdgeId, Observation};
 use crate::payload::{Message, Payload};
 use crate::run::arrival::Arrival;
 use crate::run::capability::{Capability, OutputCore};
-use crate::run::operate::Waiting;
 use crate::run::queue::LocalQueue;
+use crate::run::schedule::Waiting;
 use crate::run::site::Site;
 use crate::run::tee::Tee;
 
@@ -397,7 +397,7 @@ impl<P: Payload> OutputPort<P> {
             return Ok(());
         }
         if self.is_gone() {
-            return Ok(()); // nobody is left to read it, and its functions are being dropped
+            return Ok(()); // no operator is left to read it, and its functions are being dropped
         }
         let time = time.clone();
         let pushed = self.tee.push(Message { time, data });

@@ -12,7 +12,7 @@ use super::Worker;
 use crate::error::Error;
 use crate::observe::Observation;
 use crate::payload::Payload;
-use crate::run::operate::Schedule;
+use crate::run::schedule::Schedule;
 
 /// Whether a turn may sleep where there is nothing to do.
 #[derive(Clone, Copy)]
@@ -255,7 +255,7 @@ impl<P: Payload> Worker<P> {
     }
 
     /// Steps while too much is on its way, so that less is, but not longer than until `deadline`; whether there is room then. Where
-    /// nothing moves any more there is room, after a second: nobody waits for ever. Inside an operator, which must not wait,
+    /// nothing moves any more there is room, after a second: no worker waits for ever. Inside an operator, which must not wait,
     /// there always is.
     ///
     /// # Errors
