@@ -1,7 +1,7 @@
 """What takes longer than `make test` may: `python tools/check_deep.py [--effort N] [PART...]`.
 
-Parts: properties, models, shuttle, miri, threads, fuzz; all of them when none is named. A part for which this
-machine lacks a tool is skipped, and the last lines say which and why.
+Parts: properties, simulated, models, shuttle, miri, threads, fuzz; all of them when none is named. A part for
+which this machine lacks a tool is skipped, and the last lines say which and why.
 Exits 1 if a part fails, or if none could be run.
 """
 
@@ -21,6 +21,9 @@ ROOT = Path(__file__).resolve().parents[1]
 # The property tests' crates, and the files of Python tests that are property tests for the most part.
 PROPERTY_CRATES = ["pointstamp-order", "pointstamp-progress", "pointstamp-columnar"]
 PROPERTY_TESTS = ["tests/model", "tests/operators/test_library.py", "tests/arrow/test_arrow_keyed.py"]
+
+# Tests in which no worker waits for another but by stepping.
+SIMULATED_TESTS = ["tests/operators", "tests/loops", "tests/collections", "tests/arrow"]
 
 # Crates whose tests Miri can run: without sockets, threads that wait for long, and C.
 MIRI_CRATES = ["pointstamp-order", "pointstamp-progress"]
@@ -65,6 +68,14 @@ def properties(effort: int) -> Iterator[Command]:
     yield Command([cargo(), "test", "--release", "--locked", *packages], env)
     limits = ["--timeout=7200", "-o", "faulthandler_timeout=7500"]
     yield Command([sys.executable, "-m", "pytest", "-q", *limits, *PROPERTY_TESTS], env)
+
+
+def simulated(effort: int) -> Iterator[Command]:
+    """Tests that ask for several workers, in orders that seeds draw."""
+    env = {"PYTHONPATH": str(ROOT / "tests/support")}
+    for run in range(effort // 10 or 1):
+        plugin = ["-p", "on_simulation", "--seed", str(run * 1_000_000)]
+        yield Command([sys.executable, "-m", "pytest", "-q", "--timeout=600", *plugin, *SIMULATED_TESTS], env)
 
 
 def models(_: int) -> Iterator[Command]:
@@ -138,7 +149,7 @@ def _output(*words: str) -> str:
 
 
 PARTS: dict[str, Callable[[int], Iterator[Command]]] = {
-    part.__name__: part for part in (properties, models, shuttle, miri, threads, fuzz)
+    part.__name__: part for part in (properties, simulated, models, shuttle, miri, threads, fuzz)
 }
 
 

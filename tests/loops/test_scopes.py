@@ -146,14 +146,17 @@ def test_feedback_adds_its_summary(summary: ps.Summary, expected: list[ps.Time])
     assert ps.example(build, dims=2).extract() == [(time, [i]) for i, time in enumerate(expected)]
 
 
-def test_a_time_that_overflows_goes_nowhere() -> None:
-    def build(scope: ps.Scope) -> Any:
+def test_a_loop_that_passes_the_last_time_is_an_error_and_loses_nothing_before() -> None:
+    def build(scope: ps.Scope, turns: int) -> Any:
         handle, again = scope.feedback(1)
-        trips = scope.to_stream([LAST - 2]).delay(lambda x, _: x).concat(again)
-        trips.connect_loop(handle)
+        trips = scope.to_stream([(LAST - 2, 0)]).delay(lambda x, _: x[0]).concat(again)
+        trips.map(lambda x: (x[0], x[1] + 1)).filter(lambda x: x[1] < turns).connect_loop(handle)
         return trips.capture()
 
-    assert [time for time, _ in ps.example(build).extract()] == [LAST - 2, LAST - 1, LAST]
+    captured = ps.example(lambda scope: build(scope, 3))
+    assert [time for time, _ in captured.extract()] == [LAST - 2, LAST - 1, LAST]
+    with pytest.raises(ps.TimeError, match=rf"records at the time \(?{LAST}.* loop that advances times by \[1\]"):
+        ps.example(lambda scope: build(scope, 4))
 
 
 @pytest.mark.parametrize("workers", WORKERS)

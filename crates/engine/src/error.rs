@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pointstamp_channels::ChannelError;
-use pointstamp_order::Point;
+use pointstamp_order::{Point, Summary};
 use pointstamp_progress::GraphError;
 
 /// An error from user code: an operator's logic, a router, `main`.
@@ -87,6 +87,17 @@ pub enum Error {
         got: usize,
         /// The scope's.
         expected: usize,
+    },
+    /// A time that a loop would advance beyond what its coordinates hold.
+    #[error(
+        "records at the time {time} come round a loop that advances times by {:?}, which passes 2^64 - 1: end the loop before that",
+        .summary.increments()
+    )]
+    TimeOverflow {
+        /// The time.
+        time: Point,
+        /// What the loop does to times.
+        summary: Summary,
     },
     /// A capability for another operator's or output's use.
     #[error("{0}")]

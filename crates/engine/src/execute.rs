@@ -2,7 +2,6 @@
 //!
 //! A worker ends when its main has returned and its dataflows are complete, or by an error or a panic, of which all others hear.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -24,16 +23,8 @@ pub fn run_worker<P: Payload, R>(
 ) -> Option<R> {
     let (cluster, index) = (Arc::clone(seed.cluster()), seed.index());
     let failing = Failing::new(cluster, index, Rc::clone(host));
-    // What a panic leaves behind is only ended and dropped.
-    let contained = |run: &mut dyn FnMut()| {
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(run)) {
-            failing.fail(Error::Panic {
-                worker: index,
-                message: message_of(&*payload),
-            });
-            std::mem::forget(payload); // it may be anything, and its drop may panic in turn
-        }
-    };
+    // What a panic leaves behind is only ended and dropped; that it struck is noted.
+    let contained = |run: &mut dyn FnMut()| drop(failing.contain(run));
     let (mut seed, mut main) = (Some(seed), Some(main));
     let (mut worker, mut result) = (None, None);
     contained(&mut || {
@@ -52,13 +43,6 @@ pub fn run_worker<P: Payload, R>(
     });
     contained(&mut || drop(worker.take()));
     result
-}
-
-/// What a panic said.
-fn message_of(payload: &(dyn std::any::Any + Send)) -> String {
-    let text = payload.downcast_ref::<&str>().map(ToString::to_string);
-    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
-    text.unwrap_or_else(|| "it said nothing".to_owned())
 }
 
 /// Runs `main` on `workers` threads and returns what they return, in order. One worker runs on the

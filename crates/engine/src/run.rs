@@ -11,6 +11,7 @@ pub(crate) mod changes;
 pub(crate) mod closure;
 pub(crate) mod edge;
 pub(crate) mod failing;
+pub(crate) mod notify;
 pub(crate) mod operate;
 pub mod pact;
 pub mod port;

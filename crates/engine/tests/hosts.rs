@@ -142,6 +142,33 @@ fn a_panic_that_is_no_text_is_one_too() {
     ));
 }
 
+/// A program that catches what a panicking step throws (as Python can) goes on with nothing.
+#[test]
+fn a_panic_in_a_step_ends_every_worker_also_where_it_is_caught() {
+    for workers in [1, 2] {
+        let failure = execute::<Batch, ()>(workers, Mode::Demand, |worker| {
+            if worker.index() > 0 {
+                return for_ever(worker);
+            }
+            let input = Input::new();
+            worker.dataflow("for ever", 1, |scope| {
+                broadcast(scope, &input, |_| panic!("the operator panics"))
+            })?;
+            input.send(vec![1]).map_err(denied)?;
+            let first = worker.step_while(|| true).unwrap_err();
+            assert!(matches!(first.shared(), Error::Panic { worker: 0, .. }));
+            for _ in 0..3 {
+                let next = worker.step().unwrap_err();
+                assert!(!matches!(next, Error::Reentrant), "{next}");
+            }
+            Ok(())
+        })
+        .unwrap_err();
+        let text = failure.error.to_string();
+        assert!(text.contains("the operator panics"), "{text}");
+    }
+}
+
 #[test]
 fn what_a_panic_carries_is_not_dropped() {
     let failure = execute::<Batch, ()>(1, Mode::Demand, |_| {

@@ -20,6 +20,10 @@ use crate::gil::{attached, detached};
 pub(crate) struct Connections(Mutex<Option<Arc<dyn Transport>>>);
 
 impl Connections {
+    pub(crate) fn of(transport: Arc<dyn Transport>) -> Self {
+        Connections(Mutex::new(Some(transport)))
+    }
+
     /// The connections, for the one cluster that they are made for.
     pub(crate) fn take(&self) -> PyResult<Arc<dyn Transport>> {
         let mut transport = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -40,6 +40,7 @@ mod scope;
 mod sealed;
 mod seeing;
 mod session;
+mod simulation;
 mod stream;
 mod time;
 mod tools;
@@ -81,6 +82,7 @@ mod _core {
         scope::{LoopHandle, Scope},
         sealed::SealedLink,
         session::Session,
+        simulation::Simulation,
         stream::Stream,
         worker::{Cluster, Worker},
     };

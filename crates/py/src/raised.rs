@@ -74,7 +74,9 @@ pub(crate) fn exception(py: Python<'_>, error: &Error) -> (PyErr, Option<String>
         Error::Graph(error) => error.clone().into_exception(),
         Error::Channel(error) => error.clone().into_exception(),
         Error::Build(_) | Error::Disagreement(_) => GraphError::new_err(message()),
-        Error::TimeGoesBack { .. } | Error::TimeDims { .. } => TimeError::new_err(message()),
+        Error::TimeGoesBack { .. } | Error::TimeDims { .. } | Error::TimeOverflow { .. } => {
+            TimeError::new_err(message())
+        }
         // A closed input has dropped its capability.
         Error::Capability(_) | Error::Closed => CapabilityError::new_err(message()),
         Error::Peer { .. } => ClusterError::new_err(message()),

@@ -28,6 +28,7 @@ use crate::scope::Scope;
 use crate::seeing::graph::Collector;
 use crate::seeing::inquiry::Answer;
 use crate::seeing::look::look;
+use crate::simulation::Simulation;
 
 /// One worker.
 #[pyclass(frozen, module = "pointstamp._core")]
@@ -212,12 +213,13 @@ impl Cluster {
 
     /// Makes this thread a worker, by its number in this process; `interrupted` is called with what a signal's handler raises
     /// between steps. Runs `main(wrap(worker))`, closes what it left open, and steps until its
-    /// dataflows are complete. Returns what `main` returned. Failures are kept, for `raise_failure`.
+    /// dataflows are complete. Returns what `main` returned. Failures are kept, for `raise_failure`. In a simulation
+    /// the worker takes turns with the others.
     #[allow(
         clippy::too_many_arguments,
-        reason = "called in one place, by position"
+        reason = "called in two places, by position"
     )]
-    #[pyo3(signature = (index, wrap, main, thread, signals, interrupted = None))]
+    #[pyo3(signature = (index, wrap, main, thread, signals, interrupted = None, simulation = None))]
     fn run(
         &self,
         index: usize,
@@ -226,6 +228,7 @@ impl Cluster {
         thread: std::ffi::c_ulong,
         signals: bool,
         interrupted: Option<Py<PyAny>>,
+        simulation: Option<&Simulation>,
     ) -> PyResult<Option<Py<PyAny>>> {
         let py = main.py();
         let seed = self
@@ -267,7 +270,10 @@ impl Cluster {
                 }
             })
         };
-        let hosting = Rc::clone(&host) as Rc<dyn Host>;
+        let hosting = match simulation {
+            Some(simulation) => simulation.host(number, &host),
+            None => Rc::clone(&host) as Rc<dyn Host>,
+        };
         let result = run_worker(seed, &hosting, run_main);
         host.discard();
         drop((hosting, host)); // nothing is held here any more: only Python objects refer to the worker

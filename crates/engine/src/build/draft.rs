@@ -12,6 +12,7 @@ use crate::payload::Payload;
 use crate::run::activation::Activation;
 use crate::run::capability::OutputCore;
 use crate::run::closure::{ClosureOperator, Logic};
+use crate::run::notify::Notify;
 use crate::run::operate::Description;
 use crate::run::port::InputCore;
 use crate::run::site::Site;
@@ -28,7 +29,9 @@ pub(crate) struct Draft<P> {
     pub(super) outputs: Vec<Rc<OutputCore>>,
     /// Summaries that differ from the identity; an empty list is no path.
     pub(super) summaries: BTreeMap<(usize, usize), Vec<Summary>>,
-    pub(super) notify: bool,
+    /// When a frontier makes it run: by input, and for the inputs that are not named.
+    pub(super) notify_by_input: BTreeMap<usize, Notify>,
+    pub(super) notify: Notify,
     pub(super) start: bool,
     /// Outputs that begin with a capability.
     pub(super) initial: Vec<usize>,
@@ -74,6 +77,11 @@ impl<P: Payload> Draft<P> {
             input.ticket.outputs.borrow_mut().clone_from(&self.outputs);
         }
         let minimum = Point::minimum(self.dims);
+        let named = |port| self.notify_by_input.get(&port).copied();
+        let notify: Vec<_> = (0..inputs)
+            .map(|port| named(port).unwrap_or(self.notify))
+            .collect();
+        let hears = notify.iter().any(|notify| *notify != Notify::Never);
         Ok(Description {
             name: self.name.clone(),
             inputs,
@@ -85,7 +93,7 @@ impl<P: Payload> Draft<P> {
                 .map(|&port| (port, minimum.clone()))
                 .collect(),
             local: true,
-            notify: self.notify,
+            notify,
             start: self.start,
             id: self.site.id,
             progress: Rc::clone(&self.site.progress),
@@ -99,7 +107,7 @@ impl<P: Payload> Draft<P> {
                     .collect(),
                 inputs: std::mem::take(&mut self.inputs),
                 site: Rc::clone(&self.site),
-                notify: self.notify,
+                notify: hears,
                 logic: self.logic.take(),
             }),
         })

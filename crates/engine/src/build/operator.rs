@@ -28,6 +28,7 @@ use crate::run::site::Site;
 use crate::run::wakeups::Activator;
 
 pub use crate::run::closure::Logic;
+pub use crate::run::notify::Notify;
 
 /// Builds an operator. Clones build the same one.
 pub struct OperatorBuilder<P: Payload> {
@@ -69,7 +70,8 @@ impl<P: Payload> OperatorBuilder<P> {
             inputs: Vec::new(),
             outputs: Vec::new(),
             summaries: BTreeMap::new(),
-            notify: false,
+            notify_by_input: BTreeMap::new(),
+            notify: Notify::Never,
             start: false,
             initial: Vec::new(),
             missing: None,
@@ -276,9 +278,15 @@ impl<P: Payload> OperatorBuilder<P> {
         Ok(())
     }
 
-    /// Delivers input frontiers: the operator runs whenever one changes.
+    /// Runs the operator whenever the frontier of an input moves; but not for inputs of which
+    /// [`notify_of`](Self::notify_of) says something else.
     pub fn notify(&self) {
-        self.draft.borrow_mut().notify = true;
+        self.draft.borrow_mut().notify = Notify::Always;
+    }
+
+    /// Says when the operator runs because the frontier of one input has moved.
+    pub fn notify_of(&self, input: usize, when: Notify) {
+        self.draft.borrow_mut().notify_by_input.insert(input, when);
     }
 
     /// Runs the operator once at the start, with nothing received.

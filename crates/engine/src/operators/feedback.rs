@@ -18,8 +18,8 @@ pub struct LoopHandle<P: Payload> {
 }
 
 impl<P: Payload> Scope<P> {
-    /// A stream that is defined later: by the handle, from a stream whose times `summary` advances. Records
-    /// whose time would overflow go nowhere.
+    /// A stream that is defined later: by the handle, from a stream whose times `summary` advances. A time that would pass the
+    /// range of its coordinates ends the computation, with [`Error::TimeOverflow`].
     ///
     /// # Errors
     ///
@@ -69,12 +69,15 @@ impl<P: Payload> LoopHandle<P> {
         builder.fulfil();
         builder.build(move || {
             while let Some((capability, data)) = input.next()? {
-                if let Some(time) = summary.results_in(capability.time()) {
-                    let capability = capability.delayed(&time, 0)?;
-                    output
-                        .send(&capability, data)
-                        .map_err(SendError::into_cause)?;
-                }
+                let held = capability.time();
+                let time = summary.results_in(held).ok_or_else(|| {
+                    let (time, summary) = (held.clone(), summary.clone());
+                    Error::TimeOverflow { time, summary }
+                })?;
+                let capability = capability.delayed(&time, 0)?;
+                output
+                    .send(&capability, data)
+                    .map_err(SendError::into_cause)?;
             }
             Ok(false)
         });

@@ -18,6 +18,7 @@ pub(crate) struct ClosureOperator<P> {
     /// The inputs that other workers send to.
     pub(crate) remote: Vec<Rc<InputCore<P>>>,
     pub(crate) site: Rc<Site>,
+    /// Whether it is told of frontiers.
     pub(crate) notify: bool,
     pub(crate) logic: Option<Logic>,
 }

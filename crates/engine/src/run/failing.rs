@@ -1,5 +1,6 @@
 //! How one worker ends the computation: with an error that user code sees, too.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -56,6 +57,21 @@ impl Failing {
         }
     }
 
+    /// Runs something of the engine's. A panic in it ends the computation, also where somebody further out catches what is
+    /// thrown: what it was at is left half done.
+    ///
+    /// # Errors
+    ///
+    /// The failure, as [`fail`](Self::fail) returns it.
+    pub(crate) fn contain<R>(&self, run: impl FnOnce() -> R) -> Result<R, Error> {
+        catch_unwind(AssertUnwindSafe(run)).map_err(|payload| {
+            let message = message_of(&*payload);
+            std::mem::forget(payload); // it may be anything, and its drop may panic in turn
+            let worker = self.worker;
+            self.fail(Error::Panic { worker, message })
+        })
+    }
+
     /// As [`fail`](Self::fail), with what a push along an edge returned.
     pub(crate) fn fail_by(&self, cause: BoxError) -> Error {
         self.fail(match cause.downcast::<Error>() {
@@ -66,4 +82,11 @@ impl Failing {
             },
         })
     }
+}
+
+/// What a panic said.
+fn message_of(payload: &(dyn std::any::Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(ToString::to_string);
+    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "it said nothing".to_owned())
 }

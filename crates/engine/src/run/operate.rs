@@ -14,6 +14,7 @@ use pointstamp_progress::Connectivity;
 use crate::error::Error;
 use crate::inspect::ScopeState;
 use crate::observe::OperatorId;
+use crate::run::notify::Notify;
 use crate::run::progress::SharedProgress;
 
 /// An operator that can be scheduled.
@@ -54,8 +55,8 @@ pub(crate) struct Description {
     pub(crate) initial: Vec<(usize, Point)>,
     /// Whether the report is this worker's own, to be told to the others.
     pub(crate) local: bool,
-    /// Whether the operator wants to know of its input frontiers.
-    pub(crate) notify: bool,
+    /// By input: whether the operator wants to know of its frontier.
+    pub(crate) notify: Vec<Notify>,
     /// Whether it should run once at the start, with nothing received.
     pub(crate) start: bool,
     pub(crate) progress: Rc<SharedProgress>,

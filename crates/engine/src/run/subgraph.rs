@@ -27,6 +27,7 @@ use crate::run::boundary::ZEROS;
 use crate::run::brake::Brake;
 use crate::run::changes::Changes;
 use crate::run::edge::{EdgeShape, Inbox};
+use crate::run::notify::Notify;
 use crate::run::operate::{Description, Inside, Schedule};
 use crate::run::progress::{PortChanges, SharedProgress};
 use crate::run::view::{View, view};
@@ -209,7 +210,7 @@ impl Subgraph {
             // Its capabilities at the start are in its report already, summed over the workers.
             initial: Vec::new(),
             local: false,
-            notify: true,
+            notify: vec![Notify::Always; self.inputs],
             start: true,
             progress: Rc::clone(&self.progress),
             operator: Box::new(self),
@@ -331,16 +332,8 @@ impl Subgraph {
                     }
                 }
             }
-            if let Port::Target(port) = location.port
-                && child.notify
-                && child.operator.is_some()
-            {
-                child
-                    .progress
-                    .frontiers
-                    .borrow_mut()
-                    .update((port, time), diff);
-                child.activation.run();
+            if let Port::Target(port) = location.port {
+                child.hear(port, time, diff);
             }
         }
         self.view.drain_boundary_changes(&mut |output, time, diff| {
@@ -353,7 +346,7 @@ impl Subgraph {
         for index in self.finishing.drain(..) {
             let child = &mut self.children[index];
             if child.open_count == 0 && !child.incomplete {
-                if child.notify {
+                if child.hears_the_end() {
                     child.activation.run(); // to see its empty frontiers, once; dropped after that
                 } else {
                     child.shut_down();

@@ -1,8 +1,7 @@
 //! Requests for an operator to run that come from outside the dataflow: from a timer, or from another thread.
 
 use std::cell::{Cell, RefCell};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +16,9 @@ use crate::run::activation::{Activation, WeakActivation};
 pub struct Wakeups {
     doorbell: Doorbell,
     next: Cell<u64>,
-    timers: RefCell<BinaryHeap<Reverse<(Instant, u64)>>>,
+    timers: RefCell<BTreeSet<(Duration, u64)>>,
+    /// What timers count from.
+    start: Instant,
     registered: RefCell<FxHashMap<u64, Registered>>,
     /// How many registrations there may be before those of operators that are gone are swept out.
     sweep_at: Cell<usize>,
@@ -32,12 +33,12 @@ struct Registered {
 
 impl Wakeups {
     pub(crate) fn new(doorbell: Doorbell) -> Rc<Self> {
-        let (next, timers, registered) = (Cell::new(0), RefCell::default(), RefCell::default());
         Rc::new(Wakeups {
             doorbell,
-            next,
-            timers,
-            registered,
+            next: Cell::new(0),
+            timers: RefCell::default(),
+            start: Instant::now(),
+            registered: RefCell::default(),
             sweep_at: Cell::new(64),
         })
     }
@@ -83,16 +84,34 @@ impl Wakeups {
     /// Activates what is due, and says when the next timer is.
     pub(crate) fn fire(&self) -> Option<Instant> {
         loop {
-            let next = self.timers.borrow().peek().map(|Reverse(timer)| *timer);
-            match next {
-                Some((at, id)) if at <= Instant::now() => {
-                    self.timers.borrow_mut().pop();
-                    self.activate(id);
-                }
-                other => return other.map(|(at, _)| at),
+            let (at, id) = *self.timers.borrow().first()?;
+            let at = (self.start + at, id);
+            if at.0 > Instant::now() {
+                return Some(at.0);
             }
+            self.timers.borrow_mut().pop_first();
+            self.activate(id);
         }
     }
+
+    /// Asks for an operator to run once a delay has passed.
+    fn after(&self, delay: Duration, id: u64) {
+        let at = self.start.elapsed().checked_add(delay);
+        let at = at.and_then(|at| round_up(at, delay));
+        if let Some(at) = at.filter(|at| self.start.checked_add(*at).is_some()) {
+            self.timers.borrow_mut().insert((at, id));
+        }
+    }
+}
+
+/// A moment, a little later: on a grid whose step is at most a 64th of the delay that led to it. An operator that sets a timer whenever
+/// it runs, by a timer or for another reason, would else set more and more of them; on the grid those that are about the same are
+/// one, and there are never more than about 128 for one delay.
+fn round_up(at: Duration, delay: Duration) -> Option<Duration> {
+    let finest = 1 << 14; // 16 microseconds
+    let step = (delay.as_nanos() / 64).max(finest).next_power_of_two() / 2;
+    let nanos = at.as_nanos().div_ceil(step) * step;
+    u64::try_from(nanos).ok().map(Duration::from_nanos)
 }
 
 /// Asks for one operator to run; for use on the operator's own worker. Clones ask for the same operator.
@@ -114,15 +133,10 @@ impl Activator {
         }
     }
 
-    /// Asks for the operator to run once `delay` has passed.
+    /// Asks for the operator to run once `delay` has passed, or up to a 64th of it later: requests for about the same moment are
+    /// one.
     pub fn activate_after(&self, delay: Duration) {
-        if let Some(at) = Instant::now().checked_add(delay) {
-            self.0
-                .wakeups
-                .timers
-                .borrow_mut()
-                .push(Reverse((at, self.0.id)));
-        }
+        self.0.wakeups.after(delay, self.0.id);
     }
 
     /// The same request, from any thread.
@@ -150,5 +164,40 @@ impl RemoteActivator {
             return;
         }
         self.doorbell.ring(Event::Activate(self.id));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_never_rounded_down_nor_far_up() {
+        for delay in [0, 1, 999, 1 << 20, 5_000_000_000, 3_600_000_000_000] {
+            let delay = Duration::from_nanos(delay);
+            let most = (delay / 64).max(Duration::from_nanos(1 << 14));
+            for at in [0, 1, 12_345, 987_654_321_987] {
+                let at = Duration::from_nanos(at);
+                let rounded = round_up(at, delay).unwrap();
+                let late = rounded.checked_sub(at);
+                assert!(late.is_some_and(|late| late <= most), "{at:?} {delay:?}");
+            }
+        }
+        assert_eq!(round_up(Duration::MAX, Duration::from_secs(1)), None);
+    }
+
+    #[test]
+    fn timers_of_one_operator_do_not_pile_up() {
+        let (_fabric, mailboxes) = pointstamp_channels::Fabric::in_process(1, 1 << 20);
+        let wakeups = Wakeups::new(mailboxes[0].doorbell());
+        let activation = Activation::root().child(1);
+        let activator = Rc::clone(&wakeups).activator(&activation);
+        for _ in 0..100_000 {
+            activator.activate_after(Duration::from_secs(3600));
+        }
+        let pending = wakeups.timers.borrow().len();
+        assert!((1..200).contains(&pending), "{pending}");
+        activator.activate_after(Duration::MAX); // never
+        assert_eq!(wakeups.timers.borrow().len(), pending);
     }
 }

@@ -35,6 +35,16 @@ enum Abandoned {
 /// and the others may be dropped here, too, in a moment.
 const WAITING: Sleep = Sleep::Waiting(Abandoned::All);
 
+/// Ends a step, also one that panics.
+struct Ends<'a, P: Payload>(&'a Worker<P>);
+
+impl<P: Payload> Drop for Ends<'_, P> {
+    fn drop(&mut self) {
+        self.0.fabric().step_ended(self.0.0.index);
+        self.0.0.stepping.set(false);
+    }
+}
+
 impl<P: Payload> Worker<P> {
     /// Runs what is active once. `false` when no dataflow is left.
     ///
@@ -57,7 +67,11 @@ impl<P: Payload> Worker<P> {
         loop {
             let patience = host.patience();
             let mut outcome = None;
-            host.apart(&mut || outcome = Some(self.sleep_and_step(sleep, patience)));
+            let failing = &self.0.failing;
+            host.apart(&mut || {
+                let run = failing.contain(|| self.sleep_and_step(sleep, patience));
+                outcome = Some(run.and_then(|outcome| outcome));
+            });
             match outcome.expect("a host calls what it is given") {
                 Ok(Some(more)) => return Ok(more),
                 Ok(None) => {
@@ -99,12 +113,10 @@ impl<P: Payload> Worker<P> {
         if self.0.stepping.replace(true) {
             return Err(Error::Reentrant);
         }
+        let _ends = Ends(self);
         self.0.unmoved.set(0);
         self.fabric().step_begins(self.0.index);
-        let outcome = self.step_inner();
-        self.fabric().step_ended(self.0.index);
-        self.0.stepping.set(false);
-        outcome
+        self.step_inner()
     }
 
     fn step_inner(&self) -> Result<bool, Error> {

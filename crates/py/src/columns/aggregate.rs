@@ -7,6 +7,7 @@ use pointstamp_columnar::aggregate::{Plan, Table};
 use pointstamp_columnar::partial::{Experience, Fate, Limits, Partial};
 use pointstamp_engine::capability::Capability;
 use pointstamp_engine::error::BoxError;
+use pointstamp_engine::operator::Notify;
 use pointstamp_engine::pact::Pact;
 use pointstamp_engine::stream::Stream as EngineStream;
 use pyo3::prelude::*;
@@ -60,20 +61,18 @@ fn here(
 ) -> PyResult<Stream> {
     let unary = Unary::new(engine, NAME, pact)?;
     let mut tables: PerTime<(Capability, Table)> = PerTime::new();
-    Ok(
-        unary.on_messages_and_frontier(stream, move |input, output| {
-            while let Some((message, batch)) = input.next()? {
-                let (_, table) = tables.at(message.time(), || {
-                    Ok::<_, BoxError>((message.retain(0)?, Table::new(&plan)?))
-                })?;
-                table.update(&columns_of(batch))?;
-            }
-            for (capability, table) in tables.closed(&input.frontier()) {
-                table.finish(|batch| send(output, &capability, batch))?;
-            }
-            Ok(())
-        }),
-    )
+    Ok(unary.on_messages_and_closing(stream, move |input, output| {
+        while let Some((message, batch)) = input.next()? {
+            let (_, table) = tables.at(message.time(), || {
+                Ok::<_, BoxError>((message.retain(0)?, Table::new(&plan)?))
+            })?;
+            table.update(&columns_of(batch))?;
+        }
+        for (capability, table) in tables.closed(&input.frontier()) {
+            table.finish(|batch| send(output, &capability, batch))?;
+        }
+        Ok(())
+    }))
 }
 
 /// The operator on the senders: rows that pass as they are, and what tables know of the others.
@@ -133,7 +132,9 @@ fn total(
         .new_input(states, pact_by_columns(plan.state_key()))
         .map_err(refused)?;
     let (output, result) = builder.new_output().map_err(refused)?;
-    builder.notify();
+    for input in [&rows, &states] {
+        builder.notify_of(input.port(), Notify::WhileHolding);
+    }
     let mut tables: PerTime<(Capability, Table)> = PerTime::new();
     builder.build(move || {
         for (input, add) in [

@@ -21,26 +21,24 @@ use crate::stream::Stream;
 pub(crate) fn count(stream: &Stream) -> PyResult<Stream> {
     let unary = Unary::new(&stream.engine()?, "count", Pact::Pipeline)?;
     let mut counts: PerTime<(Capability, usize)> = PerTime::new();
-    Ok(
-        unary.on_messages_and_frontier(stream, move |input, output| {
-            while let Some((message, batch)) = input.next()? {
-                counts
-                    .at(message.time(), || message.retain(0).map(|kept| (kept, 0)))?
-                    .1 += batch.len();
+    Ok(unary.on_messages_and_closing(stream, move |input, output| {
+        while let Some((message, batch)) = input.next()? {
+            counts
+                .at(message.time(), || message.retain(0).map(|kept| (kept, 0)))?
+                .1 += batch.len();
+        }
+        let closed = counts.closed(&input.frontier());
+        if closed.is_empty() {
+            return Ok(());
+        }
+        attached(|py| {
+            for (capability, count) in closed {
+                let record = PyList::new(py, [count]).map_err(Raised::here)?;
+                output
+                    .send(&capability, Batch::records(record))
+                    .map_err(SendError::into_cause)?;
             }
-            let closed = counts.closed(&input.frontier());
-            if closed.is_empty() {
-                return Ok(());
-            }
-            attached(|py| {
-                for (capability, count) in closed {
-                    let record = PyList::new(py, [count]).map_err(Raised::here)?;
-                    output
-                        .send(&capability, Batch::records(record))
-                        .map_err(SendError::into_cause)?;
-                }
-                Ok(())
-            })
-        }),
-    )
+            Ok(())
+        })
+    }))
 }

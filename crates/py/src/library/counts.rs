@@ -39,7 +39,7 @@ pub(crate) fn counts(stream: &Stream) -> PyResult<Stream> {
     let partial = Unary::new(&stream.engine()?, NAME, Pact::Pipeline)?;
     let peers = partial.peers();
     let mut held: Counts = PerTime::new();
-    let partial = partial.on_messages_and_frontier(stream, move |input, output| {
+    let partial = partial.on_messages_and_closing(stream, move |input, output| {
         if input.has_messages() {
             attached(|py| count_here(py, input, output, &mut held, peers))?;
         }
@@ -62,30 +62,28 @@ pub(crate) fn counts(stream: &Stream) -> PyResult<Stream> {
         pact_by(Key::First, NAME),
     )?;
     let mut held: Counts = PerTime::new();
-    Ok(
-        total.on_messages_and_frontier(stream, move |input, output| {
-            if input.has_messages() {
-                attached(|py| add_up(py, input, &mut held))?;
+    Ok(total.on_messages_and_closing(stream, move |input, output| {
+        if input.has_messages() {
+            attached(|py| add_up(py, input, &mut held))?;
+        }
+        let closed = held.closed(&input.frontier());
+        if closed.is_empty() {
+            return Ok(());
+        }
+        attached(|py| {
+            for (capability, counts) in closed {
+                let items = Tools::get(py)
+                    .and_then(|tools| tools.list(counts.get().bind(py).items().as_any()))
+                    .map_err(Raised::here)?;
+                in_batches(items, |batch| {
+                    output
+                        .send(&capability, batch)
+                        .map_err(SendError::into_cause)
+                })?;
             }
-            let closed = held.closed(&input.frontier());
-            if closed.is_empty() {
-                return Ok(());
-            }
-            attached(|py| {
-                for (capability, counts) in closed {
-                    let items = Tools::get(py)
-                        .and_then(|tools| tools.list(counts.get().bind(py).items().as_any()))
-                        .map_err(Raised::here)?;
-                    in_batches(items, |batch| {
-                        output
-                            .send(&capability, batch)
-                            .map_err(SendError::into_cause)
-                    })?;
-                }
-                Ok(())
-            })
-        }),
-    )
+            Ok(())
+        })
+    }))
 }
 
 /// Counts the records that have arrived.

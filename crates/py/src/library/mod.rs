@@ -13,7 +13,7 @@ pub(crate) mod per_time;
 use std::sync::Arc;
 
 use pointstamp_engine::error::BoxError;
-use pointstamp_engine::operator::OperatorBuilder;
+use pointstamp_engine::operator::{Notify, OperatorBuilder};
 use pointstamp_engine::pact::Pact;
 use pointstamp_engine::port::{InputPort, OutputPort};
 use pointstamp_engine::stream::Stream as EngineStream;
@@ -73,9 +73,18 @@ impl Unary {
     }
 
     /// As [`on_messages`](Self::on_messages), also when the input's frontier has changed.
-    pub(crate) fn on_messages_and_frontier(self, stream: &Stream, mut logic: impl Logic) -> Stream {
+    pub(crate) fn on_messages_and_frontier(self, stream: &Stream, logic: impl Logic) -> Stream {
+        self.notified(Notify::Always, stream, logic)
+    }
+
+    /// The same, for logic that holds a capability for all that it waits with: without one it is left alone.
+    pub(crate) fn on_messages_and_closing(self, stream: &Stream, logic: impl Logic) -> Stream {
+        self.notified(Notify::WhileHolding, stream, logic)
+    }
+
+    fn notified(self, when: Notify, stream: &Stream, mut logic: impl Logic) -> Stream {
         let (input, output) = (self.input, self.output);
-        self.builder.notify();
+        self.builder.notify_of(input.port(), when);
         self.builder.build(move || {
             logic(&input, &output)?;
             Ok(false)

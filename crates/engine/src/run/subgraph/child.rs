@@ -2,11 +2,13 @@
 
 use std::rc::Rc;
 
+use pointstamp_order::Point;
 use pointstamp_progress::{Port, Target};
 
 use crate::observe::{Observation, OperatorId, Room};
 use crate::run::activation::Activation;
 use crate::run::brake::Gate;
+use crate::run::notify::Notify;
 use crate::run::operate::{Description, Schedule};
 use crate::run::progress::{PortChanges, SharedProgress};
 
@@ -22,7 +24,8 @@ pub(crate) struct Child {
     /// This worker's capabilities, by output and time; for people.
     pub(super) held: PortChanges,
     pub(super) local: bool,
-    pub(super) notify: bool,
+    /// By input: when its frontier makes the operator run.
+    pub(super) notify: Vec<Notify>,
     pub(super) incomplete: bool,
     /// Where it has no input, and feeds the dataflow: whether it may.
     pub(super) gate: Option<Gate>,
@@ -49,7 +52,7 @@ impl Child {
             operator: None,
             progress: Rc::clone(&description.progress),
             local: description.local,
-            notify: description.notify,
+            notify: description.notify.clone(),
             incomplete: false,
             gate: (description.local && description.inputs == 0).then(Gate::default),
             open: vec![false; description.inputs + description.outputs],
@@ -58,6 +61,25 @@ impl Child {
             readers: vec![Vec::new(); description.outputs],
             description: Some(description),
         }
+    }
+
+    /// Tells the operator of a change to the frontier of an input.
+    pub(super) fn hear(&mut self, port: usize, time: Point, diff: i64) {
+        let when = self.notify[port];
+        if when == Notify::Never || self.operator.is_none() {
+            return;
+        }
+        let board = &self.progress;
+        board.frontiers.borrow_mut().update((port, time), diff);
+        let mut holds = || !self.held.is_empty() || board.internal.borrow().has_updates();
+        if when == Notify::Always || holds() {
+            self.activation.run();
+        }
+    }
+
+    /// Whether it runs when all its frontiers have become empty.
+    pub(super) fn hears_the_end(&self) -> bool {
+        self.notify.contains(&Notify::Always)
     }
 
     /// Ends the operator: it is complete, or goes with its dataflow.

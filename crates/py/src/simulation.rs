@@ -1,0 +1,116 @@
+//! Workers whose interleaving follows from a seed: what `pointstamp.testing.simulate` runs on.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pointstamp_engine::error::{BoxError, Error};
+use pointstamp_engine::host::Host;
+use pointstamp_simulate::{Link, World};
+use pyo3::prelude::*;
+
+use crate::connections::{Connections, seconds};
+use crate::driver::PythonHost;
+use crate::errors::StallError;
+use crate::gil::{attached, detached};
+use crate::raised::Raised;
+
+/// The workers and processes of one simulated computation.
+#[pyclass(frozen, module = "pointstamp._core")]
+pub(crate) struct Simulation {
+    world: Arc<World>,
+}
+
+#[pymethods]
+impl Simulation {
+    #[new]
+    fn new(
+        processes: usize,
+        workers: usize,
+        seed: u64,
+        loses: bool,
+        patience: f64,
+    ) -> PyResult<Self> {
+        let patience = seconds(patience)?;
+        Ok(Simulation {
+            world: World::new(processes, workers, seed, loses, patience),
+        })
+    }
+
+    /// The connections of one process to all others.
+    fn connections(&self, process: usize) -> Connections {
+        let link = Link::new(Arc::clone(&self.world), process);
+        Connections::of(Arc::new(link))
+    }
+
+    /// Waits for the first turn of a worker, whose thread this becomes.
+    fn enter(&self, py: Python<'_>, worker: usize) {
+        detached(py, || self.world.enter(worker));
+    }
+
+    /// Gives the worker's last turn away.
+    fn leave(&self, py: Python<'_>, worker: usize) {
+        detached(py, || self.world.leave(worker));
+    }
+}
+
+impl Simulation {
+    /// Has a worker take turns with the others.
+    pub(crate) fn host(&self, worker: usize, inner: &Rc<PythonHost>) -> Rc<dyn Host> {
+        Rc::new(SimulatedHost {
+            world: Arc::clone(&self.world),
+            worker,
+            inner: Rc::clone(inner),
+            idle: Cell::new(false),
+        })
+    }
+}
+
+/// A worker that does something when it has the turn, and never sleeps.
+struct SimulatedHost {
+    world: Arc<World>,
+    worker: usize,
+    inner: Rc<PythonHost>,
+    /// Since the last turn there was nothing to do.
+    idle: Cell<bool>,
+}
+
+impl Host for SimulatedHost {
+    fn before_step(&self) -> Result<(), BoxError> {
+        let idle = self.idle.take();
+        let (world, worker) = (&self.world, self.worker);
+        attached(|py| detached(py, || world.turn(worker, idle))).map_err(|_| {
+            Raised::here(StallError::new_err(
+                "every worker waits, none has anything to do, and nothing is on its way between them: is an input \
+                 not advanced or closed, or a capability kept?",
+            ))
+        })?;
+        self.inner.before_step()
+    }
+
+    fn before_end(&self) -> Result<(), BoxError> {
+        self.inner.before_end()
+    }
+
+    fn apart(&self, run: &mut dyn FnMut()) {
+        self.inner.apart(run);
+    }
+
+    fn patience(&self) -> Option<Duration> {
+        Some(Duration::ZERO)
+    }
+
+    fn interrupted(&self) -> Result<(), BoxError> {
+        self.idle.set(true);
+        self.inner.interrupted()
+    }
+
+    fn told(&self, worker: usize, error: Error) -> (Error, String) {
+        self.inner.told(worker, error)
+    }
+
+    fn ends(&self) {
+        self.inner.ends();
+    }
+}

@@ -1,0 +1,88 @@
+//! The transport of a simulated process: what it sends waits until it is drawn.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pointstamp_channels::{Farewell, Receive, Route, Transport};
+
+use crate::ways::Item;
+use crate::world::World;
+
+/// One process's connections to the others.
+pub struct Link {
+    world: Arc<World>,
+    process: usize,
+}
+
+impl Link {
+    /// The connections of a process of that world, by its number.
+    pub fn new(world: Arc<World>, process: usize) -> Self {
+        Link { world, process }
+    }
+
+    fn others(&self) -> impl Iterator<Item = usize> {
+        let here = self.process;
+        (0..self.world.processes()).filter(move |&other| other != here)
+    }
+}
+
+/// The segments as one block that is aligned to 16 bytes.
+fn joined(segments: &[Bytes]) -> Bytes {
+    let len: usize = segments.iter().map(Bytes::len).sum();
+    let mut block = Vec::<u8>::with_capacity(len + 15);
+    let offset = block.as_ptr().align_offset(16).min(15);
+    block.resize(offset, 0);
+    for segment in segments {
+        block.extend_from_slice(segment);
+    }
+    Bytes::from(block).slice(offset..)
+}
+
+impl Transport for Link {
+    fn processes(&self) -> usize {
+        self.world.processes()
+    }
+
+    fn process(&self) -> usize {
+        self.process
+    }
+
+    fn address(&self, process: usize) -> String {
+        format!("simulated:{process}")
+    }
+
+    fn start(&self, receiver: Arc<dyn Receive>) {
+        self.world.hears(self.process, receiver);
+    }
+
+    fn send(&self, process: usize, route: Route, body: Vec<Bytes>) -> usize {
+        let item = Item::Frame(route, joined(&body));
+        let len = item.len();
+        if self.world.put(self.process, process, item) {
+            len
+        } else {
+            0
+        }
+    }
+
+    fn farewell(&self, how: Farewell) {
+        for other in self.others() {
+            let last = Item::Left(how.clone());
+            match &how {
+                Farewell::Done => {
+                    self.world.put(self.process, other, last);
+                }
+                Farewell::Failed { .. } => self.world.end(self.process, other, last),
+            }
+        }
+    }
+
+    fn close(&self) {
+        let here = self.process;
+        for other in self.others() {
+            let why = format!("process {here} (simulated:{here}) ended without a word");
+            self.world.end(here, other, Item::Lost(why));
+        }
+        self.world.hears_no_more(here);
+    }
+}

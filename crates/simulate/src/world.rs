@@ -1,0 +1,262 @@
+//! Who has the turn, and what happens next.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use pointstamp_channels::Receive;
+
+use crate::draw::{Choice, Draw};
+use crate::ways::{Item, Ways};
+
+/// For how long a worker sleeps where nobody has anything to do: only another thread of the program, or a timer, can change that.
+const NAP: Duration = Duration::from_millis(1);
+
+/// Nobody had anything to do, and nothing was on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stalled;
+
+/// The workers of a computation, and the links between its processes.
+pub struct World {
+    state: Mutex<State>,
+    turned: Condvar,
+    /// For how long nothing may happen.
+    patience: Duration,
+    processes: usize,
+}
+
+struct State {
+    draw: Draw,
+    /// Whose turn it is.
+    holder: Option<usize>,
+    /// The workers that have not ended.
+    live: BTreeSet<usize>,
+    /// Those of them that have found nothing to do since anything happened.
+    idle: BTreeSet<usize>,
+    /// Since when nothing has happened at all.
+    still: Option<Instant>,
+    ways: Ways,
+    /// What hears of what arrives, for each process, between its start and its end.
+    receivers: Vec<Option<Arc<dyn Receive>>>,
+    /// The process that is lost, and after how many draws.
+    loss: Option<(usize, u64)>,
+}
+
+impl World {
+    /// A world of `processes` with `workers` each. Where `fails`, a process is lost at some moment, if the computation lasts so
+    /// long. A worker whose turn it is gets [`Stalled`] after nothing has happened for `patience`.
+    pub fn new(
+        processes: usize,
+        workers: usize,
+        seed: u64,
+        fails: bool,
+        patience: Duration,
+    ) -> Arc<World> {
+        let mut draw = Draw::new(seed, processes * workers, processes);
+        let loss = fails.then(|| draw.loss(processes));
+        let live: BTreeSet<usize> = (0..processes * workers).collect();
+        let holder = draw.member(&live);
+        Arc::new(World {
+            state: Mutex::new(State {
+                draw,
+                holder: Some(holder),
+                live,
+                idle: BTreeSet::new(),
+                still: None,
+                ways: Ways::new(processes),
+                receivers: vec![None; processes],
+                loss,
+            }),
+            turned: Condvar::new(),
+            patience,
+            processes,
+        })
+    }
+
+    /// How many processes there are.
+    pub fn processes(&self) -> usize {
+        self.processes
+    }
+
+    /// Waits for the first turn of a worker. Its thread calls this before anything else.
+    pub fn enter(&self, worker: usize) {
+        self.wait(self.state.lock(), worker);
+    }
+
+    /// Ends the turn of a worker, which has found nothing to do if `idle`, and waits for its next.
+    ///
+    /// # Errors
+    ///
+    /// [`Stalled`], and the worker keeps the turn.
+    pub fn turn(&self, worker: usize, idle: bool) -> Result<(), Stalled> {
+        let mut state = self.state.lock();
+        if idle {
+            state.idle.insert(worker);
+        } else {
+            state.stirs();
+        }
+        let next = self.next(state)?.ok_or(Stalled)?;
+        let state = self.state.lock();
+        if next != worker {
+            self.turned.notify_all();
+            self.wait(state, worker);
+        }
+        Ok(())
+    }
+
+    /// Ends the last turn of a worker. Where it was the last worker, all that is on its way is delivered.
+    pub fn leave(&self, worker: usize) {
+        let mut state = self.state.lock();
+        state.live.remove(&worker);
+        state.stirs();
+        while self.next(state).is_err() {
+            state = self.state.lock(); // those who are left hear of it in their turn
+            state.stirs();
+        }
+        self.turned.notify_all();
+    }
+
+    fn wait(&self, mut state: MutexGuard<'_, State>, worker: usize) {
+        while state.holder != Some(worker) {
+            self.turned.wait(&mut state);
+        }
+    }
+
+    /// Lets happen what is drawn, until that is somebody's turn: whose. `None` when nobody is left and nothing is on its way.
+    fn next<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Result<Option<usize>, Stalled> {
+        loop {
+            if let Some(lost) = state.loses() {
+                drop(state);
+                self.lose(lost);
+                state = self.state.lock();
+                state.stirs();
+            }
+            let State {
+                draw,
+                live,
+                idle,
+                ways,
+                ..
+            } = &mut *state;
+            match draw.choose(live.difference(idle).copied(), ways.waiting()) {
+                Some(Choice::Turn(worker)) => {
+                    state.holder = Some(worker);
+                    return Ok(Some(worker));
+                }
+                Some(Choice::Frame { from, to }) => {
+                    state.stirs();
+                    let item = state.ways.pop(from, to);
+                    let sender = state.receivers[from].clone();
+                    let receiver = state.receivers[to].clone();
+                    drop(state);
+                    if let Some(item) = item {
+                        deliver(item, from, sender, receiver);
+                    }
+                    state = self.state.lock();
+                }
+                None if state.live.is_empty() => {
+                    state.holder = None;
+                    return Ok(None);
+                }
+                None => {
+                    let since = *state.still.get_or_insert_with(Instant::now);
+                    if since.elapsed() >= self.patience {
+                        state.stirs();
+                        return Err(Stalled);
+                    }
+                    state.idle.clear(); // each looks again
+                    drop(state);
+                    std::thread::sleep(NAP);
+                    state = self.state.lock();
+                }
+            }
+        }
+    }
+
+    /// A process is gone, as others see it: what is on its way to and from it is lost.
+    fn lose(&self, process: usize) {
+        for other in (0..self.processes).filter(|&other| other != process) {
+            for (from, to) in [(process, other), (other, process)] {
+                let why = format!("the connection to process {from} (simulated:{from}) was lost");
+                self.end(from, to, Item::Lost(why));
+            }
+        }
+    }
+
+    /// Ends the way from one process to another: what is on it is dropped, and `last` is seen of it.
+    pub(crate) fn end(&self, from: usize, to: usize, last: Item) {
+        let mut state = self.state.lock();
+        let dropped = state.ways.end(from, to, last);
+        let receiver = state.receivers[from].clone();
+        drop(state);
+        if let Some(receiver) = receiver.filter(|_| dropped > 0) {
+            receiver.written(dropped);
+        }
+    }
+}
+
+impl World {
+    /// Has what arrives at a process handed over.
+    pub(crate) fn hears(&self, process: usize, receiver: Arc<dyn Receive>) {
+        self.state.lock().receivers[process] = Some(receiver);
+    }
+
+    /// Drops what is on its way to a process, and what was to hear of it: that holds the cluster, which holds the world.
+    pub(crate) fn hears_no_more(&self, process: usize) {
+        let mut state = self.state.lock();
+        let dropped = state.ways.drop_to(process);
+        let gone = state.receivers[process].take();
+        let senders = state.receivers.clone();
+        drop(state);
+        drop(gone);
+        for (sender, dropped) in senders.into_iter().zip(dropped) {
+            if let Some(sender) = sender.filter(|_| dropped > 0) {
+                sender.written(dropped);
+            }
+        }
+    }
+
+    /// Puts an item on its way; whether that was accepted.
+    pub(crate) fn put(&self, from: usize, to: usize, item: Item) -> bool {
+        self.state.lock().ways.put(from, to, item)
+    }
+}
+
+impl State {
+    /// Something has happened: whoever was idle may have something to do.
+    fn stirs(&mut self) {
+        self.idle.clear();
+        self.still = None;
+    }
+
+    /// The process that is lost now, if one is.
+    fn loses(&mut self) -> Option<usize> {
+        let (process, after) = self.loss?;
+        if self.draw.count() < after {
+            return None;
+        }
+        self.loss = None;
+        Some(process)
+    }
+}
+
+/// Hands over what arrives at a process, and tells the one that sent it that it is written.
+fn deliver(
+    item: Item,
+    from: usize,
+    sender: Option<Arc<dyn Receive>>,
+    receiver: Option<Arc<dyn Receive>>,
+) {
+    let bytes = item.len();
+    if let Some(receiver) = receiver {
+        match item {
+            Item::Frame(route, body) => receiver.frame(from, route, body),
+            Item::Left(how) => receiver.left(from, how),
+            Item::Lost(why) => receiver.lost(from, why),
+        }
+    }
+    if let Some(sender) = sender.filter(|_| bytes > 0) {
+        sender.written(bytes);
+    }
+}

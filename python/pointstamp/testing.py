@@ -1,0 +1,197 @@
+"""Tests of programs: executions that repeat.
+
+The order in which workers run and in which their messages arrive differs from one execution to the next, and
+some programs go wrong in few of those orders. `simulate` draws the order from a seed, so that such an
+execution is a test like any other. The idea is that of deterministic simulation, by which FoundationDB is
+tested; that the draw is uneven follows "A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs"
+(Burckhardt and others, 2010).
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from pointstamp import _core
+from pointstamp._errors import ClusterError, ConfigError
+from pointstamp._mistakes import main_of
+from pointstamp._threads import Helper, join
+from pointstamp.config import Config
+from pointstamp.seeing.asking import Asking
+from pointstamp.worker import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["simulate"]
+
+R = TypeVar("R")
+
+_PATIENCE = 0.1
+"""Seconds between two attempts to interrupt workers that are to end."""
+
+_STILL = 5.0
+"""Seconds in which nothing happens, before it is an error: a timer or a thread may have something to do."""
+
+
+def simulate(
+    main: Callable[[Worker], R],
+    *,
+    workers: int,
+    seed: int,
+    processes: int | None = None,
+    lose_process: bool = False,
+) -> list[R]:
+    """Runs ``main(worker)`` on simulated workers, in an order that follows from the seed alone.
+
+    One worker runs at a time, from one step to the next. Which is next, and which message between two
+    processes arrives before it, is drawn. Links between processes keep their order, and are otherwise as slow
+    as the draw has it. Two calls with the same arguments do the same, as long as `main` depends on nothing
+    else: no clock, no other thread, no random numbers without a seed. The engine is the real one.
+
+    A worker gives up its turn only where it steps: `main` must not wait for another worker by other means.
+    Times in seconds, such as the timeout of `Worker.step_or_park`, are real.
+
+    Args:
+        main: As for `execute`.
+        workers: How many workers there are, in all processes.
+        seed: Any integer from 0 on.
+        processes: 1, or as many as there are workers; left out, the seed draws one of the two. Processes
+            are simulated, too: what goes from one to another is pickled, and all of them run in this one.
+        lose_process: At some moment one process is lost, if the computation lasts so long; this raises the
+            `ClusterError` of the others then. Needs two workers and more.
+
+    Returns:
+        What `main` returned on each worker, in their order.
+
+    Raises:
+        ConfigError: If the arguments cannot work.
+        StallError: If every worker waits, and nothing that could end it is on its way.
+        BaseException: The first exception of `main` or of an operator, with a note that says how to repeat
+            it.
+
+    Examples:
+        >>> from pointstamp.testing import simulate
+        >>> def main(worker):
+        ...     seen = []
+        ...     with worker.dataflow() as scope:
+        ...         scope.to_stream([worker.index]).broadcast().inspect(seen.append)
+        ...     worker.run()
+        ...     return seen
+        >>> [sorted(seen) for seen in simulate(main, workers=3, seed=1)]
+        [[0, 1, 2], [0, 1, 2], [0, 1, 2]]
+
+        Either of the other two workers may be heard first:
+
+        >>> sorted({tuple(simulate(main, workers=3, seed=seed)[0]) for seed in range(20)})
+        [(0, 1, 2), (0, 2, 1)]
+    """
+    main_of("simulate", main)
+    config = Config(workers=workers)  # which says what is wrong with the number
+    given: object = seed
+    if not isinstance(given, int) or isinstance(given, bool) or given < 0:
+        raise ConfigError(f"seed is an integer from 0 on, not {seed!r}")
+    if processes is None:
+        processes = workers if lose_process or random.Random(seed).random() < 0.5 else 1
+    if processes not in (1, workers):
+        raise ConfigError(f"processes is 1 or the number of workers, {workers}, not {processes!r}")
+    if lose_process and processes == 1:
+        raise ConfigError(
+            "lose_process needs two processes and more: give more workers, and leave out processes=1"
+        )
+    try:
+        return _Simulated(main, config, processes, seed, lose_process).run()
+    except Exception as error:
+        how = f"workers={workers}, seed={seed}, processes={processes}, lose_process={lose_process}"
+        _note(error, f"to repeat this: pointstamp.testing.simulate(main, {how})")
+        raise
+
+
+class _Simulated:
+    """The workers of one call, on threads that take turns."""
+
+    def __init__(
+        self, main: Callable[[Worker], R], config: Config, processes: int, seed: int, loses: bool
+    ) -> None:
+        self._main = main
+        self._here = config.workers // processes
+        """How many workers each process has."""
+        self._simulation = _core.Simulation(processes, self._here, seed % 2**64, loses, _STILL)
+        self._results: list[R | None] = [None] * config.workers
+        self._clusters = [
+            _core.Cluster(
+                self._here,
+                _core.ProgressMode.DEMAND,
+                config.high_water,
+                self._simulation.connections(process) if processes > 1 else None,
+            )
+            for process in range(processes)
+        ]
+        self._asking = [
+            Asking(cluster, process, processes, self._here) for process, cluster in enumerate(self._clusters)
+        ]
+        self._left = [self._here] * processes
+
+    def run(self) -> list[R]:
+        threads = [
+            Helper(partial(self._worker, index), f"pointstamp-simulated-{index}")
+            for index in range(len(self._results))
+        ]
+        begun = 0
+        try:
+            try:
+                for thread in threads:
+                    thread.start()
+                    begun += 1
+                while not all(thread.ends(_PATIENCE) for thread in threads):
+                    pass  # where an interruption of this thread is raised
+            except BaseException as error:
+                for cluster in self._clusters:
+                    cluster.abandon(type(error).__name__)
+                join(threads[:begun], _PATIENCE, self._interrupt)
+                raise
+        finally:
+            for cluster in self._clusters:
+                cluster.close()
+        self._raise_failure()
+        return self._results  # type: ignore[return-value]  # only a failure leaves one out
+
+    def _worker(self, index: int) -> None:
+        process, number = divmod(index, self._here)
+        cluster = self._clusters[process]
+        self._simulation.enter(index)
+        try:
+            wrap = partial(Worker, asking=self._asking[process])
+            self._results[index] = cluster.run(
+                number, wrap, self._main, threading.get_ident(), False, simulation=self._simulation
+            )
+        except BaseException as error:  # before `main` began, or after it
+            cluster.fail(number, error)
+        finally:
+            self._left[process] -= 1
+            if self._left[process] == 0:
+                cluster.leave()
+            self._simulation.leave(index)
+
+    def _interrupt(self) -> None:
+        for cluster in self._clusters:
+            cluster.interrupt()
+
+    def _raise_failure(self) -> None:
+        """Raises what went wrong first: not that others heard of it."""
+        failures = []
+        for cluster in self._clusters:
+            try:
+                cluster.raise_failure()
+            except BaseException as error:
+                failures.append(error)
+        failures.sort(key=lambda error: isinstance(error, ClusterError))
+        if failures:
+            raise failures[0]
+
+
+def _note(error: BaseException, note: str) -> None:
+    """Adds a note, as `BaseException.add_note` of Python 3.11 does."""
+    error.__notes__ = [*getattr(error, "__notes__", ()), note]  # type: ignore[attr-defined]
