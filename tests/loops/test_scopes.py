@@ -155,7 +155,9 @@ def test_a_loop_that_passes_the_last_time_is_an_error_and_loses_nothing_before()
 
     captured = ps.example(lambda scope: build(scope, 3))
     assert [time for time, _ in captured.extract()] == [LAST - 2, LAST - 1, LAST]
-    with pytest.raises(ps.TimeError, match=rf"records at the time \(?{LAST}.* loop that advances times by \[1\]"):
+    with pytest.raises(
+        ps.TimeError, match=rf"records at the time \(?{LAST}.* loop that advances times by \[1\]"
+    ):
         ps.example(lambda scope: build(scope, 4))
 
 

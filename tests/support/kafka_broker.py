@@ -2,6 +2,7 @@
 target/kafka."""
 
 import base64
+import importlib
 import importlib.util
 import shutil
 import socket
@@ -31,6 +32,10 @@ def _port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def _admin() -> Any:
+    return importlib.import_module("confluent_kafka.admin")
 
 
 class Broker:
@@ -87,26 +92,20 @@ class Broker:
 
     def admin(self) -> Any:
         """A client for what is not a connector's business."""
-        from confluent_kafka.admin import AdminClient
-
-        return AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
+        return _admin().AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
 
     def topic(self, partitions: int) -> str:
         """A new topic."""
-        from confluent_kafka.admin import NewTopic
-
         name = f"t{uuid.uuid4().hex}"
         admin = self.admin()  # a client that is dropped gives up what it was asked
-        (made,) = admin.create_topics([NewTopic(name, partitions, 1)]).values()
+        (made,) = admin.create_topics([_admin().NewTopic(name, partitions, 1)]).values()
         made.result(SECONDS)
         return name
 
     def add_partitions(self, topic: str, count: int) -> None:
         """Gives a topic more partitions."""
-        from confluent_kafka.admin import NewPartitions
-
         admin = self.admin()
-        (made,) = admin.create_partitions([NewPartitions(topic, count)]).values()
+        (made,) = admin.create_partitions([_admin().NewPartitions(topic, count)]).values()
         made.result(SECONDS)
 
     def send(self, topic: str, messages: Any) -> None:

@@ -26,6 +26,9 @@ MESSAGES = 4096
 LOOK_UP = 0.2
 """Seconds after which a reader that waits looks whether anybody wants more."""
 
+END_OF_PARTITION = -191
+"""The client's code for having reached the end, for which it has a private name only."""
+
 PIECE = 900_000
 """Bytes of an event that go into one message: brokers take a million by default."""
 
@@ -162,7 +165,7 @@ class _Reader(PartitionReader[Any]):
                 if error is None:
                     records.append(self._record(message))
                     self._offset = message.offset() + 1
-                elif error.code() == self._client.KafkaError._PARTITION_EOF:
+                elif error.code() == END_OF_PARTITION:
                     ended = True
                 elif not error.retriable():
                     raise self._client.KafkaException(error)
