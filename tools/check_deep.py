@@ -1,7 +1,7 @@
 """What takes longer than `make test` may: `python tools/check_deep.py [--effort N] [PART...]`.
 
-Parts: properties, simulated, models, shuttle, miri, threads, fuzz; all of them when none is named. A part for
-which this machine lacks a tool is skipped, and the last lines say which and why.
+Parts: properties, simulated, executions, models, shuttle, miri, threads, fuzz; all of them when none is named.
+A part for which this machine lacks a tool is skipped, and the last lines say which and why.
 Exits 1 if a part fails, or if none could be run.
 """
 
@@ -78,6 +78,14 @@ def simulated(effort: int) -> Iterator[Command]:
         yield Command([sys.executable, "-m", "pytest", "-q", "--timeout=600", *plugin, *SIMULATED_TESTS], env)
 
 
+def executions(effort: int) -> Iterator[Command]:
+    """Random dataflows against a sequential interpreter, in random orders: 100,000 with an effort of 10."""
+    env = {"POINTSTAMP_EFFORT": str(250 * effort)}
+    limits = ["--timeout=36000", "-o", "faulthandler_timeout=36500"]
+    test = "tests/model/test_random_dataflows.py::test_in_whatever_order_workers_run_and_messages_arrive"
+    yield Command([sys.executable, "-m", "pytest", "-q", *limits, test], env)
+
+
 def models(_: int) -> Iterator[Command]:
     """The progress protocol over every interleaving of larger clusters."""
     test = ["-p", "pointstamp-progress", "--test", "explore"]
@@ -149,7 +157,7 @@ def _output(*words: str) -> str:
 
 
 PARTS: dict[str, Callable[[int], Iterator[Command]]] = {
-    part.__name__: part for part in (properties, simulated, models, shuttle, miri, threads, fuzz)
+    part.__name__: part for part in (properties, simulated, executions, models, shuttle, miri, threads, fuzz)
 }
 
 

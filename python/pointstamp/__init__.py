@@ -39,6 +39,7 @@ from pointstamp.config import Config
 from pointstamp.encoders import register_encoder
 from pointstamp.execution import example, execute, execute_from_args
 from pointstamp.info import OperatorInfo, Traffic
+from pointstamp.keyed import KeyedState, KeyedStream, WindowedStream
 from pointstamp.keys import register_key
 from pointstamp.notify import FrontierNotificator, Notificator
 from pointstamp.pacts import Broadcast, Exchange, Pact, Pipeline
@@ -46,6 +47,8 @@ from pointstamp.scope import Scope
 from pointstamp.stream import Stream
 from pointstamp.tls import TLS
 from pointstamp.vertex import Vertex
+from pointstamp.windows import Count, Sliding, Tumbling, Window
+from pointstamp.windows import Session as SessionWindow
 from pointstamp.worker import Sequencer, Worker
 
 __all__ = [
@@ -66,6 +69,7 @@ __all__ = [
     "CollectionInput",
     "Config",
     "ConfigError",
+    "Count",
     "EventReader",
     "EventWriter",
     "Exchange",
@@ -74,6 +78,8 @@ __all__ = [
     "GraphError",
     "InputHandle",
     "InputPort",
+    "KeyedState",
+    "KeyedStream",
     "LoopHandle",
     "Notificator",
     "OperatorBuilder",
@@ -86,6 +92,8 @@ __all__ = [
     "Scope",
     "Sequencer",
     "Session",
+    "SessionWindow",
+    "Sliding",
     "StallError",
     "Stream",
     "Summary",
@@ -94,9 +102,12 @@ __all__ = [
     "Trace",
     "Traffic",
     "TruncatedWarning",
+    "Tumbling",
     "UnorderedInput",
     "Variable",
     "Vertex",
+    "Window",
+    "WindowedStream",
     "Worker",
     "__version__",
     "example",

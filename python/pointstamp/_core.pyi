@@ -1,5 +1,7 @@
 """What the extension module holds; `make lint` compares this with the module (`mypy.stubtest`)."""
 
+# ruff: noqa: F403, F405  (a part of the stub is imported whole)
+
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from types import GenericAlias
 from typing import Any, Generic, TypeVar, final
@@ -36,6 +38,7 @@ from pointstamp._core_kinds import (
 from pointstamp._core_kinds import (
     StageKind as StageKind,
 )
+from pointstamp._core_library import *
 from pointstamp._core_order import (
     Antichain as Antichain,
 )
@@ -96,6 +99,7 @@ __all__ = [
     "Scope",
     "SealedLink",
     "Session",
+    "Sketch",
     "StageKind",
     "Stream",
     "Trace",
@@ -107,6 +111,7 @@ __all__ = [
     "arrange",
     "arrangement_updates",
     "as_collection",
+    "at_event_times",
     "branch_columns_when",
     "collection_stage",
     "consolidate",
@@ -116,6 +121,7 @@ __all__ = [
     "decode_term",
     "delay",
     "delay_batch",
+    "delay_columns",
     "distinct",
     "distinct_columns",
     "distinct_so_far_columns",
@@ -141,10 +147,12 @@ __all__ = [
     "send_updates",
     "stable_hash",
     "tagged_hash",
+    "time_column_of",
     "to_records",
     "to_updates",
     "trace_of",
     "update_input",
+    "window_columns",
 ]
 
 _T = TypeVar("_T")
@@ -406,15 +414,6 @@ class Connections:
 
 def encode_batch(batch: Any) -> bytes: ...
 def decode_batch(bytes: bytes) -> Any: ...
-
-# The library: operators whose work per record is done in Rust.
-
-def count(stream: Stream) -> Stream: ...
-def counts(stream: Stream) -> Stream: ...
-def delay(stream: Stream, function: Callable[[Any, Time], Time]) -> Stream: ...
-def delay_batch(stream: Stream, function: Callable[[Time], Time]) -> Stream: ...
-def distinct(stream: Stream) -> Stream: ...
-def enter_at(stream: Stream, function: Callable[[Any], Time], appended: int) -> Stream: ...
 
 # Collections: what Collection and its kin call. Streams carry updates, or of an arrangement its batches.
 

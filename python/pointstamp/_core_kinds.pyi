@@ -44,6 +44,7 @@ class PactKind:
     BROADCAST: ClassVar[PactKind]
     EXCHANGE: ClassVar[PactKind]
     EXCHANGE_FIRST: ClassVar[PactKind]
+    EXCHANGE_SECOND: ClassVar[PactKind]
     EXCHANGE_COLUMNS: ClassVar[PactKind]
     GATHER: ClassVar[PactKind]
     @property

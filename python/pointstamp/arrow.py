@@ -13,6 +13,8 @@ from pointstamp import _core
 from pointstamp._core import InputHandle, PactKind
 from pointstamp._errors import GraphError
 from pointstamp._mistakes import function_of
+from pointstamp.columnar import ALL, Columnar
+from pointstamp.operators.grouped import grouped, is_grouped
 from pointstamp.operators.reclock import reclock
 from pointstamp.pacts import Pipeline
 from pointstamp.typed_operators import ColumnOperators
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["ArrowInput", "ArrowStream"]
 
 
-class ArrowStream(ColumnOperators):
+class ArrowStream(ColumnOperators, Columnar):
     """A stream of Arrow record batches of one schema; moved, hashed and partitioned without the GIL.
 
     Every method adds an operator to the stream's scope. Batches are of any size, as the stream carries them:
@@ -138,6 +140,15 @@ class ArrowStream(ColumnOperators):
         made = _core.map_batches(self.core, function_of("map_batches", fn), columns, name or "map_batches")
         return ArrowStream(self.scope, made, columns)
 
+    def map_each_batch(
+        self, function: Callable[[Any], Any], schema: pa.Schema, name: str, changes: Iterable[str]
+    ) -> ArrowStream:
+        """Each batch through a function that leaves rows at their times, for the library's own operators.
+
+        `changes` are the columns whose values it may change.
+        """
+        return self.map_batches(function, schema, name=name)
+
     def inspect_batch(self, fn: Callable[[Time, pa.RecordBatch], Any]) -> ArrowStream:
         """Calls a function with the time and each batch, and passes the batches on."""
         return self._like(_core.inspect_columns(self.core, function_of("inspect_batch", fn)))
@@ -188,15 +199,24 @@ class ArrowStream(ColumnOperators):
         other, integers add up modulo 2**64.
 
         Args:
-            by: The key's column, or columns.
+            by: The key's column, or columns; none of them, ``[]``, takes all rows together.
             aggregations: ``(column, function)`` pairs; a function is ``"sum"``, ``"count"``, ``"min"``,
-                ``"max"`` or ``"mean"``, and its column is named ``"column_function"``.
+                ``"max"`` or ``"mean"``, and its column is named ``"column_function"``. With ``"first"``,
+                ``"last"``, ``"list"``, ``"nunique"``, ``"median"`` or ``"quantile_0.9"`` (of any share,
+                from a sketch) among them, a time's rows are kept until it closes; first and last are of
+                arrival.
 
         Raises:
             GraphError: If there is no such column or function, or the function is not defined for the column.
         """
-        key = self.core_schema.key(names(by))
         wanted = aggregations_of(aggregations)
+        if not names(by):
+            whole: ArrowStream = self.with_one_key().aggregate(ALL, wanted)
+            return whole.select(*[name for name in whole.schema.names if name != ALL])
+        if any(is_grouped(function) for _, function in wanted):
+            kept: ArrowStream = grouped(self, names(by), wanted)
+            return kept
+        key = self.core_schema.key(names(by))
         rows, in_place = self, self.placed == key
         if in_place and self._made is None and self._source is not None:
             # Moved for this aggregate, which moves less itself: what is known of rows instead of the rows.

@@ -5,13 +5,14 @@ Owns the methods; `capture` and `connectors` have what they do.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from pointstamp import _core
 from pointstamp._errors import GraphError
 from pointstamp.capture import replayed
 from pointstamp.connectors.reading import Reading
 from pointstamp.connectors.timing import Arrival, EventTime, Timing
+from pointstamp.streamsof import StreamsOf
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -29,21 +30,24 @@ __all__ = ["FromOutside"]
 T = TypeVar("T")
 
 
-class FromOutside:
+class FromOutside(StreamsOf):
     """Streams of what comes from outside the dataflow."""
 
     __slots__ = ()
 
+    core: _core.Scope
+    dims: int
+    index: int
+    peers: int
+
     @overload
-    def replay(self: Scope, captures: Iterable[Capture[T]]) -> Stream[T]: ...
+    def replay(self, captures: Iterable[Capture[T]]) -> Stream[T]: ...
     @overload
-    def replay(self: Scope, captures: Iterable[Capture[Any] | EventReader]) -> Any: ...
+    def replay(self, captures: Iterable[Capture[Any] | EventReader]) -> Any: ...
     @overload
+    def replay(self, captures: Iterable[Capture[Any] | EventReader], *, schema: pa.Schema) -> ArrowStream: ...
     def replay(
-        self: Scope, captures: Iterable[Capture[Any] | EventReader], *, schema: pa.Schema
-    ) -> ArrowStream: ...
-    def replay(
-        self: Scope, captures: Iterable[Capture[Any] | EventReader], *, schema: pa.Schema | None = None
+        self, captures: Iterable[Capture[Any] | EventReader], *, schema: pa.Schema | None = None
     ) -> Any:
         """The stream that was captured, with its times and its frontier.
 
@@ -82,7 +86,7 @@ class FromOutside:
         return self.stream_of(*replayed(self.core, captures, columns))
 
     def read(
-        self: Scope,
+        self,
         source: Source[Any],
         *,
         time: Callable[[Any], int] | str | None = None,
@@ -127,4 +131,4 @@ class FromOutside:
             timing = Arrival(every)
         columns = None if source.schema is None else _core.Schema(source.schema)
         reading = Reading(name, source, offsets or {}, timing)
-        return self.stream_of(reading.install(self, columns), columns)
+        return self.stream_of(reading.install(cast("Scope", self), columns), columns)

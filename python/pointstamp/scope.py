@@ -50,11 +50,6 @@ class Scope(FromOutside):
 
     core: _core.Scope
     parent: Scope | None
-    name: str
-    address: tuple[int, ...]
-    dims: int
-    index: int
-    peers: int
 
     def __init__(self, core: _core.Scope, parent: Scope | None) -> None:
         self.core = core
@@ -70,24 +65,6 @@ class Scope(FromOutside):
     def in_loop(self) -> bool:
         """Whether the last coordinate of times here counts the turns of a loop, here or around this scope."""
         return self.parent is not None and (self.dims > self.parent.dims or self.parent.in_loop)
-
-    @overload
-    def stream_of(self, core: _core.Stream) -> Stream[Any]: ...
-    @overload
-    def stream_of(self, core: _core.Stream, schema: _core.Schema) -> ArrowStream: ...
-    @overload
-    def stream_of(self, core: _core.Stream, schema: _core.Schema | None) -> Any: ...
-    def stream_of(self, core: _core.Stream, schema: _core.Schema | None = None) -> Any:
-        """A stream here: a `Stream` of records, or with a schema an `ArrowStream`.
-
-        For this package: the modules of both kinds, and those below them, make streams of the other kind
-        through their scope.
-        """
-        return Stream(self, core) if schema is None else ArrowStream(self, core, schema)
-
-    def collection_of(self, core: _core.Stream) -> Collection[Any]:
-        """A collection here of a stream of updates; for the modules below this one, as `stream_of`."""
-        return Collection(self, core)
 
     if not TYPE_CHECKING:  # type checkers find out by themselves
 

@@ -14,6 +14,7 @@ from pointstamp.operators.aggregate import aggregate
 from pointstamp.operators.reclock import reclock
 from pointstamp.operators.state_machine import state_machine
 from pointstamp.pacts import Broadcast, ByKey, Exchange, Pipeline, pact_of
+from pointstamp.timely import Timely
 from pointstamp.typed_operators import RecordOperators
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ V = TypeVar("V")
 R = TypeVar("R")
 
 
-class Stream(RecordOperators[T]):
+class Stream(RecordOperators[T], Timely[T]):
     """A stream of Python records. Every method adds an operator to the stream's scope.
 
     Functions over records that follow one another (`map`, `filter`, `inspect`, ...) run as one operator, a

@@ -436,7 +436,7 @@ def test_what_a_function_raises_comes_out_unchanged() -> None:
         (lambda rows: rows.distinct(["k", "y"]), "no column 'y'"),
         (lambda rows: rows.aggregate("k", [("z", "sum")]), "no column 'z'"),
         (lambda rows: rows.aggregate("k", [("s", "sum")]), "sum is not defined for column 's'"),
-        (lambda rows: rows.aggregate("k", [("k", "median")]), "'median' is not an aggregation"),
+        (lambda rows: rows.aggregate("k", [("k", "mode")]), "'mode' is not an aggregation"),
         (lambda rows: rows.join(rows, "w"), "no column 'w'"),
         (lambda rows: rows.join(rows, "k", suffix=""), "two columns named 's'"),
         (lambda rows: rows.unary(ps.Exchange("x"), "own", lambda c, i: lambda *_: None), "no column 'x'"),

@@ -278,20 +278,20 @@ def test_what_there_is_not_suggests_what_there_is() -> None:
         stream = scope.to_stream([])
         rows = stream.to_arrow(SCHEMA)
         for thing, name, message in [
-            (stream, "groupby", "a Stream has no attribute 'groupby': there is aggregate and counts"),
+            (stream, "groupby", "a Stream has no attribute 'groupby': there is key_by and aggregate"),
             (stream, "where", "there is filter$"),
             (stream, "mpa", "there is map$"),
             (stream, "conect_loop", "there is connect_loop$"),
             (rows, "unique", "an ArrowStream has no attribute 'unique': there is distinct"),
             (
                 rows,
-                "filter",
-                r"an ArrowStream has no attribute 'filter': map_batches .* to_records\(\).filter one",
+                "flat_map",
+                r"an ArrowStream has no attribute 'flat_map': map_batches .* to_records\(\).flat_map one",
             ),
             (
                 stream,
-                "join",
-                r"a Stream has no attribute 'join': collections have it, as_collection\(\).join$",
+                "arrange",
+                r"a Stream has no attribute 'arrange': collections have it, as_collection\(\).arrange$",
             ),
             (stream, "for_each", "there is inspect$"),
             (scope.collection([]), "groupby", "a Collection has no attribute 'groupby': there is reduce$"),

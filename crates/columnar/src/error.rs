@@ -68,6 +68,31 @@ pub enum Error {
         /// The type on the right.
         right: DataType,
     },
+    /// A column that tells no times.
+    #[error(
+        "column '{name}' of type {data_type} tells no times: event times are integers, timestamps or dates; convert it in \
+         map_batches"
+    )]
+    NotTimes {
+        /// The column.
+        name: String,
+        /// Its type.
+        data_type: DataType,
+    },
+    /// A row without a time.
+    #[error("a row has no event time, but null: filter such rows out, or fill them in, before")]
+    NullTime,
+    /// A row whose time is before that of the message it came in.
+    #[error(
+        "a row has event time {time}, before {least}, the earliest that may still come here: take the stream from \
+         event_time, which sends such rows to the stream of late ones"
+    )]
+    TimeBefore {
+        /// The row's time.
+        time: i64,
+        /// The least time that was possible.
+        least: u64,
+    },
     /// A column's name that would stand twice in a result.
     #[error("the result would have two columns named '{name}': choose another suffix")]
     Collision {

@@ -14,6 +14,8 @@
 //! | [`aggregate`] | sums, counts, extremes and means per key |
 //! | [`partial`] | aggregating rows before they travel, where that pays |
 //! | [`distinct`] | a row of each key, per time or for all times so far |
+//! | [`event_time`] | columns that tell times, and the rows of a batch by time |
+//! | [`windows`] | aggregations per key and window of event time |
 //! | [`ipc`] | batches as bytes, for other processes |
 //! | [`join`] | pairs of rows with equal keys, as they become known |
 
@@ -23,6 +25,7 @@ pub mod aggregate;
 pub mod column_hash;
 pub mod distinct;
 pub mod error;
+pub mod event_time;
 pub mod groups;
 pub mod hash;
 pub mod ipc;
@@ -31,6 +34,7 @@ pub mod partial;
 pub mod partition;
 pub mod pieces;
 pub mod schema;
+pub mod windows;
 
 mod accumulate;
 mod dictionary;

@@ -66,7 +66,9 @@ impl IntoException for ColumnError {
             | Self::NoAggregation { .. }
             | Self::Unaggregable { .. }
             | Self::JoinTypes { .. }
-            | Self::Collision { .. } => GraphError::new_err(message),
+            | Self::Collision { .. }
+            | Self::NotTimes { .. } => GraphError::new_err(message),
+            Self::NullTime | Self::TimeBefore { .. } => TimeError::new_err(message),
             Self::Schema(_) => PyTypeError::new_err(message),
             Self::Unsendable { .. } | Self::Unreadable { .. } => CodecError::new_err(message),
             Self::TooManyKeys | Self::Arrow(_) => PointstampError::new_err(message),

@@ -66,6 +66,8 @@ crossing! {
         Exchange = "exchange",
         /// By the first of the two things in each record.
         ExchangeFirst = "exchange_first",
+        /// By the second of the three things in each record.
+        ExchangeSecond = "exchange_second",
         /// By columns, which are numbers of them.
         ExchangeColumns = "exchange_columns",
         /// All to the first worker.

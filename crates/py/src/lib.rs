@@ -97,6 +97,7 @@ mod _core {
     #[pymodule_export]
     use crate::columns::{
         aggregate::aggregate_columns,
+        event_time::{delay_columns, time_column_of, window_columns},
         input::send_columns,
         keyed::{distinct_columns, distinct_so_far_columns, join_columns},
         map::{branch_columns_when, inspect_columns, map_batches, to_records},
@@ -133,5 +134,7 @@ mod _core {
         counts::counts,
         delay::{delay, delay_batch, enter_at},
         distinct::distinct,
+        event_time::at_event_times,
+        sketch::Sketch,
     };
 }

@@ -24,12 +24,17 @@ pub(crate) fn pact(kind: PactKind, key: Option<Py<PyAny>>, reader: &str) -> PyRe
             Ok(attached(|py| columns.extract::<Vec<usize>>(py)).map(pact_by_columns)?)
         }
         (PactKind::ExchangeFirst, None) => Ok(pact_by(Key::First, reader)),
+        (PactKind::ExchangeSecond, None) => Ok(pact_by(Key::Second, reader)),
         (PactKind::Gather, None) => Ok(Pact::exchange(ToFirst)),
         (PactKind::Exchange | PactKind::ExchangeColumns, None) => Err(PyValueError::new_err(
             format!("a pact of kind {} needs a key", kind.label()),
         )),
         (
-            PactKind::Pipeline | PactKind::Broadcast | PactKind::ExchangeFirst | PactKind::Gather,
+            PactKind::Pipeline
+            | PactKind::Broadcast
+            | PactKind::ExchangeFirst
+            | PactKind::ExchangeSecond
+            | PactKind::Gather,
             Some(_),
         ) => Err(PyValueError::new_err(format!(
             "a pact of kind {} takes no key",
@@ -54,6 +59,8 @@ pub(crate) enum Key {
     Record,
     /// The first of the two things in it.
     First,
+    /// The second of the three things in it: the library's `(time, key, value)`.
+    Second,
 }
 
 impl Key {
@@ -72,6 +79,12 @@ impl Key {
             Key::Record => {
                 for record in records {
                     hashes.push(route_hash(&record)?);
+                }
+            }
+            Key::Second => {
+                for record in records {
+                    let tuple = record.cast::<PyTuple>()?;
+                    hashes.push(route_hash(&*tuple.get_borrowed_item(1)?)?);
                 }
             }
             Key::First => {

@@ -5,6 +5,7 @@
 //! one family of operators.
 
 pub(crate) mod aggregate;
+pub(crate) mod event_time;
 pub(crate) mod ffi;
 pub(crate) mod input;
 pub(crate) mod keyed;

@@ -92,7 +92,7 @@ pub(crate) fn delay_batch(stream: &Stream, function: Py<PyAny>) -> PyResult<Stre
     }))
 }
 
-fn send_at(
+pub(super) fn send_at(
     time: &Point,
     capability: &MessageCapability,
     output: &OutputPort<Batch>,
@@ -107,18 +107,18 @@ fn send_at(
 }
 
 /// A time and its records.
-type Group<'py> = (Point, Bound<'py, PyList>);
+pub(super) type Group<'py> = (Point, Bound<'py, PyList>);
 
 /// Records by time, in the order in which the times first come up.
-struct Groups<'py> {
-    by_time: Vec<Group<'py>>,
+pub(super) struct Groups<'py> {
+    pub(super) by_time: Vec<Group<'py>>,
     index: FxHashMap<Point, usize>,
     /// The group of the record before: neighbours often share a time.
     last: usize,
 }
 
 impl<'py> Groups<'py> {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Groups {
             by_time: Vec::new(),
             index: FxHashMap::default(),
@@ -126,7 +126,7 @@ impl<'py> Groups<'py> {
         }
     }
 
-    fn add(&mut self, time: Point, record: Bound<'py, PyAny>) -> PyResult<()> {
+    pub(super) fn add(&mut self, time: Point, record: Bound<'py, PyAny>) -> PyResult<()> {
         if self
             .by_time
             .get(self.last)

@@ -8,7 +8,9 @@ pub(crate) mod count;
 pub(crate) mod counts;
 pub(crate) mod delay;
 pub(crate) mod distinct;
+pub(crate) mod event_time;
 pub(crate) mod per_time;
+pub(crate) mod sketch;
 
 use std::sync::Arc;
 

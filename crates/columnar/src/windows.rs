@@ -1,0 +1,218 @@
+//! Aggregations per key and window of event time: tumbling and sliding windows.
+//!
+//! Rows are added up by *pane*, the longest stretch of time that lies whole inside or outside every window; a window's
+//! result is made of its panes when it closes. A tumbling window is one pane, and a sliding one shares its panes with its
+//! neighbours, so that a row is looked at once however many windows it belongs to. A pane is freed with its last window.
+//!
+//! Cost: of a row, the number of its pane and an update of its table; of a window that slides, a merge of each of its
+//! panes' keys.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+use arrow_cast::cast;
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+
+use crate::aggregate::{Plan, Table};
+use crate::error::Error;
+use crate::event_time::{split, time_column, times_of};
+
+/// The names of the columns that say which window a row is of.
+pub const BOUNDS: [&str; 2] = ["window_start", "window_end"];
+
+/// Where windows lie: `[offset + k * every, offset + k * every + length)` for every `k`, in the column's unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    /// How long a window is.
+    pub length: i64,
+    /// How far apart windows begin; as far as they are long, where they tumble.
+    pub every: i64,
+    /// Where one of them begins.
+    pub offset: i64,
+}
+
+impl Layout {
+    fn pane(&self) -> i64 {
+        let (mut a, mut b) = (self.length, self.every);
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    }
+
+    /// The last start of a window at or before a time.
+    fn start_before(&self, time: i64) -> i64 {
+        floor(time, self.every, self.offset)
+    }
+}
+
+fn floor(time: i64, step: i64, offset: i64) -> i64 {
+    time - (time - offset).rem_euclid(step)
+}
+
+/// The open windows of a stream.
+#[derive(Debug)]
+pub struct Windows {
+    plan: Plan,
+    layout: Layout,
+    column: usize,
+    output: SchemaRef,
+    panes: BTreeMap<i64, Table>,
+    /// The start of the last window that has closed.
+    closed: Option<i64>,
+}
+
+impl Windows {
+    /// The aggregations of a plan, in windows over the times in a column.
+    ///
+    /// # Errors
+    ///
+    /// As [`time_column`], and [`Error::Collision`] where the result has a column of a bound's name already.
+    pub fn new(input: &SchemaRef, plan: Plan, column: &str, layout: Layout) -> Result<Self, Error> {
+        let column = time_column(input, column)?;
+        let data_type = input.field(column).data_type();
+        let (keys, results) = plan.output().fields().split_at(plan.key().len());
+        let bounds = BOUNDS.map(|name| Arc::new(Field::new(name, data_type.clone(), false)));
+        for bound in BOUNDS {
+            if plan.output().column_with_name(bound).is_some() {
+                return Err(Error::Collision {
+                    name: bound.to_owned(),
+                });
+            }
+        }
+        let fields: Vec<_> = keys.iter().chain(&bounds).chain(results).cloned().collect();
+        let output = Arc::new(Schema::new(fields));
+        Ok(Windows {
+            plan,
+            layout,
+            column,
+            output,
+            panes: BTreeMap::new(),
+            closed: None,
+        })
+    }
+
+    /// The schema of results: the key, the window's bounds, the aggregations.
+    pub fn output(&self) -> &SchemaRef {
+        &self.output
+    }
+
+    /// Adds the rows of a batch, none of which is before `earliest`.
+    ///
+    /// # Errors
+    ///
+    /// As [`times_of`] and [`Table::update`].
+    pub fn update(&mut self, batch: &RecordBatch, earliest: u64) -> Result<(), Error> {
+        let times = times_of(batch.column(self.column), earliest)?;
+        let (Some(&first), Some(&last)) =
+            (times.values().iter().min(), times.values().iter().max())
+        else {
+            return Ok(());
+        };
+        let (pane, offset) = (self.layout.pane(), self.layout.offset);
+        let (first, last) = (floor(first, pane, offset), floor(last, pane, offset));
+        if first == last {
+            return self.table(first)?.update(batch);
+        }
+        let numbers = times.values().iter().map(|&time| floor(time, pane, offset));
+        for (pane, rows) in split(batch, numbers)? {
+            self.table(pane)?.update(&rows)?;
+        }
+        Ok(())
+    }
+
+    fn table(&mut self, pane: i64) -> Result<&mut Table, Error> {
+        use std::collections::btree_map::Entry;
+        Ok(match self.panes.entry(pane) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(Table::new(&self.plan)?),
+        })
+    }
+
+    /// The start of the first window that is open and not empty.
+    fn first(&self) -> Option<i64> {
+        let (&pane, _) = self.panes.first_key_value()?;
+        // The first of the windows that the pane lies in.
+        let earliest = self
+            .layout
+            .start_before(pane + self.layout.pane() - self.layout.length - 1)
+            + self.layout.every;
+        Some(match self.closed {
+            Some(closed) => earliest.max(closed + self.layout.every),
+            None => earliest,
+        })
+    }
+
+    /// Where the first open window ends.
+    pub fn next_end(&self) -> Option<i64> {
+        self.first().map(|start| start + self.layout.length)
+    }
+
+    /// Closes the windows that end at or before `frontier`, or all of them; `emit` gets each one's end and rows.
+    ///
+    /// # Errors
+    ///
+    /// An error of a kernel, and whatever `emit` fails with.
+    pub fn close<E: From<Error>>(
+        &mut self,
+        frontier: Option<i64>,
+        mut emit: impl FnMut(i64, RecordBatch) -> Result<(), E>,
+    ) -> Result<(), E> {
+        while let Some(start) = self.first() {
+            let end = start.saturating_add(self.layout.length);
+            if frontier.is_some_and(|frontier| frontier < end) {
+                break;
+            }
+            let mut panes = self.panes.range(start..end);
+            let output = &self.output;
+            let keys = self.plan.key().len();
+            let column = output.field(keys).data_type();
+            let bounds = [bound(start, column)?, bound(end, column)?];
+            let with_bounds = |rows: RecordBatch| emit(end, framed(&rows, keys, &bounds, output)?);
+            if let (Some((_, only)), None) = (panes.next(), panes.next()) {
+                only.finish(with_bounds)?;
+            } else {
+                let mut whole = Table::new(&self.plan)?;
+                for (_, table) in self.panes.range(start..end) {
+                    table.states(|states| whole.merge(&states))?;
+                }
+                whole.finish(with_bounds)?;
+            }
+            self.closed = Some(start);
+            // A pane's last window begins at or before it.
+            while let Some(entry) = self.panes.first_entry()
+                && self.layout.start_before(*entry.key()) <= start
+            {
+                entry.remove();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A bound as a column of one row.
+fn bound(time: i64, data_type: &DataType) -> Result<ArrayRef, Error> {
+    let word: ArrayRef = Arc::new(Int64Array::from(vec![time]));
+    Ok(match data_type {
+        DataType::Date32 => cast(&cast(&word, &DataType::Int32)?, data_type)?,
+        _ => cast(&word, data_type)?,
+    })
+}
+
+/// Rows of a table with a window's bounds between the key and the results.
+fn framed(
+    rows: &RecordBatch,
+    keys: usize,
+    bounds: &[ArrayRef; 2],
+    schema: &SchemaRef,
+) -> Result<RecordBatch, Error> {
+    let same = arrow_array::UInt32Array::from(vec![0; rows.num_rows()]);
+    let (key, results) = rows.columns().split_at(keys);
+    let mut columns = key.to_vec();
+    for bound in bounds {
+        columns.push(arrow_select::take::take(bound, &same, None)?);
+    }
+    columns.extend_from_slice(results);
+    Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
+}

@@ -1,0 +1,120 @@
+//! Operators on rows that tell their event times: `delay`, and windows. They never call Python.
+
+use pointstamp_columnar::Error;
+use pointstamp_columnar::aggregate::Plan;
+use pointstamp_columnar::event_time::{by_time, time_column};
+use pointstamp_columnar::windows::{Layout, Windows};
+use pointstamp_engine::capability::Capability;
+use pointstamp_engine::error::BoxError;
+use pointstamp_engine::pact::Pact;
+use pointstamp_order::Point;
+use pyo3::prelude::*;
+
+use super::columns_of;
+use super::movement::pact_by_columns;
+use super::outbox::{Outbox, send};
+use super::schema::Schema;
+use crate::errors::IntoException;
+use crate::library::Unary;
+use crate::raised::Raised;
+use crate::stream::Stream;
+
+/// An error of the rows, which Python sees as the exception of its kind.
+fn raised(error: Error) -> BoxError {
+    Raised::here(error.into_exception())
+}
+
+/// The number of a column that can tell times.
+#[pyfunction]
+pub(crate) fn time_column_of(schema: &Schema, name: &str) -> PyResult<usize> {
+    time_column(&schema.schema, name).map_err(IntoException::into_exception)
+}
+
+/// Each row at the time that its column tells.
+#[pyfunction]
+pub(crate) fn delay_columns(stream: &Stream, column: usize) -> PyResult<Stream> {
+    let unary = Unary::new(&stream.engine()?, "delay", Pact::Pipeline)?;
+    let mut outbox = Outbox::new(0);
+    Ok(unary.on_messages(stream, move |input, output| {
+        while let Some((message, batch)) = input.next()? {
+            let least = message.time().last().unwrap_or_default();
+            for (time, rows) in by_time(&columns_of(batch), column, least).map_err(raised)? {
+                outbox.give_at(&Point::new(&[time]), &message, output, rows)?;
+            }
+            outbox.flush(output)?;
+        }
+        Ok(())
+    }))
+}
+
+/// Aggregations `(column, function)` per key and window of event time, exchanged by key unless the rows are `in_place`.
+///
+/// A window's rows are sent at its last instant, when no row of it can come any more. One capability is held, for the last
+/// instant of the first open window.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
+pub(crate) fn window_columns(
+    stream: &Stream,
+    schema: &Schema,
+    by: Vec<String>,
+    aggregations: Vec<(String, String)>,
+    column: &str,
+    layout: (i64, i64, i64),
+    in_place: bool,
+) -> PyResult<(Stream, Schema)> {
+    let refused = IntoException::into_exception;
+    let plan = Plan::new(&schema.schema, &by, &aggregations).map_err(refused)?;
+    let (length, every, offset) = layout;
+    let layout = Layout {
+        length,
+        every,
+        offset,
+    };
+    let pact = if in_place {
+        Pact::Pipeline
+    } else {
+        pact_by_columns(plan.key().to_vec())
+    };
+    let mut windows = Windows::new(&schema.schema, plan, column, layout)
+        .map_err(IntoException::into_exception)?;
+    let result = Schema::new(windows.output().clone());
+    let unary = Unary::new(&stream.engine()?, "window", pact)?;
+    let mut held: Option<Capability> = None;
+    let made = unary.on_messages_and_frontier(stream, move |input, output| {
+        while let Some((message, batch)) = input.next()? {
+            let least = message.time().last().unwrap_or_default();
+            windows.update(&columns_of(batch), least).map_err(raised)?;
+            if held
+                .as_ref()
+                .is_none_or(|held| held.time() > message.time())
+            {
+                held = Some(message.retain(0)?);
+            }
+        }
+        let Some(capability) = &mut held else {
+            return Ok(());
+        };
+        let open = input.frontier().frontier().first().and_then(Point::last);
+        let bound = open.map(|open| i64::try_from(open).unwrap_or(i64::MAX));
+        let mut closing: Option<Capability> = None;
+        windows.close(bound, |end, rows| {
+            let instant = Point::new(&[(end - 1).unsigned_abs()]);
+            let capability = match &mut closing {
+                Some(closing) if *closing.time() == instant => closing,
+                closing => closing.insert(capability.delayed(&instant)?),
+            };
+            send(output, capability, rows)
+        })?;
+        match windows.next_end() {
+            None => held = None,
+            Some(end) => {
+                let instant = Point::new(&[(end - 1).unsigned_abs()]);
+                if instant > *capability.time() {
+                    capability.downgrade(&instant)?;
+                }
+            }
+        }
+        Ok(())
+    });
+    Ok((made, result))
+}

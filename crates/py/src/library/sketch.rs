@@ -1,0 +1,61 @@
+//! `Sketch`: quantiles of a stream of numbers in bounded memory.
+//!
+//! A `DDSketch` (Masson, Rim, Lee, 2019): logarithmic buckets, so that a quantile is within one percent of a value that
+//! stands there, whatever the numbers are. Two sketches add up to that of both streams. Cost: a logarithm and an addition
+//! for each number.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use sketches_ddsketch::{Config, DDSketch};
+
+use crate::errors::PointstampError;
+
+/// Counts of numbers in buckets, from which quantiles are read.
+#[pyclass(module = "pointstamp._core")]
+pub(crate) struct Sketch(DDSketch);
+
+#[pymethods]
+impl Sketch {
+    /// A sketch of no numbers.
+    #[new]
+    fn new() -> Self {
+        Sketch(DDSketch::new(Config::defaults()))
+    }
+
+    /// Adds a number.
+    ///
+    /// Raises:
+    ///     ValueError: If it is not finite.
+    fn add(&mut self, number: f64) -> PyResult<()> {
+        if !number.is_finite() {
+            return Err(PyValueError::new_err(format!(
+                "{number} has no place among numbers: a sketch takes finite ones, filter others out before"
+            )));
+        }
+        self.0.add(number);
+        Ok(())
+    }
+
+    /// The number below which a share of all numbers lies, within one percent of a number that was added; None without any.
+    ///
+    /// Raises:
+    ///     ValueError: If the share is not from 0 to 1.
+    fn quantile(&self, share: f64) -> PyResult<Option<f64>> {
+        self.0.quantile(share).map_err(|_| {
+            PyValueError::new_err(format!(
+                "{share} is not a quantile: it is a share, from 0 to 1"
+            ))
+        })
+    }
+
+    /// Adds what another sketch has counted.
+    fn merge(&mut self, other: &Self) -> PyResult<()> {
+        self.0
+            .merge(&other.0)
+            .map_err(|error| PointstampError::new_err(error.to_string()))
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.count()
+    }
+}

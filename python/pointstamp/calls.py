@@ -1,0 +1,300 @@
+"""`Stream.async_map`: calls that wait, many of them at a time.
+
+Owns the operator. Coroutines run on the worker's event loop (`eventloop`), in a thread of its own; the
+worker goes on with the dataflow, and is woken when calls are done. A record's time stays open while its
+call is out, by capabilities that each time with calls has once.
+
+At most `capacity` calls are out. As many records again are read ahead, so that a call that ends is followed
+by the next without the worker; beyond that the operator leaves its input alone, and its times stay open: a
+source that bounds how many times are under way waits. Where the dataflow ends early, the calls that are out
+are cancelled.
+
+Cost: `capacity` tasks take records in turn, so that no call makes a task, and the worker runs once for all
+calls that were done when it came to it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from pointstamp._core import PactKind
+from pointstamp.builder import operator_info
+from pointstamp.eventloop import EventLoop
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from pointstamp._core import Capability, CapabilityRef, FrontieredInput, OutputPort
+    from pointstamp.scope import Scope
+    from pointstamp.stream import Stream
+
+__all__ = ["Terms", "async_map"]
+
+
+class Terms:
+    """How calls are made: what `Stream.async_map` was told.
+
+    Raises:
+        ValueError: For a number that makes no sense.
+    """
+
+    __slots__ = ("backoff", "batch", "capacity", "linger", "ordered", "retry", "timeout")
+
+    def __init__(
+        self,
+        *,
+        ordered: bool,
+        capacity: int,
+        timeout: float | None,
+        retry: int,
+        backoff: float,
+        batch: int | None,
+        linger: float,
+    ) -> None:
+        for name, number, least in (("capacity", capacity, 1), ("retry", retry, 0), ("batch", batch, 1)):
+            if number is not None and number < least:
+                raise ValueError(f"{name} is at least {least}, not {number}")
+        if timeout is not None and timeout <= 0:
+            raise ValueError(f"timeout is a number of seconds, more than 0, not {timeout}")
+        if backoff < 0 or linger < 0:
+            raise ValueError("backoff and linger are numbers of seconds, at least 0")
+        self.ordered = ordered
+        self.capacity = capacity
+        self.timeout = timeout
+        self.retry = retry
+        self.backoff = backoff
+        self.batch = batch
+        self.linger = linger
+
+
+class _Time:
+    """A time that has calls: it is open as long as there are any."""
+
+    __slots__ = ("calls", "letters", "results")
+
+    def __init__(self, message: CapabilityRef) -> None:
+        self.results: Capability = message.retain(0)
+        self.letters: Capability = message.retain(1)
+        self.calls = 0
+
+
+class _Call:
+    """A call: the record that it is about, or the records of a batch, and what came of it."""
+
+    __slots__ = ("done", "error", "records", "result", "times")
+
+    def __init__(self, times: list[Any], records: list[Any]) -> None:
+        self.times = times
+        self.records = records
+        self.done = False
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+
+def async_map(
+    scope: Scope, stream: Any, function: Callable[[Any], Awaitable[Any]], terms: Terms
+) -> tuple[Stream[Any], Stream[Any]]:
+    """The operator: the stream of results, and that of dead letters."""
+    name = "async_map"
+    core = scope.core.operator(name)
+    port = core.new_frontiered_input(stream, PactKind.PIPELINE)
+    results, results_stream, capability = core.new_output()
+    letters, letters_stream, other = core.new_output()
+    capability.drop()
+    other.drop()
+    operator = _Operator(_Calls(function, terms, operator_info(scope, name, core).activator))
+    core.build(operator, (port, results, letters), True, False)
+    return scope.stream_of(results_stream), scope.stream_of(letters_stream)
+
+
+class _Operator:
+    """The operator's logic, which tasks do not refer to: they end where it is let go of."""
+
+    __slots__ = ("_calls",)
+
+    def __init__(self, calls: _Calls) -> None:
+        self._calls = calls
+
+    def __call__(self, *ports: Any) -> None:
+        self._calls.run(*ports)
+
+    def __del__(self) -> None:
+        self._calls.close()
+
+
+class _Calls:
+    """What is out, what is done, and what waits."""
+
+    def __init__(self, function: Any, terms: Terms, activator: Any) -> None:
+        self._function = function
+        self._terms = terms
+        self._activator = activator
+        self._times: dict[Any, _Time] = {}
+        self._held = 0  # records that were read, and not sent on
+        # Shared with the loop's thread: what it is to call, and what has been done.
+        self._queue: deque[_Call] = deque()
+        self._done: deque[_Call] = deque()
+        self._told = False
+        self._runners = 0
+        # In the order in which they were read, where results keep it.
+        self._in_order: deque[_Call] = deque()
+        # A batch that is not full yet, and when it goes all the same.
+        self._batch: list[tuple[Any, Any]] = []
+        self._goes_at: float | None = None
+        self._loop: EventLoop | None = None
+
+    def close(self) -> None:
+        """Cancels what is out."""
+        self._queue.clear()
+        if self._loop is not None:
+            self._loop.release(self)
+            self._loop = None
+
+    # ------------------------------------------------------------ on the worker
+
+    def run(self, port: FrontieredInput[Any], results: OutputPort[Any], letters: OutputPort[Any]) -> None:
+        """Sends what is done, and calls for more."""
+        self._told = False
+        self._send(results, letters)
+        asked: list[_Call] = []
+        limit = 2 * self._terms.capacity * (self._terms.batch or 1)
+        while self._held < limit and (message := port.next()) is not None:
+            self._read(*message, asked)
+        self._flush(asked, everything=not port.frontier)
+        if asked:
+            if self._loop is None:
+                self._loop = EventLoop.of_this_thread()
+                self._loop.acquire(self)
+            if self._terms.ordered:
+                self._in_order.extend(asked)
+            self._queue.extend(asked)
+            self._loop.call(self._spawn)
+        if not port.frontier and not self._held:
+            self.close()
+
+    def _read(self, message: CapabilityRef, records: list[Any], asked: list[_Call]) -> None:
+        time_of = message.time
+        moment = self._times.get(time_of)
+        if moment is None:
+            moment = self._times[time_of] = _Time(message)
+        moment.calls += len(records)
+        self._held += len(records)
+        if self._terms.batch is None:
+            asked.extend(_Call([time_of], [record]) for record in records)
+        else:
+            self._batch.extend((time_of, record) for record in records)
+
+    def _flush(self, asked: list[_Call], *, everything: bool) -> None:
+        """Makes calls of batches that are full, or have waited long enough."""
+        size = self._terms.batch
+        if size is None or not self._batch:
+            return
+        now = time.monotonic()
+        due = everything or (self._goes_at is not None and now >= self._goes_at)
+        while len(self._batch) >= size or (due and self._batch):
+            part, self._batch = self._batch[:size], self._batch[size:]
+            asked.append(_Call([when for when, _ in part], [record for _, record in part]))
+            self._goes_at = None
+        if self._batch and self._goes_at is None:
+            self._goes_at = now + self._terms.linger
+            self._activator.activate_after(self._terms.linger)
+
+    def _send(self, results: OutputPort[Any], letters: OutputPort[Any]) -> None:
+        finished = []
+        while self._done:  # the loop's thread goes on appending
+            finished.append(self._done.popleft())
+        if self._terms.ordered:
+            finished = []
+            while self._in_order and self._in_order[0].done:
+                finished.append(self._in_order.popleft())
+        good: dict[Any, list[Any]] = {}
+        bad: dict[Any, list[Any]] = {}
+        for call in finished:
+            if call.error is None:
+                for when, result in zip(call.times, self._results(call), strict=True):
+                    good.setdefault(when, []).append(result)
+            elif isinstance(call.error, TypeError) and str(call.error).endswith("'await' expression"):
+                raise TypeError(f"async_map awaits what its function returns: {call.error}") from call.error
+            elif isinstance(call.error, Exception) or type(call.error).__name__ == "CancelledError":
+                for when, record in zip(call.times, call.records, strict=True):
+                    bad.setdefault(when, []).append((record, call.error))
+            else:
+                raise call.error
+        for when, records in good.items():
+            with results.session(self._times[when].results) as session:
+                session.give_all(records)
+        for when, records in bad.items():
+            with letters.session(self._times[when].letters) as session:
+                session.give_all(records)
+        for part in (good, bad):
+            for when, records in part.items():
+                self._over(when, len(records))
+
+    def _results(self, call: _Call) -> list[Any]:
+        if self._terms.batch is None:
+            return [call.result]
+        if not isinstance(call.result, list | tuple) or len(call.result) != len(call.records):
+            raise TypeError(
+                f"the function of async_map was called with {len(call.records)} records, and must return "
+                f"a list of as many results, not {call.result!r:.100}"
+            )
+        return list(call.result)
+
+    def _over(self, when: Any, count: int) -> None:
+        self._held -= count
+        moment = self._times[when]
+        moment.calls -= count
+        if not moment.calls:
+            del self._times[when]
+            moment.results.drop()
+            moment.letters.drop()
+
+    # ------------------------------------------------------------ on the loop's thread
+
+    def _spawn(self, loop: EventLoop) -> None:
+        """Has as many tasks at work as there are calls to make, up to the capacity."""
+        wanted = min(len(self._queue), self._terms.capacity - self._runners)
+        for _ in range(wanted):
+            self._runners += 1
+            loop.start(self, self._runner())
+
+    async def _runner(self) -> None:
+        queue, terms = self._queue, self._terms
+        batched, simple = terms.batch is not None, terms.timeout is None and terms.retry == 0
+        try:
+            while queue:
+                call = queue.popleft()
+                given = call.records if batched else call.records[0]
+                try:
+                    if simple:
+                        call.result = await self._function(given)
+                    else:
+                        call.result = await self._attempts(given)
+                except BaseException as error:
+                    call.error = error
+                call.done = True
+                self._done.append(call)
+                if not self._told:
+                    self._told = True
+                    self._activator.activate()
+        finally:
+            self._runners -= 1
+
+    async def _attempts(self, given: Any) -> Any:
+        import asyncio
+
+        terms = self._terms
+        for attempt in range(terms.retry + 1):
+            try:
+                if terms.timeout is None:
+                    return await self._function(given)
+                return await asyncio.wait_for(self._function(given), terms.timeout)
+            except Exception as error:
+                if attempt == terms.retry:
+                    if isinstance(error, asyncio.TimeoutError) and not error.args:
+                        raise TimeoutError(f"no answer in {terms.timeout} seconds") from error
+                    raise
+                await asyncio.sleep(terms.backoff * 2**attempt)
+        raise AssertionError("the last attempt returns or raises")

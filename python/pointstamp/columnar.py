@@ -1,0 +1,285 @@
+"""What an `ArrowStream` can do with its columns and with event time.
+
+Owns the methods that are not of the engine's own kind: expressions, selecting, sorting and limiting rows,
+and those that lead to event time and windows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pointstamp import _core
+from pointstamp._errors import GraphError
+from pointstamp.columntimes import layout_of, split_columns, unit_of
+from pointstamp.expressions import filtering, with_columns
+from pointstamp.operators.event_time import event_times
+from pointstamp.operators.rows import limited, sorted_per_time
+from pointstamp.pacts import Exchange
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import TypeAlias
+
+    import pyarrow as pa
+
+    from pointstamp.arrow import ArrowStream
+    from pointstamp.scope import Scope
+    from pointstamp.windows import Sliding, Tumbling
+
+    Column: TypeAlias = Any
+
+__all__ = ["ALL", "Columnar"]
+
+ALL = "all rows"
+"""A column that is added where rows have no key, so that they have one and the same."""
+
+
+class Columnar:
+    """Expressions, rows in order, and event time, of streams of columns."""
+
+    __slots__ = ()
+
+    scope: Scope
+
+    if TYPE_CHECKING:
+
+        @property
+        def schema(self) -> pa.Schema:
+            """What the batches' columns are."""
+
+    # ------------------------------------------------------------ columns
+
+    def _mapped(
+        self,
+        name: str,
+        function: Callable[[Any], Any],
+        schema: pa.Schema | None = None,
+        *,
+        changes: Iterable[str] = (),
+    ) -> ArrowStream:
+        """Each batch through a function that changes some columns; an empty one tells the schema."""
+        import pyarrow as pa
+
+        stream: Any = self
+        made = schema
+        if made is None:
+            empty = pa.RecordBatch.from_pylist([], schema=self.schema)
+            found = function(empty).schema
+            # What has a column's name keeps its type where the two differ in layout only.
+            fields = [_as_before(field, self.schema) for field in found]
+            made = pa.schema(fields)
+        mapped: ArrowStream = stream.map_each_batch(
+            lambda batch: _cast(function(batch), made), made, name, changes
+        )
+        return mapped
+
+    def filter(self, condition: Column) -> ArrowStream:
+        """The rows for which a condition is true.
+
+        Args:
+            condition: An expression of pyarrow (``pc.field("n") > 1``) or Polars (``pl.col("n") > 1``),
+                which is evaluated a batch at a time, or a function of a batch that returns a column of
+                booleans.
+
+        Examples:
+            >>> import pyarrow as pa, pyarrow.compute as pc
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     numbers = scope.to_stream([(1,), (2,), (3,)]).to_arrow(pa.schema([("n", pa.int64())]))
+            ...     return numbers.filter(pc.field("n") > 1).to_records().capture()
+            >>> ps.example(build).extract()
+            [(0, [{'n': 2}, {'n': 3}])]
+        """
+        return self._mapped("filter", filtering(condition), self.schema)
+
+    def select(self, *columns: str) -> ArrowStream:
+        """These columns, in this order.
+
+        Raises:
+            GraphError: If there is no such column.
+        """
+        for name in columns:
+            self._has(name)
+        return self._mapped("select", lambda batch: batch.select(list(columns)))
+
+    def rename(self, names: Mapping[str, str]) -> ArrowStream:
+        """The same rows, with new names for some columns.
+
+        Args:
+            names: The new name of each column that gets one.
+
+        Raises:
+            GraphError: If there is no such column.
+        """
+        for name in names:
+            self._has(name)
+        new = [names.get(name, name) for name in self.schema.names]
+        moved = {*names, *names.values()}
+        return self._mapped("rename", lambda batch: batch.rename_columns(new), changes=moved)
+
+    def with_columns(self, **columns: Column) -> ArrowStream:
+        """The rows with further columns, or others in the place of those of the same names.
+
+        Args:
+            columns: For each name an expression of pyarrow or Polars, or a function of a batch that returns a
+                column; as in `filter`.
+
+        Examples:
+            >>> import pyarrow as pa, pyarrow.compute as pc
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     numbers = scope.to_stream([(1,), (2,)]).to_arrow(pa.schema([("n", pa.int64())]))
+            ...     return numbers.with_columns(double=pc.field("n") * 2).to_records().capture()
+            >>> ps.example(build).extract()
+            [(0, [{'n': 1, 'double': 2}, {'n': 2, 'double': 4}])]
+        """
+        return self._mapped("with_columns", with_columns(columns), changes=columns)
+
+    def _has(self, name: str) -> None:
+        if name not in self.schema.names:
+            raise GraphError(f"there is no column '{name}': the columns are {', '.join(self.schema.names)}")
+
+    # ------------------------------------------------------------ rows of a time
+
+    def sort(self, by: str | Sequence[str], *, descending: bool = False) -> ArrowStream:
+        """The rows of each time, of all workers, in order, on one worker; sent when the time closes.
+
+        Args:
+            by: The column, or columns, that they are compared by; nulls come last.
+            descending: The greatest first.
+        """
+        keys = [by] if isinstance(by, str) else list(by)
+        for name in keys:
+            self._has(name)
+        return self._on_one_worker("sort", sorted_per_time(keys, descending))
+
+    def limit(self, rows: int) -> ArrowStream:
+        """The first rows of each time to come, of all workers; after `sort`, the first in order.
+
+        Args:
+            rows: How many, at most.
+        """
+        if rows < 0:
+            raise ValueError(f"limit takes a number of rows, at least 0, not {rows}")
+        return self._on_one_worker("limit", limited(rows))
+
+    def with_one_key(self) -> ArrowStream:
+        """The rows with one more column, which is the same in all: what goes by key takes them together."""
+        import pyarrow as pa
+
+        schema = self.schema.append(pa.field(ALL, pa.int8()))
+        return self._mapped(
+            "with_one_key",
+            lambda batch: _with(batch, pa.array([0] * batch.num_rows, pa.int8()), schema),
+            schema,
+        )
+
+    def _on_one_worker(self, name: str, build: Callable[..., Any]) -> ArrowStream:
+        keyed: Any = self.with_one_key()
+        together: Any = keyed.unary_frontier(Exchange(ALL), name, build)
+        names = self.schema.names
+        shaped: ArrowStream = together.map_batches(lambda batch: batch.select(names), self.schema, name=name)
+        return shaped
+
+    # ------------------------------------------------------------ event time
+
+    def event_time(
+        self, column: str, *, lateness: Any = 0, idle: float | None = 10.0
+    ) -> tuple[ArrowStream, ArrowStream]:
+        """The rows at the times that a column tells, and those that came too late; as `Stream.event_time`.
+
+        Args:
+            column: Of integers, timestamps or dates, none of them null or before 0 (1970). A time is the
+                column's own number, in its unit.
+            lateness: How far behind the latest a row may be: an int in the column's unit, or for timestamps a
+                timedelta.
+            idle: As in `Stream.event_time`.
+
+        Raises:
+            GraphError: If there is no such column, or it tells no times.
+            TimeError: When the dataflow runs, for a time that is null, or below 0.
+        """
+        stream: Any = self
+        at = _core.time_column_of(stream.core_schema, column)
+        unit = unit_of(self.schema.field(at).type)
+        units = unit.span("lateness", lateness)
+        if units < 0:
+            raise ValueError(f"lateness is at least 0, not {lateness}")
+        on_time, late = event_times(
+            self.scope, stream.core, split_columns(at), lateness=units, idle=idle, schema=stream.core_schema
+        )
+        rows = self.scope.event_columns_of(on_time, stream.core_schema, column)
+        return rows, self.scope.stream_of(late, stream.core_schema)
+
+    def delay(self, column: str) -> ArrowStream:
+        """Each row at the time that a column tells, which is not before the row's own; nothing is held.
+
+        Raises:
+            GraphError: If there is no such column, or it tells no times.
+            TimeError: When the dataflow runs, for a time that is null, or before the row's.
+        """
+        stream: Any = self
+        at = _core.time_column_of(stream.core_schema, column)
+        delayed: ArrowStream = self.scope.stream_of(_core.delay_columns(stream.core, at), stream.core_schema)
+        return delayed
+
+    def window(
+        self,
+        window: Tumbling | Sliding,
+        by: str | Sequence[str],
+        aggregations: Sequence[tuple[str, str]],
+        *,
+        column: str | None = None,
+    ) -> ArrowStream:
+        """Aggregations per key and window of event time, sent when the window is final, at its last instant.
+
+        The columns are those of the key, ``window_start`` and ``window_end`` (exclusive), of the type of
+        the times, and the aggregations'. Rows are added up as they come, in Rust; a window that closes
+        leaves nothing.
+
+        Args:
+            window: `Tumbling` or `Sliding`; its lengths are ints in the unit of the times, or for timestamps
+                timedeltas. Sessions are `to_records`' and `KeyedStream`'s.
+            by: The key's column, or columns; none of them, ``[]``, takes all rows together.
+            aggregations: As in `aggregate`: ``"sum"``, ``"count"``, ``"min"``, ``"max"``, ``"mean"``.
+            column: The times; left out: the column of `event_time`.
+
+        Raises:
+            GraphError: If there is no such column or function, or no column of times is known.
+        """
+        stream: Any = self
+        times = column or getattr(stream, "time_column", None)
+        if times is None:
+            raise GraphError("which column tells the times? Take the stream from event_time, or say column=")
+        at = _core.time_column_of(stream.core_schema, times)
+        layout = layout_of(window, unit_of(self.schema.field(at).type))
+        keys = [by] if isinstance(by, str) else list(by)
+        if not keys:
+            together: ArrowStream = stream.with_one_key()
+            whole: ArrowStream = together.window(window, ALL, aggregations, column=times)
+            return whole.select(*[name for name in whole.schema.names if name != ALL])
+        wanted = [(name, function) for name, function in aggregations]
+        rows = getattr(stream, "batched", None) or stream.core
+        in_place = stream.placed == stream.core_schema.key(keys)
+        made, columns = _core.window_columns(rows, stream.core_schema, keys, wanted, times, layout, in_place)
+        return self.scope.stream_of(made, columns)
+
+
+def _as_before(field: Any, schema: Any) -> Any:
+    import pyarrow as pa
+
+    texts = (pa.string(), pa.large_string(), pa.string_view())
+    at = schema.get_field_index(field.name)
+    if at >= 0 and field.type in texts and schema.field(at).type in texts:
+        return schema.field(at)
+    return field
+
+
+def _cast(table: Any, schema: Any) -> Any:
+    return table if table.schema.equals(schema) else table.cast(schema)
+
+
+def _with(batch: Any, column: Any, schema: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_arrays([*batch.columns, column], schema=schema)

@@ -1,0 +1,115 @@
+"""The event times in a column: their unit, and which rows are late.
+
+Owns `Unit`, and how the operator of `event_time` reads a batch of columns. The work on a batch is pyarrow's.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from operator import index
+from typing import TYPE_CHECKING, Any
+
+from pointstamp._errors import TimeError
+from pointstamp.windows import Sliding, Tumbling
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Unit", "layout_of", "split_columns", "unit_of"]
+
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class Unit:
+    """What a step of a column's times is: some microseconds, or parts of one; or an int of the program's."""
+
+    __slots__ = ("_microseconds", "_parts")
+
+    def __init__(self, microseconds: int | None = None, parts: int = 1) -> None:
+        self._microseconds = microseconds
+        self._parts = parts
+
+    def span(self, what: str, length: Any) -> int:
+        """A length in units.
+
+        Raises:
+            TypeError: If it is none, or a timedelta among ints.
+            ValueError: If it is not a whole number of units.
+        """
+        if not isinstance(length, timedelta):
+            if isinstance(length, bool) or not hasattr(length, "__index__"):
+                raise TypeError(f"{what} is an int or a timedelta, not {length!r}")
+            return index(length)
+        if self._microseconds is None:
+            raise TypeError(
+                f"{what} is {length!r}, and the column's times are ints: give an int, in their unit"
+            )
+        units, rest = divmod(length // _MICROSECOND * self._parts, self._microseconds)
+        if rest:
+            raise ValueError(f"{what} is {length!r}, which is no whole number of the column's units")
+        return units
+
+
+def unit_of(data_type: Any) -> Unit:
+    """The unit of a column of times."""
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(data_type):
+        return {
+            "s": Unit(1_000_000),
+            "ms": Unit(1000),
+            "us": Unit(1),
+            "ns": Unit(1, 1000),
+        }[data_type.unit]
+    if pa.types.is_date32(data_type):
+        return Unit(86_400_000_000)
+    return Unit(1000) if pa.types.is_date64(data_type) else Unit()
+
+
+def layout_of(window: Any, unit: Unit) -> tuple[int, int, int]:
+    """A window's length, how far apart windows are, and where one begins, in units.
+
+    Raises:
+        TypeError: If it is no window of one length.
+    """
+    if not isinstance(window, Tumbling | Sliding):
+        raise TypeError(
+            f"windows on columns are Tumbling or Sliding, not {window!r}: others are to_records()'s"
+        )
+    length = unit.span("the length of a window", window.length)
+    every = unit.span("every", window.every) if isinstance(window, Sliding) else length
+    return length, every, unit.span("offset", window.offset)
+
+
+def split_columns(at: int) -> Callable[..., Any]:
+    """How the operator of `event_time` reads a batch whose times are in a column."""
+
+    def split(batch: Any, latest: int, floor: int, lateness: int) -> tuple[Any, Any, int]:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        times = batch.column(at)
+        if times.null_count:
+            raise TimeError(
+                "a row has no event time, but null: filter such rows out, or fill them in, before"
+            )
+        if pa.types.is_date32(times.type):
+            times = times.cast(pa.int32())
+        times = times.cast(pa.int64())
+        ends = pc.min_max(times).as_py()
+        low, high = ends["min"], ends["max"]
+        if low is None:
+            return None, None, latest
+        if low < 0:
+            raise TimeError(f"the event time {low} is below 0, where there are no timestamps")
+        if low >= max(latest, high) - lateness and low >= floor:
+            return batch, None, max(latest, high)
+        # A late row never raises the maximum, so that the maximum over all rows is that over those on time.
+        before = pc.max_element_wise(pc.cumulative_max(times), pa.scalar(latest))
+        least = pc.max_element_wise(pc.subtract(before, lateness), pa.scalar(floor))
+        on_time = pc.greater_equal(times, least)
+        parts = [batch.filter(mask) for mask in (on_time, pc.invert(on_time))]
+        kept, late = (part if part.num_rows else None for part in parts)
+        return kept, late, max(latest, high)
+
+    return split

@@ -1,0 +1,114 @@
+"""The unit of event times: ints of the program's own, or datetimes, which are microseconds since 1970 in UTC.
+
+Owns `Clock`: every stream of event times has one, and all streams made from it share it. Whether it counts
+ints or datetimes is known from a timedelta that was given, or from the first record, and then holds for good.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from operator import index
+from typing import Any
+
+from pointstamp._errors import TimeError
+
+__all__ = ["Clock", "length_of", "refuse_negative"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def length_of(length: Any) -> int:
+    """A stretch of time in units: a timedelta in microseconds."""
+    return length // _MICROSECOND if isinstance(length, timedelta) else index(length)
+
+
+class Clock:
+    """Which unit the event times of a stream have.
+
+    Args:
+        datetimes: Whether they are datetimes; None where the first record will tell.
+    """
+
+    __slots__ = ("datetimes",)
+
+    def __init__(self, datetimes: bool | None = None) -> None:
+        self.datetimes = datetimes
+
+    def span(self, what: str, length: Any) -> int:
+        """A length in units, which must be of the clock's kind. Zero is of either.
+
+        Raises:
+            TypeError: If it is no length, or an int among datetimes, or a timedelta among ints.
+        """
+        if isinstance(length, bool) or not isinstance(length, int | timedelta):
+            raise TypeError(f"{what} is an int or a timedelta, not {length!r}")
+        if length != 0 or isinstance(length, timedelta):
+            self.settle(isinstance(length, timedelta), f"{what} is {length!r}")
+        return length_of(length)
+
+    def settle(self, datetimes: bool, because: str) -> None:
+        """Takes note of the kind of the stream's times.
+
+        Raises:
+            TypeError: If it was known to be the other.
+        """
+        if self.datetimes is None:
+            self.datetimes = datetimes
+        elif self.datetimes != datetimes:
+            kinds = ("ints", "datetimes")
+            raise TypeError(
+                f"{because}, and the event times of this stream are {kinds[self.datetimes]}: give "
+                f"{'a timedelta' if self.datetimes else 'an int, in their unit'}"
+            )
+
+    def units(self, times: list[Any]) -> list[int]:
+        """What a function of timestamps returned for records, in units.
+
+        Raises:
+            TypeError: For something that is no time, a datetime without a zone, or a mix.
+        """
+        kinds = set(map(type, times))
+        if kinds == {int}:
+            self.settle(False, f"a record has the event time {times[0]}")
+            return times
+        if all(issubclass(kind, datetime) for kind in kinds):
+            self.settle(True, f"a record has the event time {times[0]!r}")
+            return [_microseconds(time) for time in times]
+        for time in times:
+            if isinstance(time, datetime):
+                self.settle(True, f"a record has the event time {time!r}")
+            elif isinstance(time, bool) or not hasattr(time, "__index__"):
+                raise TypeError(f"an event time is an int or a datetime, not {time!r}")
+            else:
+                self.settle(False, f"a record has the event time {time!r}")
+        return [index(time) for time in times]
+
+    def unit(self, time: Any) -> int:
+        """One time in units; see `units`."""
+        return self.units([time])[0]
+
+    def shown(self, time: int) -> Any:
+        """A time as the program writes it."""
+        return _EPOCH + time * _MICROSECOND if self.datetimes else time
+
+
+def _microseconds(time: datetime) -> int:
+    try:
+        return (time - _EPOCH) // _MICROSECOND
+    except TypeError:
+        raise TypeError(
+            f"the event time {time!r} has no zone, so that it is no instant: write "
+            "time.replace(tzinfo=timezone.utc), or the zone that it was taken in"
+        ) from None
+
+
+def refuse_negative(time: int, clock: Clock) -> None:
+    """Refuses a time that a dataflow has no timestamp for.
+
+    Raises:
+        TimeError: Always, if it is below 0.
+    """
+    if time < 0:
+        shown = "before 1970" if clock.datetimes else "below 0"
+        raise TimeError(f"the event time {clock.shown(time)} is {shown}, where there are no timestamps")

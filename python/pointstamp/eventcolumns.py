@@ -1,0 +1,54 @@
+"""Streams of columns that know their event times.
+
+Owns `EventColumns`, an `ArrowStream` whose rows are at the times that a column tells. As in `eventstream`,
+rows travel in batches of mixed times, at a time that is not after any of them: windows, and expressions
+before them, read those; any other operator finds each row at its time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pointstamp import _core
+from pointstamp.arrow import ArrowStream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    import pyarrow as pa
+
+    from pointstamp._core import Stream as CoreStream
+    from pointstamp.scope import Scope
+
+__all__ = ["EventColumns"]
+
+
+class EventColumns(ArrowStream):
+    """An `ArrowStream` of rows at their event times."""
+
+    __slots__ = ("batched", "time_column")
+
+    def __init__(self, scope: Scope, batched: CoreStream, columns: _core.Schema, time_column: str) -> None:
+        super().__init__(scope, None, columns)
+        self.batched = batched
+        self.time_column = time_column
+        if scope.parent is not None:
+            _ = self.core  # it may be read when the scope's block has ended
+
+    @property
+    def core(self) -> CoreStream:
+        """The extension's stream of the rows at their times."""
+        if self._made is None:
+            at = _core.time_column_of(self.core_schema, self.time_column)
+            self._made = _core.delay_columns(self.batched, at)
+        return self._made
+
+    def map_each_batch(
+        self, function: Callable[[Any], Any], schema: pa.Schema, name: str, changes: Iterable[str]
+    ) -> ArrowStream:
+        """Each batch through a function; see `ArrowStream.map_each_batch`."""
+        if self.time_column not in schema.names or self.time_column in changes:
+            return super().map_each_batch(function, schema, name, changes)
+        columns = _core.Schema(schema)
+        made = _core.map_batches(self.batched, function, columns, name)
+        return EventColumns(self.scope, made, columns, self.time_column)

@@ -1,0 +1,161 @@
+"""Joins in time: the logic of interval joins, as-of joins and joins with a table that changes.
+
+Both sides come as one stream (`sides`), in the order of time, so that a record meets what is there already
+and is kept for what comes. It is kept until the frontier says that nothing can match it any more; a key
+without records leaves nothing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pointstamp.keyed.arrivals import Triple
+
+__all__ = ["AsOf", "Interval", "Table"]
+
+Out = list[tuple[int, Any]]
+
+_LEFT, _RIGHT = 0, 1
+
+
+class Interval:
+    """Pairs whose times are no further apart than asked for.
+
+    Per key and side it keeps ``[time, value, matched]`` in the order of time. An entry is due when no match
+    can come: a left one after ``time + upper``, a right one after ``time - lower``.
+
+    Args:
+        lower: The least that a right record's time may be after the left one's, in units.
+        upper: The most.
+        outer: Whether the left, and the right, come without a match, too: with None in its place, when they
+            are due.
+    """
+
+    def __init__(self, lower: int, upper: int, outer: tuple[bool, bool]) -> None:
+        # How long after its own time a record of each side can be matched.
+        self._lasts = (upper, -lower)
+        self._reach = ((lower, upper), (-upper, -lower))
+        self._outer = outer
+        self._kept: tuple[dict[Any, deque[list[Any]]], ...] = ({}, {})
+        self._due: list[tuple[int, int, int, Any]] = []
+        self._entries = 0
+
+    def run(self, records: list[Triple], until: int | None, out: Out) -> None:
+        """See `Logic`."""
+        for time, key, (side, value) in records:
+            if self._due and self._due[0][0] < time:
+                self._expire(time, out)
+            matched = False
+            least, most = self._reach[side]
+            for entry in self._kept[1 - side].get(key, ()):
+                if entry[0] > time + most:
+                    break
+                if entry[0] >= time + least:
+                    entry[2] = matched = True
+                    pair = (value, entry[1]) if side == _LEFT else (entry[1], value)
+                    out.append((time, (key, pair)))
+            if self._lasts[side] >= 0:
+                self._keep(side, key, [time, value, matched])
+            elif self._outer[side] and not matched:
+                out.append((time, self._alone(side, key, value)))
+        self._expire(until, out)
+
+    def _keep(self, side: int, key: Any, entry: list[Any]) -> None:
+        kept = self._kept[side].get(key)
+        if kept is None:
+            kept = self._kept[side][key] = deque()
+            self._watch(side, key, entry[0])
+        kept.append(entry)
+
+    def _watch(self, side: int, key: Any, time: int) -> None:
+        self._entries += 1
+        heappush(self._due, (time + self._lasts[side], self._entries, side, key))
+
+    def _expire(self, until: int | None, out: Out) -> None:
+        """Lets go of what was due before a time. A key's side is in the heap once, with its oldest."""
+        while self._due and (until is None or self._due[0][0] < until):
+            due, _, side, key = heappop(self._due)
+            kept = self._kept[side][key]
+            while kept and kept[0][0] + self._lasts[side] == due:
+                _, value, matched = kept.popleft()
+                if self._outer[side] and not matched:
+                    out.append((due, self._alone(side, key, value)))
+            if kept:
+                self._watch(side, key, kept[0][0])
+            else:
+                del self._kept[side][key]
+
+    @staticmethod
+    def _alone(side: int, key: Any, value: Any) -> tuple[Any, tuple[Any, Any]]:
+        return key, ((value, None) if side == _LEFT else (None, value))
+
+    def next_time(self, until: int) -> int | None:
+        """See `Logic`."""
+        return self._due[0][0] if self._due and any(self._outer) else None
+
+
+class AsOf:
+    """Each left record with the latest right one at or before its time.
+
+    Args:
+        within: How far back that may be, in units; None: any time.
+        left: Whether left records come without one, too, with None in its place.
+    """
+
+    def __init__(self, within: int | None, *, left: bool) -> None:
+        self._within = within
+        self._left = left
+        self._latest: dict[Any, tuple[int, Any]] = {}
+        self._due: list[tuple[int, int, Any]] = []
+        self._entries = 0
+
+    def run(self, records: list[Triple], until: int | None, out: Out) -> None:
+        """See `Logic`."""
+        # Of one time, the right side comes first.
+        records.sort(key=lambda record: (record[0], -record[2][0]))
+        for time, key, (side, value) in records:
+            if side == _RIGHT:
+                if self._within is not None and key not in self._latest:
+                    self._entries += 1
+                    heappush(self._due, (time + self._within, self._entries, key))
+                self._take(key, time, value)
+                continue
+            found = self._latest.get(key)
+            if found is not None and (self._within is None or time - found[0] <= self._within):
+                out.append((time, (key, (value, found[1]))))
+            elif self._left:
+                out.append((time, (key, (value, None))))
+        self._forget(until)
+
+    def _take(self, key: Any, time: int, value: Any) -> None:
+        self._latest[key] = (time, value)
+
+    def _forget(self, until: int | None) -> None:
+        within = self._within
+        while within is not None and self._due and (until is None or self._due[0][0] < until):
+            due, entry, key = heappop(self._due)
+            time, _ = self._latest[key]
+            if time + within > due:
+                heappush(self._due, (time + within, entry, key))
+            else:
+                del self._latest[key]
+
+    def next_time(self, until: int) -> int | None:
+        """It sends nothing without a record."""
+        return None
+
+
+class Table(AsOf):
+    """Each left record with its key's row as of its time: a right one is the new row, None ends it."""
+
+    def __init__(self, *, left: bool) -> None:
+        super().__init__(None, left=left)
+
+    def _take(self, key: Any, time: int, value: Any) -> None:
+        if value is None:
+            self._latest.pop(key, None)
+        else:
+            self._latest[key] = (time, value)

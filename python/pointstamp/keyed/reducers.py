@@ -1,0 +1,249 @@
+"""What is made of the values of a key in a window.
+
+A reducer says how a state begins, how a value changes it, and what it is in the end; `extend` does so for a
+stretch of records of one window at once. States are plain data.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from heapq import nlargest
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from pointstamp._core import Sketch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pointstamp.keyed.arrivals import Triple
+
+__all__ = [
+    "Collect",
+    "Counting",
+    "Distinct",
+    "Extreme",
+    "Fold",
+    "Mean",
+    "Quantiles",
+    "Reduce",
+    "Reducer",
+    "Sum",
+    "TopK",
+]
+
+_KEY = itemgetter(1)
+_MISSING: Any = object()
+
+
+class Reducer:
+    """A fold over the values of a key.
+
+    Args:
+        of: Makes of a record the value that counts; None takes the record.
+    """
+
+    __slots__ = ("of",)
+
+    def __init__(self, of: Callable[[Any], Any] | None = None) -> None:
+        self.of = of
+
+    def step(self, state: Any, value: Any) -> Any:
+        """The state after a value; `_MISSING` is the state before the first."""
+        raise NotImplementedError
+
+    def finish(self, state: Any) -> Any:
+        """The result of a state."""
+        return state
+
+    def peek(self, state: Any) -> Any:
+        """The result so far, which later values do not change."""
+        return self.finish(state)
+
+    def extend(self, states: dict[Any, Any], records: list[Triple]) -> None:
+        """Adds records to their keys' states."""
+        step, get = self.step, states.get
+        if self.of is None:
+            for _, key, value in records:
+                states[key] = step(get(key, _MISSING), value)
+        else:
+            of = self.of
+            for _, key, value in records:
+                states[key] = step(get(key, _MISSING), of(value))
+
+    def first(self, value: Any) -> Any:
+        """The state of one value."""
+        return self.step(_MISSING, value if self.of is None else self.of(value))
+
+    def next(self, state: Any, value: Any) -> Any:
+        """The state after one more."""
+        return self.step(state, value if self.of is None else self.of(value))
+
+
+class Fold(Reducer):
+    """A fold by functions of the user's."""
+
+    __slots__ = ("_fold", "_init")
+
+    def __init__(self, init: Callable[[], Any], fold: Callable[[Any, Any], Any]) -> None:
+        super().__init__()
+        self._init = init
+        self._fold = fold
+
+    def step(self, state: Any, value: Any) -> Any:
+        """See `Reducer`."""
+        return self._fold(self._init() if state is _MISSING else state, value)
+
+    def extend(self, states: dict[Any, Any], records: list[Triple]) -> None:
+        """See `Reducer`."""
+        fold, init = self._fold, self._init
+        for _, key, value in records:
+            states[key] = fold(states[key] if key in states else init(), value)
+
+
+class Reduce(Reducer):
+    """Two values made one, by a function of the user's."""
+
+    __slots__ = ("_reduce",)
+
+    def __init__(self, reduce: Callable[[Any, Any], Any]) -> None:
+        super().__init__()
+        self._reduce = reduce
+
+    def step(self, state: Any, value: Any) -> Any:
+        """See `Reducer`."""
+        return value if state is _MISSING else self._reduce(state, value)
+
+
+class Counting(Reducer):
+    """How many there are."""
+
+    __slots__ = ()
+
+    def step(self, state: Any, value: Any) -> Any:
+        """See `Reducer`."""
+        return 1 if state is _MISSING else state + 1
+
+    def extend(self, states: dict[Any, Any], records: list[Triple]) -> None:
+        """See `Reducer`."""
+        for key, count in Counter(map(_KEY, records)).items():
+            states[key] = states.get(key, 0) + count
+
+
+class Sum(Reducer):
+    """What they add up to."""
+
+    __slots__ = ()
+
+    def step(self, state: Any, value: Any) -> Any:
+        """See `Reducer`."""
+        return value if state is _MISSING else state + value
+
+
+class Extreme(Reducer):
+    """The least or the greatest: the first of those that are equal."""
+
+    __slots__ = ("_greatest",)
+
+    def __init__(self, of: Callable[[Any], Any] | None, *, greatest: bool) -> None:
+        super().__init__(of)
+        self._greatest = greatest
+
+    def step(self, state: Any, value: Any) -> Any:
+        """See `Reducer`."""
+        if state is _MISSING:
+            return value
+        return value if (value > state if self._greatest else value < state) else state
+
+
+class Mean(Reducer):
+    """The sum over the number."""
+
+    __slots__ = ()
+
+    def step(self, state: Any, value: Any) -> Any:
+        """See `Reducer`."""
+        return (value, 1) if state is _MISSING else (state[0] + value, state[1] + 1)
+
+    def finish(self, state: Any) -> Any:
+        """See `Reducer`."""
+        return state[0] / state[1]
+
+
+class Collect(Reducer):
+    """All of them, in the order of time."""
+
+    __slots__ = ()
+
+    def step(self, state: Any, value: Any) -> Any:
+        """See `Reducer`."""
+        if state is _MISSING:
+            return [value]
+        state.append(value)
+        return state
+
+    def peek(self, state: Any) -> Any:
+        """See `Reducer`."""
+        return list(state)
+
+
+class Distinct(Reducer):
+    """How many different ones there are."""
+
+    __slots__ = ()
+
+    def step(self, state: Any, value: Any) -> Any:
+        """See `Reducer`."""
+        if state is _MISSING:
+            return {value}
+        state.add(value)
+        return state
+
+    def finish(self, state: Any) -> Any:
+        """See `Reducer`."""
+        return len(state)
+
+
+class TopK(Reducer):
+    """The greatest few, greatest first; of equal ones, the earlier first."""
+
+    __slots__ = ("_by", "_count")
+
+    def __init__(self, count: int, by: Callable[[Any], Any] | None) -> None:
+        super().__init__()
+        self._count = count
+        self._by = by
+
+    def step(self, state: Any, value: Any) -> Any:
+        """See `Reducer`."""
+        if state is _MISSING:
+            return [value]
+        state.append(value)
+        if len(state) > 2 * self._count + 16:
+            state = self.finish(state)
+        return state
+
+    def finish(self, state: Any) -> Any:
+        """See `Reducer`."""
+        return nlargest(self._count, state, key=self._by)
+
+
+class Quantiles(Reducer):
+    """Quantiles by a sketch: within one percent, in bounded memory."""
+
+    __slots__ = ("_shares",)
+
+    def __init__(self, shares: Sequence[float], of: Callable[[Any], Any] | None) -> None:
+        super().__init__(of)
+        self._shares = list(shares)
+
+    def step(self, state: Any, value: Any) -> Any:
+        """See `Reducer`."""
+        if state is _MISSING:
+            state = Sketch()
+        state.add(value)
+        return state
+
+    def finish(self, state: Any) -> Any:
+        """See `Reducer`."""
+        return [state.quantile(share) for share in self._shares]

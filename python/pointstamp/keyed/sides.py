@@ -1,0 +1,64 @@
+"""Two keyed streams as one: what joins in time read.
+
+Records of both are ``(time, key, (side, value))``, 0 for the left and 1 for the right, in one stream: its
+frontier is that of both together, so that the operator behind it sees both sides in the order of time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pointstamp._core import StageKind
+from pointstamp._errors import GraphError
+
+if TYPE_CHECKING:
+    from pointstamp._core import Stream as CoreStream
+    from pointstamp.scope import Scope
+
+__all__ = ["both_sides", "pairs_of"]
+
+
+def both_sides(left: Any, right: Any) -> CoreStream:
+    """The records of two keyed or windowed streams of one scope, with the side that each is of.
+
+    Raises:
+        TypeError: If the right one is something else, or their times are of different kinds.
+        GraphError: If they are of different scopes.
+    """
+    if type(left) is not type(right):
+        raise TypeError(
+            f"a {type(left).__name__} joins another {type(left).__name__}, not {right!r}: call "
+            "key_by on both sides"
+        )
+    if left.scope is not right.scope:
+        raise GraphError("a join needs both streams in one scope: enter() or leave() it first")
+    ours, theirs = left.clock, right.clock
+    if ours.datetimes is None:
+        ours.datetimes = theirs.datetimes
+    elif theirs.datetimes is not None and ours.datetimes != theirs.datetimes:
+        raise TypeError("a join needs event times of one kind on both sides, ints or datetimes")
+    sides = [
+        stream.triples.stage(StageKind.MAP_BATCH, _tag(side), "side", 1)[0]
+        for side, stream in enumerate((left, right))
+    ]
+    scope: Scope = left.scope
+    return scope.core.concatenate(sides)
+
+
+def _tag(side: int) -> Any:
+    def tag(records: list[Any]) -> list[Any]:
+        return [(time, key, (side, value)) for time, key, value in records]
+
+    return tag
+
+
+def pairs_of(how: str) -> tuple[bool, bool]:
+    """Whether the left and the right side's records come also where they match nothing.
+
+    Raises:
+        ValueError: If there is no such join.
+    """
+    kinds = {"inner": (False, False), "left": (True, False), "right": (False, True), "outer": (True, True)}
+    if how not in kinds:
+        raise ValueError(f"a join is one of {', '.join(kinds)}, not {how!r}")
+    return kinds[how]

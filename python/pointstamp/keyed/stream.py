@@ -1,0 +1,299 @@
+"""Streams by key.
+
+Owns `KeyedStream`: what `Stream.key_by` returns. Its records are ``(time, key, value)`` underneath, so that
+its operators read times without a message for each. All of them see a key's records on one worker, in the
+order of time, once these are final.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+from pointstamp._core import StageKind
+from pointstamp._mistakes import function_of
+from pointstamp.keyed import stateful
+from pointstamp.keyed.joins import AsOf, Interval, Table
+from pointstamp.keyed.ordered import in_time_order, root_only
+from pointstamp.keyed.process import KeyContext, Process
+from pointstamp.keyed.sides import both_sides, pairs_of
+from pointstamp.keyed.state import KeyedState
+from pointstamp.keyed.windowed import WindowedStream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pointstamp._core import Stream as CoreStream
+    from pointstamp.eventclock import Clock
+    from pointstamp.keyed.ordered import Logic
+    from pointstamp.scope import Scope
+    from pointstamp.stream import Stream
+    from pointstamp.windows import WindowKind
+
+__all__ = ["KeyedStream"]
+
+K = TypeVar("K")
+T = TypeVar("T")
+U = TypeVar("U")
+S = TypeVar("S")
+
+
+class KeyedStream(Generic[K, T]):
+    """The records of a stream with a key for each: windows, joins in time, and state.
+
+    Attributes:
+        scope: The scope that the stream is in.
+    """
+
+    __slots__ = ("clock", "scope", "triples")
+
+    def __init__(self, scope: Scope, triples: CoreStream, clock: Clock) -> None:
+        root_only(scope, "a stream by key")
+        self.scope = scope
+        self.triples = triples
+        self.clock = clock
+
+    def _ordered(self, name: str, make: Callable[[], Logic]) -> Stream[Any]:
+        return in_time_order(self.scope, self.triples, self.clock, name, make)
+
+    def _stateful(
+        self,
+        name: str,
+        make: Callable[[KeyedState[Any, Any]], Logic],
+        state: KeyedState[Any, Any] | None,
+        ttl: Any,
+    ) -> Stream[Any]:
+        kept: KeyedState[Any, Any] = KeyedState() if state is None else state
+        kept.claim(None if ttl is None else self.clock.span("ttl", ttl))
+        return self._ordered(name, lambda: make(kept))
+
+    def map_values(self, f: Callable[[T], U]) -> KeyedStream[K, U]:
+        """Each record through a function; key and time stay."""
+        function_of("map", f)
+
+        def mapped(records: list[Any]) -> list[Any]:
+            return [(time, key, f(value)) for time, key, value in records]
+
+        (made,) = self.triples.stage(StageKind.MAP_BATCH, mapped, "map_values", 1)
+        return KeyedStream(self.scope, made, self.clock)
+
+    # ------------------------------------------------------------ windows
+
+    def window(self, window: WindowKind, *, early: Any = None) -> WindowedStream[K, T]:
+        """The records of each key in windows of event time.
+
+        Args:
+            window: `Tumbling`, `Sliding`, `SessionWindow` or `Count`.
+            early: Results so far at every multiple of this length, for the keys that have changed since; an
+                int or a timedelta. None: only final ones.
+
+        Raises:
+            TypeError: If it is no window, or its lengths are not of the kind of the stream's times.
+        """
+        return WindowedStream(self.scope, self.triples, self.clock, window, early=early)
+
+    # ------------------------------------------------------------ per time
+
+    def reduce(self, f: Callable[[T, T], T]) -> Stream[tuple[K, T]]:
+        """Per time, the records of each key made one, two at a time."""
+        function_of("reduce", f)
+        return self._ordered("reduce", lambda: stateful.PerTime(None, f))
+
+    def fold(self, init: Callable[[], S], f: Callable[[S, T], S]) -> Stream[tuple[K, S]]:
+        """Per time, the records of each key folded into one state.
+
+        Args:
+            init: Makes the state to begin with.
+            f: Called with the state and a record; returns the new state.
+        """
+        function_of("fold", init)
+        function_of("fold", f)
+        return self._ordered("fold", lambda: stateful.PerTime(init, f))
+
+    # ------------------------------------------------------------ state
+
+    def scan(
+        self,
+        init: Callable[[], S],
+        f: Callable[[S, T], S],
+        *,
+        ttl: Any = None,
+        state: KeyedState[K, S] | None = None,
+    ) -> Stream[tuple[K, S]]:
+        """The state of each key after each of its records, at the record's time.
+
+        Args:
+            init: Makes the state of a key that has none.
+            f: Called with the state and a record; returns the new state.
+            ttl: A key is forgotten when no record of it has come for so long, in event time; None: never.
+            state: Where to keep it, to be listed, or restored from a snapshot.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     bids = scope.to_stream([("pen", 3), ("cup", 5), ("pen", 2)])
+            ...     return bids.key_by(lambda bid: bid[0], lambda bid: bid[1]).scan(int, max).capture()
+            >>> ps.example(build).extract()
+            [(0, [('cup', 5), ('pen', 3), ('pen', 3)])]
+        """
+        function_of("scan", init)
+        function_of("scan", f)
+        return self._stateful("scan", lambda kept: stateful.Scan(kept, init, f), state, ttl)
+
+    def map_with_state(
+        self,
+        f: Callable[[S | None, T], tuple[S | None, U]],
+        *,
+        ttl: Any = None,
+        state: KeyedState[K, S] | None = None,
+    ) -> Stream[tuple[K, U]]:
+        """Each record through a function of its key's state: ``(key, result)``.
+
+        Args:
+            f: Called with the state, None where there is none, and a record; returns the new state, or None
+                to forget the key, and the result.
+            ttl: As in `scan`.
+            state: As in `scan`.
+        """
+        function_of("map_with_state", f)
+        return self._stateful("map_with_state", lambda kept: stateful.MapWithState(kept, f), state, ttl)
+
+    def flat_map_with_state(
+        self,
+        f: Callable[[S | None, T], tuple[S | None, Iterable[U]]],
+        *,
+        ttl: Any = None,
+        state: KeyedState[K, S] | None = None,
+    ) -> Stream[tuple[K, U]]:
+        """As `map_with_state`, with any number of results for each record."""
+        function_of("flat_map_with_state", f)
+        return self._stateful(
+            "flat_map_with_state", lambda kept: stateful.FlatMapWithState(kept, f), state, ttl
+        )
+
+    def dedup(self, *, ttl: Any = None, state: KeyedState[K, bool] | None = None) -> Stream[T]:
+        """The first record of each key.
+
+        Args:
+            ttl: A key is new again when no record of it has come for so long, in event time; None: never.
+            state: As in `scan`.
+        """
+        return self._stateful("dedup", stateful.Dedup, state, ttl)
+
+    def top_k(
+        self,
+        k: int,
+        by: Callable[[T], Any] | None = None,
+        *,
+        ttl: Any = None,
+        state: KeyedState[K, list[T]] | None = None,
+    ) -> Stream[tuple[K, list[T]]]:
+        """The `k` greatest records of each key so far, greatest first, at each time that changes them.
+
+        Args:
+            k: How many.
+            by: What they are compared by; None: the records themselves.
+            ttl: As in `scan`.
+            state: As in `scan`.
+        """
+        return self._stateful("top_k", lambda kept: stateful.Largest(kept, k, by), state, ttl)
+
+    def process(
+        self,
+        on_record: Callable[[KeyContext, T], Any],
+        on_timer: Callable[[KeyContext], Any] | None = None,
+        *,
+        ttl: Any = None,
+        state: KeyedState[K, Any] | None = None,
+    ) -> Stream[Any]:
+        """Functions of the user's over the records and the timers of each key, in the order of time.
+
+        Args:
+            on_record: Called with the key's context and a record.
+            on_timer: Called with the key's context when a timer is due, after all that is before it and
+                before the records of its time. When the stream ends, those that are set are due, and what
+                they set is not.
+            ttl: As in `scan`.
+            state: As in `scan`.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     beats = scope.to_stream([("a", 1), ("a", 3), ("b", 9)])
+            ...     on_time, late = beats.event_time(lambda beat: beat[1])
+            ...     def heard(context, beat):
+            ...         context.cancel_timer((context.state or 0) + 5)
+            ...         context.state = beat[1]
+            ...         context.set_timer(beat[1] + 5)
+            ...     def silence(context):
+            ...         context.emit(f"{context.key} is silent")
+            ...     return on_time.key_by(lambda beat: beat[0]).process(heard, silence).capture()
+            >>> ps.example(build).extract()
+            [(8, ['a is silent']), (14, ['b is silent'])]
+        """
+        function_of("process", on_record)
+        return self._stateful(
+            "process", lambda kept: Process(kept, self.clock, on_record, on_timer), state, ttl
+        )
+
+    # ------------------------------------------------------------ joins in time
+
+    def interval_join(
+        self,
+        other: KeyedStream[K, U],
+        *,
+        lower: Any,
+        upper: Any,
+        how: Literal["inner", "left", "right", "outer"] = "inner",
+    ) -> Stream[tuple[K, tuple[Any, Any]]]:
+        """Pairs of records with one key, the other's time in ``[time + lower, time + upper]``.
+
+        A pair is ``(key, (ours, theirs))``, and is sent at the later of its times. What matches nothing is
+        sent, where asked for, when
+        nothing can match it any more.
+
+        Args:
+            other: The right side.
+            lower: An int or a timedelta; may be negative.
+            upper: An int or a timedelta, not less than `lower`.
+            how: Whose records without a match come all the same, with None in the other's place.
+        """
+        low, high = self.clock.span("lower", lower), self.clock.span("upper", upper)
+        if low > high:
+            raise ValueError(f"no time is between {lower} and {upper} after another: lower is at most upper")
+        outer = pairs_of(how)
+        return self._joined(other, "interval_join", lambda: Interval(low, high, outer))
+
+    def asof_join(
+        self,
+        other: KeyedStream[K, U],
+        *,
+        within: Any = None,
+        how: Literal["left", "inner"] = "left",
+    ) -> Stream[tuple[K, tuple[T, U | None]]]:
+        """Each record with the latest of the other stream at or before its time: ``(key, (ours, theirs))``.
+
+        Args:
+            other: The right side; of each key its latest record is kept.
+            within: How long before at most; an int or a timedelta. A key of the other side that is older is
+                freed.
+            how: ``"left"``: a record without one has None in its place; ``"inner"``: it is left out.
+        """
+        left = pairs_of(how)[0]
+        span = None if within is None else self.clock.span("within", within)
+        return self._joined(other, "asof_join", lambda: AsOf(span, left=left))
+
+    def table_join(
+        self, table: KeyedStream[K, U | None], *, how: Literal["inner", "left"] = "inner"
+    ) -> Stream[tuple[K, tuple[T, U | None]]]:
+        """Each record with its key's row of a table, as of the record's time: ``(key, (ours, row))``.
+
+        Args:
+            table: The table's changes: a record is the new row of its key from its time on, and None ends
+                the row.
+            how: ``"inner"``: a record without a row is left out; ``"left"``: it has None in its place.
+        """
+        left = pairs_of(how)[0]
+        return self._joined(table, "table_join", lambda: Table(left=left))
+
+    def _joined(self, other: Any, name: str, make: Callable[[], Logic]) -> Stream[Any]:
+        return in_time_order(self.scope, both_sides(self, other), self.clock, name, make)

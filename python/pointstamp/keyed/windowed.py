@@ -1,0 +1,176 @@
+"""Streams cut into windows, and what can be made of a window.
+
+Owns `WindowedStream`. Its methods each make one operator, whose results are sent when a window is final:
+``(key, Window, result)``, or ``(Window, result)`` of a stream without keys.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+from pointstamp._mistakes import function_of
+from pointstamp.keyed import reducers
+from pointstamp.keyed.assigning import assigner
+from pointstamp.keyed.ordered import in_time_order
+from pointstamp.keyed.sides import both_sides, pairs_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pointstamp._core import Stream as CoreStream
+    from pointstamp.eventclock import Clock
+    from pointstamp.keyed.reducers import Reducer
+    from pointstamp.scope import Scope
+    from pointstamp.stream import Stream
+    from pointstamp.windows import Window, WindowKind
+
+__all__ = ["WindowedStream"]
+
+K = TypeVar("K")
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+class WindowedStream(Generic[K, T]):
+    """The records of each key in windows of event time: what `KeyedStream.window` returns.
+
+    Results come when the window is final, at its last instant; with `early`, results so far come before, too.
+    """
+
+    __slots__ = ("_early", "_keyed", "_window", "clock", "scope", "triples")
+
+    def __init__(
+        self,
+        scope: Scope,
+        triples: CoreStream,
+        clock: Clock,
+        window: WindowKind,
+        *,
+        early: Any = None,
+        keyed: bool = True,
+    ) -> None:
+        self.scope = scope
+        self.triples = triples
+        self.clock = clock
+        self._window = window
+        self._early = early
+        self._keyed = keyed
+        assigner(window, reducers.Counting(), clock, early)  # what is wrong with it is said here
+
+    def _reduced(self, name: str, reducer: Reducer) -> Stream[Any]:
+        def make() -> Any:
+            return assigner(self._window, reducer, self.clock, self._early)
+
+        results = in_time_order(self.scope, self.triples, self.clock, f"window: {name}", make)
+        return results if self._keyed else results.map(_without_key)
+
+    def fold(self, init: Callable[[], U], f: Callable[[U, T], U]) -> Stream[tuple[K, Window, U]]:
+        """The values of each window folded into one, in the order of time.
+
+        Args:
+            init: Makes the state to begin with.
+            f: Called with the state and a record; returns the new state.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     words = scope.to_stream([("b", 3), ("a", 1), ("c", 12)])
+            ...     on_time, late = words.event_time(lambda word: word[1], lateness=5)
+            ...     letters = on_time.window(ps.Tumbling(10)).fold(str, lambda text, word: text + word[0])
+            ...     return letters.capture()
+            >>> ps.example(build).extract()
+            [(9, [(Window(start=0, end=10), 'ab')]), (19, [(Window(start=10, end=20), 'c')])]
+        """
+        return self._reduced("fold", reducers.Fold(function_of("fold", init), function_of("fold", f)))
+
+    def reduce(self, f: Callable[[T, T], T]) -> Stream[tuple[K, Window, T]]:
+        """The records of each window made one, two at a time, in the order of time."""
+        return self._reduced("reduce", reducers.Reduce(function_of("reduce", f)))
+
+    def count(self) -> Stream[tuple[K, Window, int]]:
+        """How many records each window has."""
+        return self._reduced("count", reducers.Counting())
+
+    def sum(self, of: Callable[[T], Any] | None = None) -> Stream[tuple[K, Window, Any]]:
+        """What the records of each window add up to, or what a function makes of them."""
+        return self._reduced("sum", reducers.Sum(of))
+
+    def min(self, of: Callable[[T], Any] | None = None) -> Stream[tuple[K, Window, Any]]:
+        """The least of each window."""
+        return self._reduced("min", reducers.Extreme(of, greatest=False))
+
+    def max(self, of: Callable[[T], Any] | None = None) -> Stream[tuple[K, Window, Any]]:
+        """The greatest of each window."""
+        return self._reduced("max", reducers.Extreme(of, greatest=True))
+
+    def mean(self, of: Callable[[T], Any] | None = None) -> Stream[tuple[K, Window, Any]]:
+        """The mean of each window."""
+        return self._reduced("mean", reducers.Mean(of))
+
+    def top_k(self, k: int, by: Callable[[T], Any] | None = None) -> Stream[tuple[K, Window, list[T]]]:
+        """The `k` greatest records of each window, greatest first; by what a function makes of them."""
+        return self._reduced("top_k", reducers.TopK(k, by))
+
+    def collect(self, of: Callable[[T], U] | None = None) -> Stream[tuple[K, Window, list[U]]]:
+        """The records of each window as a list, in the order of time."""
+        return self._reduced("collect", reducers.Collect(of))
+
+    def distinct_count(self, of: Callable[[T], Any] | None = None) -> Stream[tuple[K, Window, int]]:
+        """How many different records each window has; they are kept until it closes."""
+        return self._reduced("distinct_count", reducers.Distinct(of))
+
+    def quantiles(
+        self, shares: Sequence[float], of: Callable[[T], float] | None = None
+    ) -> Stream[tuple[K, Window, list[float]]]:
+        """The numbers below which these shares of each window's lie: 0.5 is the median.
+
+        They come from a sketch, which takes bounded memory: each is within one percent of a number that was
+            there.
+
+        Raises:
+            ValueError: For a share that is not from 0 to 1; when the dataflow runs, for a number that is
+                not finite.
+        """
+        for share in shares:
+            if not 0 <= share <= 1:
+                raise ValueError(f"{share} is not a quantile: it is a share, from 0 to 1")
+        return self._reduced("quantiles", reducers.Quantiles(shares, of))
+
+    def join(
+        self,
+        other: WindowedStream[K, U],
+        *,
+        how: Literal["inner", "left", "right", "outer"] = "inner",
+    ) -> Stream[tuple[K, Window, tuple[Any, Any]]]:
+        """Every pair of both streams' records with one key and window: ``(key, Window, (ours, theirs))``.
+
+        Sessions are those of both streams' records together.
+
+        Args:
+            other: Cut into the same windows.
+            how: Whose records without any on the other side come all the same, with None in its place.
+
+        Raises:
+            ValueError: If the windows differ, or `how` is none of the four.
+        """
+        if self._window != other._window:
+            raise ValueError(f"a window join needs the same windows, not {self._window} and {other._window}")
+        left, right = pairs_of(how)
+        triples = both_sides(self, other)
+        both = WindowedStream[K, Any](self.scope, triples, self.clock, self._window)
+
+        def matched(result: tuple[K, Window, list[tuple[int, Any]]]) -> list[Any]:
+            key, window, values = result
+            ours = [value for side, value in values if side == 0] or [None] * right
+            theirs = [value for side, value in values if side == 1] or [None] * left
+            return [(key, window, (a, b)) for a in ours for b in theirs]
+
+        joined = both.collect().flat_map(matched)
+        if self._keyed:
+            return joined
+        bare: Stream[Any] = joined.map(_without_key)
+        return bare
+
+
+def _without_key(result: tuple[Any, Any, Any]) -> tuple[Any, Any]:
+    return result[1], result[2]

@@ -1,0 +1,200 @@
+"""`event_time`: a stream whose frontier is the watermark of its records' own times.
+
+The operator breaks the path from its input: what may come out at which time follows from the records alone.
+It holds a capability at the watermark, the latest time that a record of this worker has told less the
+lateness that is allowed, and moves it on after every batch. So each worker has a watermark, and the
+stream's frontier is the least of them.
+
+A worker without records would hold that for ever. It holds nothing once its input has ended; and one that
+has had no record for `idle` seconds follows the others: it moves to the least watermark of the workers that
+are not idle, or to the greatest where all are. For that, workers tell one
+another of their watermarks, by a stream that comes round, as long as any of them is idle, and no longer.
+
+Cost: two passes over a batch's times, and of a batch that has late records, a compare for each record.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from pointstamp._core import PactKind
+from pointstamp.builder import operator_info
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pointstamp import _core
+    from pointstamp._core import Capability, FrontieredInput, OutputPort
+    from pointstamp.scope import Scope
+
+    # Of a batch, the latest time so far (-1: none), the least that is on time, and the lateness: what is on
+    # time, what is late (None: nothing), and the latest time now.
+    Split = Callable[[Any, int, int, int], tuple[Any, Any, int]]
+
+__all__ = ["event_times"]
+
+_ACTIVE, _IDLE, _ENDED = range(3)
+
+
+def event_times(
+    scope: Scope,
+    stream: _core.Stream,
+    split: Split,
+    *,
+    lateness: int,
+    idle: float | None,
+    schema: _core.Schema | None = None,
+) -> tuple[_core.Stream, _core.Stream]:
+    """The operator: streams of what is on time, and of what is late.
+
+    What is on time is sent at the watermark before its batch, in whatever form `split` gives it.
+    """
+    name = "event_time"
+    core = scope.core.operator(name)
+    data = core.new_frontiered_input(stream, PactKind.PIPELINE)
+    on_time, on_time_stream, capability = core.new_output(schema)
+    late, late_stream, late_capability = core.new_output(schema)
+    for output in (0, 1):
+        core.set_summary(0, output, None)
+    watermark = Watermark(on_time, capability, late, late_capability, split, lateness)
+    if scope.peers == 1 or idle is None:
+        core.build(watermark.alone, (data,), True, True)
+        return on_time_stream, late_stream
+    handle, round_again = scope.core.feedback(1)
+    notices = core.new_frontiered_input(round_again, PactKind.BROADCAST)
+    told, told_stream, telling = core.new_output()
+    for input, output in ((0, 2), (1, 0), (1, 1), (1, 2)):
+        core.set_summary(input, output, None)
+    info = operator_info(scope, name, core)
+    neighbours = Neighbours(watermark, info, told, telling, idle)
+    core.build(neighbours.run, (data, notices), True, True)
+    handle.connect(told_stream)
+    return on_time_stream, late_stream
+
+
+class Watermark:
+    """A worker's part: the latest time, and the capabilities that stand at the watermark."""
+
+    def __init__(
+        self,
+        on_time: OutputPort[Any],
+        capability: Capability,
+        late: OutputPort[Any],
+        late_capability: Capability,
+        split: Split,
+        lateness: int,
+    ) -> None:
+        self._on_time = (on_time, capability)
+        self._late = (late, late_capability)
+        self._split = split
+        self._lateness = lateness
+        self._latest = -1
+        self._stands = 0
+        self.floor = 0
+        self.ended = False
+
+    @property
+    def own(self) -> int:
+        """What this worker's records tell."""
+        return max(self._latest - self._lateness, 0)
+
+    @property
+    def time(self) -> int:
+        """No record before it is on time."""
+        return max(self.floor, self.own)
+
+    def run(self, data: FrontieredInput[Any]) -> bool:
+        """Passes on what has come; says whether anything has."""
+        any_came = False
+        for _, batch in data:
+            any_came = True
+            on_time, late, self._latest = self._split(batch, self._latest, self.floor, self._lateness)
+            for (output, capability), part in ((self._on_time, on_time), (self._late, late)):
+                if part is not None:
+                    with output.session(capability) as session:
+                        give = session.give_all if isinstance(part, list) else session.give
+                        give(part)
+        if not self.ended and not data.frontier:
+            self.ended = True
+            for _, capability in (self._on_time, self._late):
+                capability.drop()
+        self.settle()
+        return any_came
+
+    def alone(self, data: FrontieredInput[Any]) -> None:
+        """The logic of a worker that waits for no other."""
+        self.run(data)
+
+    def settle(self) -> None:
+        """Moves the capabilities to the watermark."""
+        if not self.ended and self.time > self._stands:
+            self._stands = self.time
+            for _, capability in (self._on_time, self._late):
+                capability.downgrade(self._stands)
+
+
+class Neighbours:
+    """What the workers tell one another, so that one without records does not hold the others up."""
+
+    def __init__(
+        self,
+        watermark: Watermark,
+        info: Any,
+        told: OutputPort[Any],
+        telling: Capability,
+        patience: float,
+    ) -> None:
+        self._watermark = watermark
+        self._info = info
+        self._told = told
+        self._telling = telling
+        self._patience = patience
+        self._state = _ACTIVE
+        self._said: tuple[int, int] | None = None
+        self._others = {peer: (_ACTIVE, 0) for peer in range(info.peers) if peer != info.index}
+        self._last_record = time.monotonic()
+        self._alarm: float | None = None
+
+    def run(self, data: FrontieredInput[Any], notices: FrontieredInput[Any]) -> None:
+        """Runs the watermark, and then sees who waits for whom."""
+        for _, said in notices:
+            self._others.update({peer: (state, time) for peer, state, time in said if peer in self._others})
+        if self._state == _ENDED:
+            self._watermark.run(data)
+            return
+        now = time.monotonic()
+        if self._watermark.run(data):
+            self._last_record = now
+            self._state = _ACTIVE
+        if self._watermark.ended:
+            self._state = _ENDED
+        elif now >= self._last_record + self._patience:
+            self._state = _IDLE
+        else:
+            self._wake(now)
+        if self._state == _IDLE:
+            active = [time for state, time in self._others.values() if state == _ACTIVE]
+            idle = [time for state, time in self._others.values() if state == _IDLE]
+            follows = min(active) if active else max(idle, default=0)
+            self._watermark.floor = max(self._watermark.floor, follows)
+            self._watermark.settle()
+        self._tell()
+
+    def _wake(self, now: float) -> None:
+        due = self._last_record + self._patience
+        if self._alarm is None or now >= self._alarm:
+            self._alarm = due
+            self._info.activator.activate_after(due - now)
+
+    def _tell(self) -> None:
+        """Says what others want to know, once."""
+        saying = (self._state, self._watermark.own)
+        was_idle = self._said is not None and self._said[0] == _IDLE
+        asked = was_idle or any(state == _IDLE for state, _ in self._others.values())
+        if saying != self._said and (asked or self._state != _ACTIVE):
+            self._said = saying
+            with self._told.session(self._telling) as session:
+                session.give((self._info.index, *saying))
+        if self._state == _ENDED:
+            self._telling.drop()

@@ -1,0 +1,65 @@
+"""`Stream.join`, `top_k` and `sort`: what is done with all the records of a time.
+
+They keep a time's records until it closes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.builder import single_output
+from pointstamp.operators.per_time import PerTime
+from pointstamp.pacts import Exchange, Pipeline
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pointstamp._core import Capability, FrontieredInput, OutputPort
+
+__all__ = ["gathered", "join_per_time"]
+
+
+def join_per_time(capability: Capability, _info: Any) -> Callable[..., None]:
+    """The constructor of `join`, whose inputs are exchanged by key."""
+    capability.drop()
+    times: PerTime[tuple[dict[Any, list[Any]], dict[Any, list[Any]]]] = PerTime(lambda: ({}, {}))
+
+    def logic(left: FrontieredInput[Any], right: FrontieredInput[Any], output: OutputPort[Any]) -> None:
+        for side, port in enumerate((left, right)):
+            for message, records in port:
+                by_key = times.at(message)[side]
+                for key, value in records:
+                    by_key.setdefault(key, []).append(value)
+        for cap, (ours, theirs) in times.closed(left.frontier, right.frontier):
+            with output.session(cap) as session:
+                for key, values in ours.items():
+                    others = theirs.get(key, ())
+                    session.give_all((key, (a, b)) for a in values for b in others)
+
+    return logic
+
+
+def gathered(stream: Any, name: str, shape: Callable[[list[Any]], list[Any]], *, locally: bool) -> Any:
+    """The records of each time on one worker, shaped by a function; `locally`: before they move, too."""
+
+    def build(capability: Capability, _info: Any) -> Callable[..., None]:
+        capability.drop()
+        times: PerTime[list[Any]] = PerTime(list)
+
+        def logic(port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
+            for message, records in port:
+                times.at(message).extend(records)
+            for cap, records in times.closed(port.frontier):
+                with output.session(cap) as session:
+                    session.give_all(shape(records))
+
+        return logic
+
+    scope = stream.scope
+    if locally and scope.peers > 1:
+        stream = single_output(scope, name, [(stream, Pipeline())], build, notify=True)
+    return single_output(scope, name, [(stream, Exchange(_first_worker))], build, notify=True)
+
+
+def _first_worker(_record: Any) -> int:
+    return 0

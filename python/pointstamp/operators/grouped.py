@@ -1,0 +1,101 @@
+"""`ArrowStream.aggregate` with functions that need all rows of a key: first, last, list, nunique, quantiles.
+
+A time's batches are kept on the worker of their key, and grouped by pyarrow when the time closes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pointstamp._errors import GraphError
+from pointstamp.operators.per_time import PerTime
+from pointstamp.pacts import Exchange
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pointstamp._core import Capability, FrontieredInput, OutputPort
+
+__all__ = ["grouped", "is_grouped"]
+
+_KERNELS = {"nunique": "count_distinct", "median": "tdigest"}
+_PLAIN = frozenset(["first", "last", "list", "nunique", "median"])
+_QUANTILE = "quantile_"
+
+
+def is_grouped(function: str) -> bool:
+    """Whether an aggregation is one of these."""
+    return function in _PLAIN or function.startswith(_QUANTILE)
+
+
+def grouped(stream: Any, by: list[str], wanted: list[tuple[str, str]]) -> Any:
+    """The aggregations per time and key.
+
+    Raises:
+        GraphError: If there is no such column, or a function is not defined for it.
+    """
+    import pyarrow as pa
+
+    aggregate = _aggregation(by, wanted)
+    for column, _ in wanted:
+        if column not in stream.schema.names:
+            raise GraphError(
+                f"there is no column '{column}': the columns are {', '.join(stream.schema.names)}"
+            )
+    try:
+        schema = aggregate(pa.Table.from_batches([], stream.schema)).schema
+    except pa.ArrowException as error:
+        raise GraphError(f"an aggregation is not defined for its column: {error}") from error
+
+    def build(capability: Capability, _info: Any) -> Callable[..., None]:
+        capability.drop()
+        times: PerTime[list[Any]] = PerTime(list)
+
+        def logic(port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
+            for message, batch in port:
+                times.at(message).append(batch)
+            for cap, batches in times.closed(port.frontier):
+                with output.session(cap) as session:
+                    session.give(aggregate(pa.Table.from_batches(batches)))
+
+        return logic
+
+    return stream.unary_frontier(Exchange(by), "aggregate", build, schema=schema)
+
+
+def _aggregation(by: list[str], wanted: list[tuple[str, str]]) -> Callable[[Any], Any]:
+    import pyarrow.compute as pc
+
+    calls: list[Any] = []
+    for column, function in wanted:
+        kernel: Any = (column, _KERNELS.get(function, function))
+        if function == "nunique":
+            kernel = (*kernel, pc.CountOptions(mode="only_valid"))
+        elif kernel[1] == "tdigest":
+            kernel = (*kernel, pc.TDigestOptions(q=0.5))
+        elif function.startswith(_QUANTILE):
+            kernel = (column, "tdigest", pc.TDigestOptions(q=_share(function)))
+        calls.append(kernel)
+    names = [*by, *[f"{column}_{function}" for column, function in wanted]]
+
+    def aggregate(table: Any) -> Any:
+        made = table.group_by(by, use_threads=False).aggregate(calls)
+        columns = [
+            pc.list_flatten(column) if call is not None and call[1] == "tdigest" else column
+            for call, column in zip([*[None] * len(by), *calls], made.columns, strict=True)
+        ]
+        return type(table).from_arrays(columns, names=names)
+
+    return aggregate
+
+
+def _share(function: str) -> float:
+    try:
+        share = float(function.removeprefix(_QUANTILE))
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise GraphError(
+            f"'{function}' is not an aggregation: a quantile is of a share, such as quantile_0.9"
+        )
+    return share

@@ -1,0 +1,59 @@
+"""How a scope makes streams of every kind, for the modules that cannot name one another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, overload
+
+from pointstamp.arrow import ArrowStream
+from pointstamp.collections import Collection
+from pointstamp.eventcolumns import EventColumns
+from pointstamp.eventstream import EventStream
+from pointstamp.stream import Stream
+
+if TYPE_CHECKING:
+    from pointstamp import _core
+    from pointstamp.eventclock import Clock
+
+__all__ = ["StreamsOf"]
+
+
+class StreamsOf:
+    """Streams of the extension as what programs see: what `Scope` is for this package."""
+
+    __slots__ = ()
+
+    name: str
+    address: tuple[int, ...]
+    dims: int
+    index: int
+    peers: int
+
+    @overload
+    def stream_of(self, core: _core.Stream) -> Stream[Any]: ...
+    @overload
+    def stream_of(self, core: _core.Stream, schema: _core.Schema) -> ArrowStream: ...
+    @overload
+    def stream_of(self, core: _core.Stream, schema: _core.Schema | None) -> Any: ...
+    def stream_of(self, core: _core.Stream, schema: _core.Schema | None = None) -> Any:
+        """A stream here: a `Stream` of records, or with a schema an `ArrowStream`.
+
+        For this package: the modules of both kinds, and those below them, make streams of the other kind
+        through their scope.
+        """
+        scope: Any = self
+        return Stream(scope, core) if schema is None else ArrowStream(scope, core, schema)
+
+    def event_stream_of(self, pairs: _core.Stream, clock: Clock) -> EventStream[Any]:
+        """A stream of records at their event times, from ``(time, record)`` pairs."""
+        scope: Any = self
+        return EventStream(scope, pairs, clock)
+
+    def event_columns_of(self, batched: _core.Stream, schema: _core.Schema, time_column: str) -> EventColumns:
+        """A stream of rows at the times that a column tells, which come in batches of mixed times."""
+        scope: Any = self
+        return EventColumns(scope, batched, schema, time_column)
+
+    def collection_of(self, core: _core.Stream) -> Collection[Any]:
+        """A collection here of a stream of updates; for the modules below this one, as `stream_of`."""
+        scope: Any = self
+        return Collection(scope, core)

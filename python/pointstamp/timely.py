@@ -1,0 +1,275 @@
+"""What every `Stream` can do with times, keys and the world outside.
+
+Owns the methods of `Stream` that lead to event time, keys and windows, those of the everyday that work per
+time, and calls that wait. Each is a few lines over the module that has its operator.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from pointstamp._mistakes import function_of
+from pointstamp.builder import single_output
+from pointstamp.calls import Terms, async_map
+from pointstamp.eventclock import Clock
+from pointstamp.keyed import KeyedStream, WindowedStream
+from pointstamp.operators.event_time import event_times
+from pointstamp.operators.everyday import gathered, join_per_time
+from pointstamp.pacts import ByKey, Pipeline
+from pointstamp.splitting import split_records, tagged
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from pointstamp._core import Capability
+    from pointstamp._core import Stream as CoreStream
+    from pointstamp.scope import Scope
+    from pointstamp.stream import Stream
+    from pointstamp.windows import WindowKind
+
+__all__ = ["Timely"]
+
+T = TypeVar("T")
+U = TypeVar("U")
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Timely(Generic[T]):
+    """Event time, keys, windows, and what is done per time."""
+
+    __slots__ = ()
+
+    scope: Scope
+
+    if TYPE_CHECKING:
+
+        @property
+        def core(self) -> CoreStream:
+            """The extension's stream."""
+
+    # ------------------------------------------------------------ event time
+
+    def event_time(
+        self, timestamp: Callable[[T], Any], *, lateness: Any = 0, idle: float | None = 10.0
+    ) -> tuple[Stream[T], Stream[T]]:
+        """The records at the times that they tell, and those that came too late.
+
+        The first stream's frontier is the watermark: the least, over the workers, of the latest time that a
+        worker's records have told, less the lateness. A record is late if its time is more than the
+        lateness behind the latest of its worker's records before it. Each record is on one of the two
+        streams; ``late.count()`` counts them.
+
+        The times of the stream itself do not matter: a source may send everything at one time. A worker
+        whose input has ended holds nothing up, and one that is idle follows the least watermark of those
+        that are not.
+
+        Args:
+            timestamp: Returns a record's time: an int that is not negative, in a unit of your own, or a
+                datetime with a zone, which becomes microseconds since 1970.
+            lateness: How far behind the latest a record may be; an int, or a timedelta for datetimes.
+            idle: After how many seconds without a record a worker no longer holds the others up; None: never.
+
+        Returns:
+            The records at their times, and the late ones, at the watermark that they found.
+
+        Raises:
+            TypeError: When the dataflow runs, for something that is no time, or a datetime without a zone.
+            TimeError: When the dataflow runs, for a time below 0, or before 1970.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     words = scope.to_stream([("b", 5), ("a", 3), ("c", 1), ("d", 6)])
+            ...     on_time, late = words.event_time(lambda word: word[1], lateness=2)
+            ...     return on_time.capture(), late.capture()
+            >>> on_time, late = ps.example(build)
+            >>> on_time.extract()
+            [(3, [('a', 3)]), (5, [('b', 5)]), (6, [('d', 6)])]
+            >>> [words for _, words in late.extract()]
+            [[('c', 1)]]
+        """
+        function_of("event_time", timestamp)
+        clock = Clock()
+        units = clock.span("lateness", lateness)
+        if units < 0:
+            raise ValueError(f"lateness is at least 0, not {lateness}")
+        split = split_records(timestamp, clock)
+        pairs, late = event_times(self.scope, self.core, split, lateness=units, idle=idle)
+        return self.scope.event_stream_of(pairs, clock), self.scope.stream_of(late)
+
+    def key_by(self, key: Callable[[T], K], value: Callable[[T], V] | None = None) -> KeyedStream[K, Any]:
+        """The records with a key for each: windows, joins in time and state are methods of what it returns.
+
+        Args:
+            key: Returns a record's key: anything that `stable_hash` takes.
+            value: Returns what is kept of a record; None keeps the record.
+        """
+        function_of("key_by", key)
+        triples, clock = self.triples(key, value)
+        return KeyedStream(self.scope, triples, clock)
+
+    def window(self, window: WindowKind, *, early: Any = None) -> WindowedStream[None, T]:
+        """All records in windows of event time, whatever their keys: results are ``(Window, result)``.
+
+        One worker has all of them: where there are many records, `key_by` and window first, and this after.
+
+        Args:
+            window: As in `KeyedStream.window`.
+            early: As in `KeyedStream.window`.
+        """
+        keyed = self.key_by(_no_key)
+        return WindowedStream(self.scope, keyed.triples, keyed.clock, window, early=early, keyed=False)
+
+    def triples(
+        self, key: Callable[[Any], Any], value: Callable[[Any], Any] | None
+    ) -> tuple[CoreStream, Clock]:
+        """The records as ``(time, key, value)``, and the unit of the times; for `key_by`."""
+
+        def build(capability: Capability, _info: Any) -> Callable[..., None]:
+            capability.drop()
+
+            def logic(port: Any, output: Any) -> None:
+                for message, records in port:
+                    with output.session(message) as session:
+                        session.give_all(tagged(records, message.time, key, value))
+
+            return logic
+
+        made = single_output(self.scope, "key_by", [(self, Pipeline())], build, notify=False)  # type: ignore[list-item]
+        return made.core, Clock(False)
+
+    # ------------------------------------------------------------ calls to the outside
+
+    def async_map(
+        self,
+        function: Callable[[Any], Awaitable[Any]],
+        *,
+        ordered: bool = True,
+        capacity: int = 100,
+        timeout: float | None = None,
+        retry: int = 0,
+        backoff: float = 0.1,
+        batch: int | None = None,
+        linger: float = 0.01,
+    ) -> tuple[Stream[Any], Stream[tuple[T, Exception]]]:
+        """Each record through a coroutine function, many at a time; and the records whose calls failed.
+
+        Coroutines run on one event loop for each worker, beside the dataflow. A result is sent at its
+        record's time, which stays open until then. When the dataflow ends early, the calls that are out are
+        cancelled.
+
+        Args:
+            function: Called with a record; what it returns is awaited. With `batch` it is called with a
+                list of records, and returns a list of as many results.
+            ordered: Results come in the order of their records, on each worker; else as they are done.
+            capacity: How many calls are out at a time, on each worker. As many again are read ahead, and no
+                more: the times of what waits stay open, and a source that bounds those under way waits.
+            timeout: Seconds for one attempt; None: as long as it takes.
+            retry: How many further attempts a call has that raised, or took too long.
+            backoff: Seconds before the first of them; twice as long before each next.
+            batch: How many records one call takes at most; None: one record, by itself.
+            linger: Seconds that records wait for others to fill a batch.
+
+        Returns:
+            The results, and the dead letters: each record whose last attempt failed, with its exception.
+
+        Raises:
+            TypeError: When the dataflow runs, if what the function returns cannot be awaited, or a batch's
+                results are not as many as its records.
+
+        Examples:
+            >>> import asyncio
+            >>> import pointstamp as ps
+            >>> async def invert(n):
+            ...     await asyncio.sleep(0.001)
+            ...     return 1 / n
+            >>> def build(scope):
+            ...     inverted, failed = scope.to_stream([4, 0, 2]).async_map(invert)
+            ...     return inverted.capture(), failed.map(lambda letter: letter[0]).capture()
+            >>> [captured.extract() for captured in ps.example(build)]
+            [[(0, [0.25, 0.5])], [(0, [0])]]
+        """
+        if not callable(function):
+            raise TypeError(f"async_map needs a coroutine function, not {function!r}")
+        terms = Terms(
+            ordered=ordered,
+            capacity=capacity,
+            timeout=timeout,
+            retry=retry,
+            backoff=backoff,
+            batch=batch,
+            linger=linger,
+        )
+        return async_map(self.scope, self.core, function, terms)
+
+    # ------------------------------------------------------------ per time
+
+    def join(self: Timely[tuple[K, V]], other: Stream[tuple[K, U]]) -> Stream[tuple[K, tuple[V, U]]]:
+        """Per time, pairs of both streams' ``(key, value)`` records of one key: ``(key, (ours, theirs))``.
+
+        Pairs are sent when the time closes. For times that differ there is `KeyedStream.interval_join`, and
+        for what lasts, `Collection.join`.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     ages, towns = scope.to_stream([("ann", 7), ("bob", 9)]), scope.to_stream([("ann", "Ulm")])
+            ...     return ages.join(towns).capture()
+            >>> ps.example(build).extract()
+            [(0, [('ann', (7, 'Ulm'))])]
+        """
+        inputs: Any = [(self, ByKey()), (other, ByKey())]
+        return single_output(self.scope, "join", inputs, join_per_time, notify=True)
+
+    def reduce(self: Timely[tuple[K, V]], f: Callable[[V, V], V]) -> Stream[tuple[K, V]]:
+        """Per time and key, the values of ``(key, value)`` records made one, two at a time.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     return scope.to_stream([("a", 3), ("b", 1), ("a", 2)]).reduce(max).capture()
+            >>> ps.example(build).extract()
+            [(0, [('a', 3), ('b', 1)])]
+        """
+        function_of("reduce", f)
+        missing = object()
+
+        def fold(_key: K, value: V, so_far: Any) -> Any:
+            return value if so_far is missing else f(so_far, value)
+
+        stream: Any = self
+        result: Stream[tuple[K, V]] = stream.aggregate(
+            fold, lambda key, value: (key, value), default=lambda: missing
+        )
+        return result
+
+    def top_k(self, k: int, by: Callable[[T], Any] | None = None) -> Stream[T]:
+        """The `k` greatest records of each time, of all workers, greatest first; sent when the time closes.
+
+        Args:
+            k: How many.
+            by: What they are compared by; None: the records themselves.
+        """
+        if k < 1:
+            raise ValueError(f"top_k takes a number of records, at least 1, not {k}")
+        shaped: Stream[T] = gathered(
+            self, "top_k", lambda records: sorted(records, key=by, reverse=True)[:k], locally=True
+        )
+        return shaped
+
+    def sort(self, by: Callable[[T], Any] | None = None, *, reverse: bool = False) -> Stream[T]:
+        """The records of each time, of all workers, in order, on one worker; sent when the time closes.
+
+        Args:
+            by: What they are compared by; None: the records themselves.
+            reverse: The greatest first.
+        """
+        shaped: Stream[T] = gathered(
+            self, "sort", lambda records: sorted(records, key=by, reverse=reverse), locally=False
+        )
+        return shaped
+
+
+def _no_key(_record: Any) -> None:
+    return None

@@ -1,0 +1,123 @@
+"""The kinds of windows: where they begin and end, in the unit of event times.
+
+Owns `Window`, which results carry, and the four kinds. A length is an int in the unit of the stream's
+times, or a timedelta where these are datetimes; all lengths of one kind are alike. Nothing here runs:
+`assigning` does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+__all__ = ["Count", "Session", "Sliding", "Tumbling", "Window", "WindowKind"]
+
+
+class Window(NamedTuple):
+    """A stretch of event time.
+
+    Attributes:
+        start: The first instant; an int, or a datetime in UTC where event times are datetimes.
+        end: The instant after the last.
+    """
+
+    start: Any
+    end: Any
+
+
+@dataclass(frozen=True)
+class Tumbling:
+    """Windows of one length, end to end: each record is in one.
+
+    Args:
+        length: An int, or a timedelta.
+        offset: Where one of the windows begins; they are aligned to it. 0 is the time 0, or 1970 in UTC.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     clicks = scope.to_stream([("ann", 1), ("bob", 12), ("ann", 4)])
+        ...     on_time, late = clicks.event_time(lambda click: click[1], lateness=10)
+        ...     return on_time.key_by(lambda click: click[0]).window(ps.Tumbling(10)).count().capture()
+        >>> ps.example(build).extract()
+        [(9, [('ann', Window(start=0, end=10), 2)]), (19, [('bob', Window(start=10, end=20), 1)])]
+    """
+
+    length: Any
+    offset: Any = field(default=0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        _check(self, length=self.length)
+
+
+@dataclass(frozen=True)
+class Sliding:
+    """Windows of one length, a new one at every step: a record is in all those that hold its time.
+
+    Args:
+        length: An int, or a timedelta.
+        every: How far apart windows begin; at most the length.
+        offset: Where one of the windows begins.
+    """
+
+    length: Any
+    every: Any = field(kw_only=True)
+    offset: Any = field(default=0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        _check(self, length=self.length, every=self.every)
+        if self.every > self.length:
+            raise ValueError(
+                f"{self}: windows of {self.length} every {self.every} leave gaps, and lose records: make "
+                "every at most the length"
+            )
+
+
+@dataclass(frozen=True)
+class Session:
+    """Windows that follow activity: records of a key closer than `gap` to one another are in one.
+
+    A session is ``[first, last + gap)``: a record at ``last + gap`` begins the next.
+
+    Args:
+        gap: An int, or a timedelta.
+    """
+
+    gap: Any = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        _check(self, gap=self.gap)
+
+
+@dataclass(frozen=True)
+class Count:
+    """Every so many records of a key, in the order of their times: `Window` tells the first and the last's.
+
+    What is left over when the stream ends is a last window, with fewer records.
+
+    Args:
+        size: How many records.
+    """
+
+    size: int
+
+    def __post_init__(self) -> None:
+        size: Any = self.size
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise ValueError(f"{self}: a window has a number of records, and at least 1")
+
+
+WindowKind = Tumbling | Sliding | Session | Count
+
+
+def _check(kind: Any, **lengths: Any) -> None:
+    for name, given in lengths.items():
+        length: Any = given
+        least = type(length)(0)
+        if isinstance(length, bool) or not isinstance(length, int | timedelta):
+            raise TypeError(f"{name} of {kind} is an int or a timedelta, not {length!r}")
+        if length <= least:
+            raise ValueError(f"{kind}: {name} must be more than 0")
+    if len({type(length) for length in lengths.values()}) > 1:
+        raise TypeError(f"{kind} mixes ints and timedeltas: its lengths are all of one kind")

@@ -1,0 +1,308 @@
+"""Columns by event time, beside Polars and operators on records; what is done with columns every day."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pointstamp as ps
+from columns import bag
+from columns import run as run_columns
+from effort import examples
+from event_data import Event, events, shares, split, timely
+from harness import WORKERS, run
+
+SCHEMA = pa.schema([("at", pa.int64()), ("key", pa.string()), ("value", pa.int64())])
+
+
+def rows_of(scope: ps.Scope, data: list[Event], schema: pa.Schema = SCHEMA) -> ps.ArrowStream:
+    return scope.to_stream(data).map_batch(lambda batch: [tuple(event) for event in batch]).to_arrow(schema)
+
+
+def captured(workers: int, build: Callable[[ps.Scope], Any]) -> list[dict[str, Any]]:
+    return [
+        row
+        for capture in run(workers, lambda scope: build(scope).to_records().capture())
+        for _, rows in capture.extract()
+        for row in rows
+    ]
+
+
+def on_workers(test: Callable[..., None]) -> Any:
+    return pytest.mark.parametrize("workers", WORKERS)(settings(max_examples=examples(12))(test))
+
+
+@on_workers
+@given(data=events(), lateness=st.sampled_from([0, 2, 10, 1000]), idle=st.booleans())
+def test_rows_are_on_time_or_late_as_records_are(
+    workers: int, data: list[Event], lateness: int, idle: bool
+) -> None:
+    mine = shares(data, workers, idle)
+
+    def build(scope: ps.Scope) -> Any:
+        on_time, late = rows_of(scope, mine[scope.index]).event_time("at", lateness=lateness)
+        return on_time.to_records().capture(), late.to_records().capture()
+
+    for share, (on_time, late) in zip(mine, run(workers, build), strict=True):
+        expected, behind = split(share, lateness)
+        found = [(at, row) for at, rows in on_time.extract() for row in rows]
+        assert all(at == row["at"] for at, row in found)
+        assert bag(row for _, row in found) == bag(expected)
+        assert bag(row for _, rows in late.extract() for row in rows) == bag(behind)
+
+
+WANTED = [("value", "sum"), ("value", "count"), ("value", "min"), ("value", "max"), ("value", "mean")]
+
+
+@on_workers
+@given(data=events(), length=st.integers(1, 30), every=st.integers(1, 30), offset=st.integers(0, 40))
+def test_windows_are_those_of_polars(
+    workers: int, data: list[Event], length: int, every: int, offset: int
+) -> None:
+    every = min(length, every)
+    window: Any = ps.Tumbling(length, offset=offset)
+    if every < length:
+        window = ps.Sliding(length, every=every, offset=offset)
+
+    def build(scope: ps.Scope) -> Any:
+        on_time, _ = rows_of(scope, shares(data, workers, False)[scope.index]).event_time("at", lateness=5)
+        return on_time.window(window, "key", WANTED)
+
+    found = captured(workers, build)
+    frame = pl.DataFrame(
+        [tuple(event) for event in timely(data, workers, False, 5)],
+        schema={"at": pl.Int64, "key": pl.String, "value": pl.Int64},
+        orient="row",
+    )
+    if frame.is_empty():
+        assert found == []
+        return
+    # Polars leaves out windows that begin before the first row: a row of each key is put long before.
+    first = pl.DataFrame([(-100, key, 0) for key in "ab"], schema=frame.schema, orient="row")
+    value = pl.col("value")
+    expected = (
+        first.vstack(frame)
+        .group_by_dynamic(
+            "at",
+            every=f"{every}i",
+            period=f"{length}i",
+            offset=f"{offset % every}i",
+            group_by="key",
+            start_by="window",
+            closed="left",
+        )
+        .agg(
+            value.sum().alias("value_sum"),
+            value.count().alias("value_count"),
+            value.min().alias("value_min"),
+            value.max().alias("value_max"),
+            value.mean().alias("value_mean"),
+        )
+    )
+    rows = [
+        (row["key"], row["at"], row["at"] + length, *[row[f"value_{name}"] for _, name in WANTED])
+        for row in expected.to_dicts()
+        if row["at"] > -100
+    ]
+    assert bag(found) == bag(rows)
+
+
+@settings(max_examples=examples(20))
+@given(data=events(), every=st.integers(1, 12))
+def test_windows_over_all_rows_and_those_of_records_agree(data: list[Event], every: int) -> None:
+    window = ps.Sliding(12, every=every)
+
+    def columns(scope: ps.Scope) -> Any:
+        on_time, _ = rows_of(scope, data if scope.index == 0 else []).event_time("at", lateness=5)
+        return on_time.window(window, [], [("value", "sum")])
+
+    def records(scope: ps.Scope) -> Any:
+        mine = scope.to_stream(data if scope.index == 0 else [])
+        on_time, _ = mine.event_time(lambda event: event.at, lateness=5)
+        return on_time.window(window).sum(lambda event: event.value).capture()
+
+    expected = [
+        (*bounds, total)
+        for capture in run(2, records)
+        for _, found in capture.extract()
+        for bounds, total in found
+    ]
+    assert bag(captured(2, columns)) == bag(expected)
+
+
+def test_timestamps_have_the_units_of_their_column() -> None:
+    start = datetime(2024, 5, 1, tzinfo=timezone.utc)
+    times = [start + timedelta(seconds=seconds) for seconds in (1, 59, 60, 200)]
+    for unit in ("s", "ms", "us", "ns"):
+        schema = pa.schema([("at", pa.timestamp(unit, "UTC")), ("key", pa.string())])
+
+        def build(scope: ps.Scope, schema: pa.Schema = schema) -> Any:
+            rows = scope.to_stream([(at, "k") for at in times]).to_arrow(schema)
+            on_time, _ = rows.event_time("at", lateness=timedelta(minutes=1))
+            return on_time.window(ps.Tumbling(timedelta(minutes=1)), "key", [("key", "count")])
+
+        found = captured(1, build)
+        assert [(row["window_start"], row["key_count"]) for row in found] == [
+            (start, 2),
+            (start + timedelta(minutes=1), 1),
+            (start + timedelta(minutes=3), 1),
+        ]
+        assert all(row["window_end"] - row["window_start"] == timedelta(minutes=1) for row in found)
+
+
+def test_windows_of_a_plain_stream_name_their_column() -> None:
+    feed = [(0, pa.table({"at": [3, 12], "k": ["a", "a"]})), (10, pa.table({"at": [11], "k": ["a"]}))]
+
+    def window(rows: ps.ArrowStream) -> ps.ArrowStream:
+        return rows.window(ps.Tumbling(10), "k", [("k", "count")], column="at")
+
+    found = run_columns(window, feed)
+    assert {time: [row["k_count"] for row in rows] for time, rows in found.items()} == {9: [1], 19: [2]}
+    with pytest.raises(ps.GraphError, match="which column tells the times"):
+        run_columns(lambda rows: rows.window(ps.Tumbling(10), "k", [("k", "count")]), feed)
+    with pytest.raises(ps.TimeError, match="event time 11, before 12"):
+        run_columns(window, [(12, feed[1][1])])
+
+
+@pytest.mark.parametrize(
+    ("times", "program", "error", "message"),
+    [
+        ([1, None], lambda rows: rows.event_time("at")[0], ps.TimeError, "no event time, but null"),
+        ([-1], lambda rows: rows.event_time("at")[0], ps.TimeError, "below 0"),
+        ([1], lambda rows: rows.event_time("key")[0], ps.GraphError, "tells no times"),
+        ([1], lambda rows: rows.event_time("when")[0], ps.GraphError, "no column 'when'"),
+        ([1], lambda rows: rows.event_time("at", lateness=timedelta(1))[0], TypeError, "give an int"),
+        ([1], lambda rows: rows.event_time("at", lateness=-1)[0], ValueError, "at least 0"),
+        (
+            [1],
+            lambda rows: rows.window(ps.Count(2), "key", [], column="at"),
+            TypeError,
+            "Tumbling or Sliding",
+        ),
+        ([1], lambda rows: rows.select("nothing"), ps.GraphError, "no column 'nothing'"),
+        ([1], lambda rows: rows.filter(3), TypeError, "an expression is pyarrow's"),
+        ([1], lambda rows: rows.limit(-1), ValueError, "at least 0"),
+        ([1], lambda rows: rows.aggregate("key", [("at", "quantile_2")]), ps.GraphError, "is of a share"),
+        ([1], lambda rows: rows.aggregate("key", [("no", "first")]), ps.GraphError, "no column 'no'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    times: list[Any], program: Callable[[Any], Any], error: type[Exception], message: str
+) -> None:
+    def build(scope: ps.Scope) -> Any:
+        rows = scope.to_stream([(at, "k", 0) for at in times]).to_arrow(SCHEMA)
+        return program(rows)
+
+    with pytest.raises(error, match=message):
+        captured(1, build)
+
+
+def test_delay_moves_rows_to_their_times() -> None:
+    def build(scope: ps.Scope) -> Any:
+        rows = rows_of(scope, [Event(5, "a", 0), Event(2, "b", 1), Event(5, "c", 2)])
+        return rows.delay("at").to_records().map(lambda row: row["key"]).capture()
+
+    assert ps.example(build).extract() == [(2, ["b"]), (5, ["a", "c"])]
+
+
+# ------------------------------------------------------------ every day
+
+DATA = [Event(at, "abc"[at % 3], at * 7 % 10) for at in range(30)]
+FRAME = pl.DataFrame([tuple(event) for event in DATA], schema=["at", "key", "value"], orient="row")
+
+EXPRESSIONS: list[
+    tuple[Callable[[ps.ArrowStream], ps.ArrowStream], Callable[[pl.DataFrame], pl.DataFrame]]
+] = [
+    (lambda s: s.filter(pc.field("value") > 4), lambda f: f.filter(pl.col("value") > 4)),
+    (lambda s: s.filter(pl.col("key") == "a"), lambda f: f.filter(pl.col("key") == "a")),
+    (lambda s: s.filter(lambda batch: pc.less(batch["at"], 9)), lambda f: f.filter(pl.col("at") < 9)),
+    (lambda s: s.select("value", "at"), lambda f: f.select("value", "at")),
+    (lambda s: s.rename({"value": "v"}), lambda f: f.rename({"value": "v"})),
+    (
+        lambda s: s.with_columns(double=pc.field("value") * 2, at=pl.col("at") + pl.col("value")),
+        lambda f: f.with_columns(at=pl.col("at") + pl.col("value"), double=pl.col("value") * 2),
+    ),
+    (
+        lambda s: s.with_columns(key=pl.col("key").str.to_uppercase(), one=lambda batch: batch["at"]),
+        lambda f: f.with_columns(key=pl.col("key").str.to_uppercase(), one=pl.col("at")),
+    ),
+    (
+        lambda s: s.aggregate([], [("value", "sum"), ("value", "max")]),
+        lambda f: f.select(pl.col("value").sum().alias("s"), pl.col("value").max().alias("m")),
+    ),
+    (
+        lambda s: s.aggregate("key", [("value", "nunique"), ("at", "sum")]),
+        lambda f: f.group_by("key").agg(pl.col("value").n_unique(), pl.col("at").sum()),
+    ),
+    (
+        lambda s: s.sort(["value", "at"]).aggregate("key", [("at", "list"), ("at", "first"), ("at", "last")]),
+        lambda f: (
+            f.sort("value", "at")
+            .group_by("key")
+            .agg(pl.col("at"), pl.col("at").first().alias("f"), pl.col("at").last().alias("l"))
+        ),
+    ),
+    (
+        lambda s: s.sort("value", descending=True).limit(3).select("value"),
+        lambda f: f.select("value").top_k(3, by="value"),
+    ),
+]
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("number", range(len(EXPRESSIONS)))
+@pytest.mark.parametrize("timely_rows", [False, True])
+def test_every_day_as_polars_has_it(number: int, workers: int, timely_rows: bool) -> None:
+    ours, theirs = EXPRESSIONS[number]
+
+    def build(scope: ps.Scope) -> Any:
+        rows = rows_of(scope, DATA[scope.index :: scope.peers])
+        if timely_rows:  # what reads rows as they travel before they are at their times
+            kept = ours(rows.with_columns(zero=pc.field("at") * 0).event_time("zero")[0])
+            return kept.select(*[name for name in kept.schema.names if name != "zero"])
+        return ours(rows)
+
+    found = captured(workers, build)
+    if number == 9:
+        order = {at: n for n, at in enumerate(FRAME.sort("value", "at")["at"])}
+        for row in found:
+            assert row["at_list"] == sorted(row["at_list"], key=order.__getitem__)
+    assert bag(found) == bag(theirs(FRAME).rows())
+
+
+def test_quantiles_of_columns() -> None:
+    wanted = [("value", "median"), ("value", "quantile_0.9"), ("value", "quantile_0")]
+    found = captured(2, lambda s: rows_of(s, DATA[s.index :: 2]).aggregate([], wanted))
+    assert found == [
+        {"value_median": 4.5, "value_quantile_0.9": pytest.approx(8.5, abs=0.6), "value_quantile_0": 0.0}
+    ]
+
+
+def test_limit_and_sort_are_per_time() -> None:
+    feed = [(0, pa.table({"n": [3, 1, 2]})), (1, pa.table({"n": [9, 7, 8]}))]
+    found = run_columns(lambda rows: rows.sort("n").limit(2), feed, workers=2)
+    assert found == {0: [{"n": 1}, {"n": 2}], 1: [{"n": 7}, {"n": 8}]}
+
+
+def test_windows_after_expressions_read_rows_as_they_travel() -> None:
+    def build(scope: ps.Scope) -> Any:
+        on_time, _ = rows_of(scope, DATA).event_time("at")
+        kept = on_time.filter(pc.field("value") < 5).with_columns(twice=pc.field("value") * 2)
+        assert kept.time_column == "at"  # type: ignore[attr-defined]
+        moved = on_time.with_columns(at=pc.field("at") + 1)
+        assert not hasattr(moved, "time_column")
+        return kept.window(ps.Tumbling(10), [], [("twice", "sum")])
+
+    expected = [
+        (start, start + 10, sum(2 * e.value for e in DATA if start <= e.at < start + 10 and e.value < 5))
+        for start in (0, 10, 20)
+    ]
+    assert bag(captured(1, build)) == bag(expected)

@@ -1,0 +1,171 @@
+"""Event time: what is on time and what is late, against a loop; watermarks of several workers."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pointstamp as ps
+from effort import examples
+from event_data import Event, events, shares, split
+from harness import WORKERS, run
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+@settings(max_examples=examples(20))
+@given(data=events(), lateness=st.sampled_from([0, 2, 10, 1000]), idle=st.booleans())
+def test_each_record_is_on_time_or_late(workers: int, data: list[Event], lateness: int, idle: bool) -> None:
+    mine = shares(data, workers, idle)
+
+    def build(scope: ps.Scope) -> Any:
+        stream = scope.to_stream(mine[scope.index])
+        on_time, late = stream.event_time(lambda event: event.at, lateness=lateness)
+        return on_time.capture(), late.capture(), late.count().capture()
+
+    for share, (on_time, late, counted) in zip(mine, run(workers, build), strict=True):
+        expected, behind = split(share, lateness)
+        times: dict[int, list[Event]] = {}
+        for event in sorted(expected):
+            times.setdefault(event.at, []).append(event)
+        assert on_time.extract() == sorted(times.items())
+        assert Counter(event for _, batch in late.extract() for event in batch) == Counter(behind)
+        assert sum(count for _, counts in counted.extract() for count in counts) == len(behind)
+
+
+def test_the_frontier_is_the_watermark() -> None:
+    frontiers = []
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            source, stream = scope.new_input()
+            on_time, _ = stream.event_time(lambda at: at, lateness=3)
+            probe = on_time.probe()
+        for at in (5, 4, 20, 18):
+            source.send(at)
+            source.flush()
+            worker.step_while(lambda: not worker.step() and False)
+            for _ in range(10):
+                worker.step()
+            frontiers.append(probe.frontier.elements)
+        source.close()
+        worker.run()
+        assert probe.done()
+
+    ps.execute(main)
+    assert frontiers == [[2], [2], [17], [17]]
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+def test_an_idle_worker_does_not_hold_the_others_up(workers: int) -> None:
+    def main(worker: ps.Worker) -> bool:
+        with worker.dataflow() as scope:
+            source, stream = scope.new_input()
+            on_time, _ = stream.event_time(lambda at: at, idle=0.05)
+            counts = on_time.key_by(lambda at: at % 3).window(ps.Tumbling(10)).count()
+            probe = counts.probe()
+        if worker.index == 0:
+            source.send_batch([1, 2, 3, 25])
+            source.flush()
+        deadline = time.monotonic() + 30
+        while probe.less_than(25) and time.monotonic() < deadline:
+            worker.step_or_park(0.01)  # nobody has closed an input
+        passed = not probe.less_than(25)
+        source.close()
+        worker.run()
+        return passed
+
+    assert all(ps.execute(main, workers=workers))
+
+
+def test_a_worker_that_was_idle_finds_its_old_records_late() -> None:
+    def main(worker: ps.Worker) -> Any:
+        with worker.dataflow() as scope:
+            source, stream = scope.new_input()
+            on_time, late = stream.event_time(lambda at: at, idle=0.05)
+            probe, found, behind = on_time.probe(), on_time.capture(), late.capture()
+        if worker.index == 0:
+            source.send(100)
+            source.flush()
+        while probe.less_than(100):
+            worker.step_or_park(0.01)
+        if worker.index == 1:
+            source.send_batch([99, 100, 3, 107])
+        source.close()
+        worker.run()
+        return found.extract(), [at for _, records in behind.extract() for at in records]
+
+    (first, behind), (second, late) = ps.execute(main, workers=2)
+    assert (first, behind) == ([(100, [100])], [])
+    assert (second, sorted(late)) == ([(100, [100]), (107, [107])], [3, 99])
+
+
+def test_datetimes_are_instants_whatever_their_zone() -> None:
+    noon = datetime(2024, 5, 1, 12, tzinfo=timezone.utc)
+    there = noon.astimezone(timezone(timedelta(hours=2)))
+    data = [noon + timedelta(seconds=70), there, noon - timedelta(minutes=2), noon + timedelta(seconds=59)]
+
+    def build(scope: ps.Scope) -> Any:
+        on_time, _ = scope.to_stream(data).event_time(lambda at: at, lateness=timedelta(minutes=4))
+        return on_time.window(ps.Tumbling(timedelta(minutes=1))).count().capture()
+
+    results = [record for _, records in ps.example(build).extract() for record in records]
+    minute = timedelta(minutes=1)
+    assert results == [
+        (ps.Window(noon - 2 * minute, noon - minute), 1),
+        (ps.Window(noon, noon + minute), 2),
+        (ps.Window(noon + minute, noon + 2 * minute), 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("times", "lateness", "error", "message"),
+    [
+        ([datetime(2024, 5, 1)], timedelta(0), TypeError, "has no zone"),
+        ([datetime(1960, 5, 1, tzinfo=timezone.utc)], timedelta(0), ps.TimeError, "before 1970"),
+        ([-3], 0, ps.TimeError, "below 0"),
+        (["noon"], 0, TypeError, "an int or a datetime, not 'noon'"),
+        ([True], 0, TypeError, "an int or a datetime, not True"),
+        ([1.5], 0, TypeError, "not 1.5"),
+        ([datetime(2024, 5, 1, tzinfo=timezone.utc)], 5, TypeError, "give an int"),
+        ([7], timedelta(seconds=1), TypeError, "give a timedelta"),
+        ([7, datetime(2024, 5, 1, tzinfo=timezone.utc)], 0, TypeError, "are ints"),
+    ],
+)
+def test_what_is_no_time_is_refused(
+    times: list[Any], lateness: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        ps.example(
+            lambda scope: scope.to_stream(times).event_time(lambda at: at, lateness=lateness)[0].capture()
+        )
+
+
+def test_windows_of_the_wrong_kind_of_length_are_refused() -> None:
+    def build(scope: ps.Scope) -> Any:
+        on_time, _ = scope.to_stream([1]).event_time(lambda at: at, lateness=2)
+        return on_time.window(ps.Tumbling(timedelta(minutes=1))).count().capture()
+
+    with pytest.raises(TypeError, match="event times of this stream are ints"):
+        ps.example(build)
+
+
+def test_negative_lateness_is_refused() -> None:
+    with pytest.raises(ValueError, match="lateness is at least 0"):
+        ps.example(lambda scope: scope.to_stream([1]).event_time(lambda at: at, lateness=-1)[0].capture())
+
+
+def test_functions_before_a_window_keep_the_times() -> None:
+    def build(scope: ps.Scope) -> Any:
+        on_time, _ = scope.to_stream(range(20)).event_time(lambda at: at)
+        stream = on_time.map(lambda at: at * 10).filter(lambda at: at % 20 == 0)
+        stream = stream.flat_map(lambda at: [at, at]).inspect(lambda at: at).exchange(lambda at: at)
+        return stream.concat(on_time.filter(lambda at: at == 3)).capture()
+
+    expected = [(at, [10 * at] * 2) for at in range(0, 20, 2)] + [(3, [3])]
+    assert ps.example(build).extract() == sorted(expected)

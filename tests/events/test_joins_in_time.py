@@ -1,0 +1,148 @@
+"""Joins in time against brute force: every pair looked at."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pointstamp as ps
+from effort import examples
+from event_data import Event, events
+from harness import WORKERS, run
+
+
+def joined(
+    workers: int,
+    left: list[Event],
+    right: list[Event],
+    join: Callable[[ps.KeyedStream[str, Event], ps.KeyedStream[str, Event]], ps.Stream[Any]],
+) -> Counter[Any]:
+    """The pairs, with their times, of events that are all on time."""
+
+    def build(scope: ps.Scope) -> Any:
+        sides = []
+        for data in (left, right):
+            mine = scope.to_stream(data[scope.index :: scope.peers])
+            on_time, _ = mine.event_time(lambda event: event.at, lateness=1000)
+            sides.append(on_time.key_by(lambda event: event.key))
+        return join(*sides).capture()
+
+    return Counter(
+        (time, record)
+        for capture in run(workers, build)
+        for time, records in capture.extract()
+        for record in records
+    )
+
+
+def on_workers(test: Callable[..., None]) -> Any:
+    return pytest.mark.parametrize("workers", WORKERS)(settings(max_examples=examples(15))(test))
+
+
+HOW = st.sampled_from(["inner", "left", "right", "outer"])
+
+
+@on_workers
+@given(left=events(20), right=events(20), how=HOW, lower=st.integers(-15, 15), span=st.integers(0, 20))
+def test_interval_join(
+    workers: int, left: list[Event], right: list[Event], how: Any, lower: int, span: int
+) -> None:
+    upper = lower + span
+    found = joined(workers, left, right, lambda a, b: a.interval_join(b, lower=lower, upper=upper, how=how))
+    pairs = [(a, b) for a in left for b in right if a.key == b.key and a.at + lower <= b.at <= a.at + upper]
+    expected = [(max(a.at, b.at), (a.key, (a, b))) for a, b in pairs]
+    if how in ("left", "outer"):
+        alone = set(left) - {a for a, _ in pairs}
+        expected += [(max(a.at, a.at + upper), (a.key, (a, None))) for a in alone]  # type: ignore[misc]
+    if how in ("right", "outer"):
+        others = set(right) - {b for _, b in pairs}
+        expected += [(max(b.at, b.at - lower), (b.key, (None, b))) for b in others]  # type: ignore[misc]
+    assert found == Counter(expected)
+
+
+@on_workers
+@given(
+    left=events(20),
+    right=events(20),
+    within=st.none() | st.integers(0, 20),
+    how=st.sampled_from(["left", "inner"]),
+)
+def test_asof_join(workers: int, left: list[Event], right: list[Event], within: int | None, how: Any) -> None:
+    found = joined(workers, left, right, lambda a, b: a.asof_join(b, within=within, how=how))
+    matches = Counter((time, ours) for time, (_, (ours, _)) in found.elements())
+    for (time, (key, (ours, theirs))), count in found.items():
+        assert (time, key, count) == (ours.at, ours.key, 1)
+        before = [b.at for b in right if b.key == key and b.at <= ours.at]
+        latest = max(before, default=None)
+        if latest is not None and within is not None and latest < ours.at - within:
+            latest = None
+        assert (theirs.at if theirs is not None else None) == latest
+        assert how == "left" or theirs is not None
+    if how == "left":
+        assert matches == Counter((a.at, a) for a in left)
+
+
+@on_workers
+@given(left=events(20), right=events(20), how=st.sampled_from(["inner", "left"]))
+def test_table_join(workers: int, left: list[Event], right: list[Event], how: Any) -> None:
+    # Of one time the last to arrive counts, which is not known: one change of a row at a time.
+    changes = list({(event.key, event.at): event for event in right}.values())
+
+    def join(a: ps.KeyedStream[str, Event], b: ps.KeyedStream[str, Event]) -> ps.Stream[Any]:
+        rows = b.map_values(lambda event: None if event.value % 3 == 0 else event)
+        return a.table_join(rows, how=how)
+
+    expected: list[Any] = []
+    for ours in left:
+        before = [b for b in changes if b.key == ours.key and b.at <= ours.at]
+        row = max(before, key=lambda b: b.at, default=None)
+        if row is not None and row.value % 3 == 0:
+            row = None
+        if row is not None or how == "left":
+            expected.append((ours.at, (ours.key, (ours, row))))
+    assert joined(workers, left, changes, join) == Counter(expected)
+
+
+def test_a_join_needs_two_sides_of_a_kind() -> None:
+    def build(scope: ps.Scope) -> Any:
+        keyed = scope.to_stream([1]).key_by(lambda x: x)
+        return keyed.interval_join(scope.to_stream([1]), lower=0, upper=1)  # type: ignore[arg-type]
+
+    with pytest.raises(TypeError, match="call key_by on both sides"):
+        ps.example(build)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "how", "message"),
+    [
+        (2, 1, "inner", "lower is at most upper"),
+        (0, 1, "cross", "a join is one of inner"),
+        (0, "1", "inner", "upper is"),
+    ],
+)
+def test_joins_that_make_no_sense_are_refused(lower: Any, upper: Any, how: Any, message: str) -> None:
+    def build(scope: ps.Scope) -> Any:
+        keyed = scope.to_stream([1]).key_by(lambda x: x)
+        return keyed.interval_join(keyed, lower=lower, upper=upper, how=how)
+
+    with pytest.raises((TypeError, ValueError), match=message):
+        ps.example(build)
+
+
+def test_state_of_joins_is_freed() -> None:
+    from pointstamp.keyed.joins import AsOf, Interval
+
+    for logic in (Interval(-2, 3, (True, True)), AsOf(5, left=True)):
+        for at in range(0, 3000, 10):
+            logic.run([(at, at, (0, "l")), (at + 1, at, (1, "r"))], at + 10, [])
+        kept = logic._kept[0] | logic._kept[1] if isinstance(logic, Interval) else logic._latest
+        assert len(kept) <= 2
+        logic.run([], 4000, [])
+        kept = logic._kept[0] | logic._kept[1] if isinstance(logic, Interval) else logic._latest
+        assert not kept
+        assert not logic._due
