@@ -99,6 +99,7 @@ __all__ = [
     "Scope",
     "SealedLink",
     "Session",
+    "Simulation",
     "Sketch",
     "StageKind",
     "Stream",
