@@ -1,7 +1,7 @@
 """What takes longer than `make test` may: `python tools/check_deep.py [--effort N] [PART...]`.
 
-Parts: properties, simulated, executions, models, shuttle, miri, threads, fuzz; all of them when none is named.
-A part for which this machine lacks a tool is skipped, and the last lines say which and why.
+Parts: properties, simulated, executions, models, shuttle, miri, threads, fuzz; all when none is named. A part
+for which this machine lacks a tool is skipped, and the last lines say which and why.
 Exits 1 if a part fails, or if none could be run.
 """
 

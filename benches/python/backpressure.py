@@ -2,9 +2,10 @@
 
 `python benches/python/backpressure.py [--seconds 60]` runs the same program on two threads and on two
 processes. Worker 0 makes records of 10 kB as fast as it may and sends all of them to worker 1, which takes
-its time over each. Printed is how much was made, how far the source was ahead in the end, and by how much memory
-grew, whatever was made: each process may hold a `high_water` of 32 MiB of messages, which a source that was
-quick fills in both, and a batch of 10 MB may be in the making, on its way and in the reader's hands.
+its time over each. Printed is how much was made, how far the source was ahead in the end, and by how much
+memory grew. That does not depend on how much was made: each process may hold a `high_water` of 32 MiB of
+messages, which a source that was quick fills in both, and a batch of 10 MB may be in the making, on its way
+and in the reader's hands.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def peak() -> int:
 
 
 def program(seconds: float):  # type: ignore[no-untyped-def]
-    """`main`: returns the records made, consumed and consumed in time, and the bytes by which the process grew."""
+    """`main`: the records made, consumed and consumed in time, and the bytes by which the process grew."""
 
     def main(worker: ps.Worker) -> tuple[int, int, int, int]:
         made = consumed = in_time = 0

@@ -16,6 +16,7 @@ import zipfile
 from typing import Any
 
 import pointstamp as ps
+from pointstamp.fields import key, left, record, right
 
 Relations = dict[str, list[tuple[int, ...]]]
 
@@ -40,23 +41,22 @@ def closure(given: dict[str, Any]) -> tuple[Any, Any]:
         p_variable, q_variable = loop.variable(p0), loop.variable(q0)
         p, q = p_variable.collection, q_variable.collection
         by_x = p.arrange()
-        by_y = p.map(lambda t: (t[1], t[0])).arrange()
-        q_by_x = q.map(lambda t: (t[0], (t[1], t[2]))).arrange()
-        q_by_r = q.map(lambda t: (t[1], (t[0], t[2]))).arrange()
-        q_by_rz = q.map(lambda t: ((t[1], t[2]), t[0])).arrange()
-        q_by_xr = q.map(lambda t: ((t[0], t[1]), t[2])).arrange()
+        by_y = p.map((record[1], record[0])).arrange()
+        rest = (record[0], (record[1], record[2]))
+        q_by_x = q.map(rest).arrange()
+        q_by_r = q.map((record[1], (record[0], record[2]))).arrange()
+        q_by_rz = q.map(((record[1], record[2]), record[0])).arrange()
+        q_by_xr = q.map(((record[0], record[1]), record[2])).arrange()
 
-        p1 = by_y.join(by_x, lambda y, x, z: (x, z))
-        p2 = by_y.join(u.map(lambda t: (t[0], (t[1], t[2]))), lambda w, y, rz: ((rz[0], y), rz[1]))
-        p2 = p2.join(q_by_rz, lambda key, z, x: (x, z))
-        p3 = by_y.join(c.map(lambda t: (t[0], (t[1], t[2]))), lambda y, x, wz: ((x, wz[0]), wz[1]))
-        p3 = p3.join(p.map(lambda t: (t, None)), lambda key, z, _: (key[0], z))
-        q1 = by_y.join(q_by_x, lambda y, x, rz: (x, *rz))
-        q2 = q_by_r.join(s, lambda r, xz, e: (xz[0], e, xz[1]))
-        q3 = q_by_r.join(
-            r.map(lambda t: (t[0], (t[1], t[2]))), lambda y, xz, ue: ((xz[1], ue[0]), (xz[0], ue[1]))
-        )
-        q3 = q3.join(q_by_xr, lambda key, xe, o: (*xe, o))
+        p1 = by_y.join(by_x, (left, right))
+        p2 = by_y.join(u.map(rest), ((right[0], left), right[1]))
+        p2 = p2.join(q_by_rz, (right, left))
+        p3 = by_y.join(c.map(rest), ((left, right[0]), right[1]))
+        p3 = p3.join(p.map((record, None)), (key[0], left))
+        q1 = by_y.join(q_by_x, (left, right[0], right[1]))
+        q2 = q_by_r.join(s, (left[0], right, left[1]))
+        q3 = q_by_r.join(r.map(rest), ((left[1], right[0]), (left[0], right[1])))
+        q3 = q3.join(q_by_xr, (left[0], left[1], right))
 
         p_end = p0.concat(p1, p2, p3).distinct()
         q_end = q0.concat(q1, q2, q3).distinct()
@@ -71,7 +71,7 @@ def main(worker: ps.Worker, found: Relations) -> tuple[int, int]:
         given = {
             name: scope.collection(tuples[worker.index :: worker.peers]) for name, tuples in found.items()
         }
-        sizes = [relation.map(lambda _: (0, 1)).sum().capture() for relation in closure(given)]
+        sizes = [relation.map((0, 1)).sum().capture() for relation in closure(given)]
     worker.run()
     ends = [captured.extract() for captured in sizes]
     return tuple(end[0][1][0][0][1] if end else 0 for end in ends)  # type: ignore[return-value]

@@ -34,7 +34,15 @@ from pointstamp.arrow import ArrowInput, ArrowStream
 from pointstamp.builder import OperatorBuilder
 from pointstamp.capability_set import CapabilitySet
 from pointstamp.capture import Capture, EventReader, EventWriter
-from pointstamp.collections import Arranged, Collection, CollectionInput, Trace, Variable
+from pointstamp.collections import (
+    Arranged,
+    Collection,
+    CollectionInput,
+    ColumnCollection,
+    ColumnInput,
+    Trace,
+    Variable,
+)
 from pointstamp.config import Config
 from pointstamp.encoders import register_encoder
 from pointstamp.execution import example, execute, execute_from_args
@@ -67,6 +75,8 @@ __all__ = [
     "CodecError",
     "Collection",
     "CollectionInput",
+    "ColumnCollection",
+    "ColumnInput",
     "Config",
     "ConfigError",
     "Count",

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar, final
 
 from typing_extensions import Self, disjoint_base
 
+from pointstamp._core_collections import *
 from pointstamp._core_events import (
     EventFeed as EventFeed,
 )
@@ -81,6 +82,7 @@ __all__ = [
     "EventFeed",
     "EventQueue",
     "EventSink",
+    "Field",
     "FrontieredInput",
     "Graph",
     "InputHandle",
@@ -114,7 +116,10 @@ __all__ = [
     "as_collection",
     "at_event_times",
     "branch_columns_when",
+    "check_columns",
     "collection_stage",
+    "column_field",
+    "column_updates",
     "consolidate",
     "count",
     "counts",
@@ -130,7 +135,10 @@ __all__ = [
     "encode_term",
     "enter_at",
     "exchange_columns",
+    "extract_column_updates",
     "extract_updates",
+    "filter_columns",
+    "filter_fields",
     "follow",
     "followed_by",
     "import_trace",
@@ -141,17 +149,21 @@ __all__ = [
     "map_batches",
     "negate",
     "partition_columns",
+    "project",
     "reduce_arranged",
     "replay",
     "results_in",
+    "select_columns",
     "send_columns",
     "send_updates",
+    "source_field",
     "stable_hash",
     "tagged_hash",
     "time_column_of",
     "to_records",
     "to_updates",
     "trace_of",
+    "update_columns",
     "update_input",
     "window_columns",
 ]
@@ -415,55 +427,6 @@ class Connections:
 
 def encode_batch(batch: Any) -> bytes: ...
 def decode_batch(bytes: bytes) -> Any: ...
-
-# Collections: what Collection and its kin call. Streams carry updates, or of an arrangement its batches.
-
-@final
-class Arrangement:
-    def is_by_key(self) -> bool: ...
-
-@final
-class Trace:
-    @property
-    def since(self) -> list[Time]: ...
-    @property
-    def upper(self) -> list[Time]: ...
-    @property
-    def updates(self) -> int: ...
-    def get(self, key: Any, at: Time | None = None) -> list[tuple[Any, int]]: ...
-    def items(self, at: Time | None = None) -> list[tuple[Any, Any, int]]: ...
-    def allow_merging_before(self, time: Time) -> None: ...
-    def close(self) -> None: ...
-
-@final
-class Loop:
-    def set(self, stream: Stream) -> None: ...
-
-def arrange(stream: Stream, by_key: bool, name: str) -> Arrangement: ...
-def arrangement_updates(arrangement: Arrangement) -> Stream: ...
-def as_collection(stream: Stream, diffs: bool) -> Stream: ...
-def collection_stage(
-    stream: Stream, kind: CollectionStageKind, function: Callable[..., Any], name: str
-) -> Stream: ...
-def consolidate(stream: Stream) -> Stream: ...
-def decode_term(row: bytes) -> Any: ...
-def encode_term(value: Any) -> bytes: ...
-def extract_updates(queue: EventQueue) -> list[tuple[Time, list[tuple[Any, int]]]]: ...
-def follow(scope: Scope, step: Summary, missing: str) -> tuple[Loop, Stream]: ...
-def import_trace(scope: Scope, trace: Trace) -> Arrangement: ...
-def join_arranged(
-    left: Arrangement,
-    right: Arrangement,
-    kind: JoinKind,
-    function: Callable[[Any, Any, Any], Any] | None,
-    name: str,
-) -> Stream: ...
-def negate(stream: Stream) -> Stream: ...
-def reduce_arranged(arrangement: Arrangement, kind: Reduction, argument: Any, name: str) -> Arrangement: ...
-def send_updates(handle: InputHandle[Any], updates: Iterable[Any], diff: int | None = None) -> None: ...
-def to_updates(stream: Stream) -> Stream: ...
-def trace_of(arrangement: Arrangement) -> Trace: ...
-def update_input(handle: InputHandle[Any], record: Any, diff: int) -> None: ...
 
 # Arrow: what ArrowStream calls. The functions return streams of record batches, with the schema where it is new.
 

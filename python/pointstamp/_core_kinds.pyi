@@ -57,6 +57,7 @@ class PactKind:
 class JoinKind:
     PAIRS: ClassVar[JoinKind]
     LEFT: ClassVar[JoinKind]
+    FIELDS: ClassVar[JoinKind]
     FUNCTION: ClassVar[JoinKind]
     @property
     def label(self) -> str: ...

@@ -10,7 +10,7 @@ from pointstamp._errors import GraphError
 from pointstamp._mistakes import unknown_attribute, without_with
 from pointstamp.arrow import ArrowInput, ArrowStream
 from pointstamp.builder import OperatorBuilder, single_output
-from pointstamp.collections import Arranged, Collection, CollectionInput, Trace, Variable
+from pointstamp.collections.making import CollectionScope
 from pointstamp.operators.iterator_source import Source
 from pointstamp.outside import FromOutside
 from pointstamp.seeing.drawing import to_dot, to_mermaid, to_svg
@@ -34,7 +34,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Scope(FromOutside):
+class Scope(FromOutside, CollectionScope):
     """A part of a dataflow while it is being built: the dataflow itself, or a scope nested in it.
 
     Attributes:
@@ -262,50 +262,6 @@ class Scope(FromOutside):
             GraphError: If nothing has the address.
         """
         return self.core.activator_for(list(address))
-
-    # ------------------------------------------------------------ collections
-
-    def new_collection(self) -> tuple[CollectionInput[Any], Collection[Any]]:
-        """An input that changes a collection, and the collection."""
-        handle: InputHandle[Any] = InputHandle()
-        return CollectionInput(handle), Collection(self, self.core.input_from(handle))
-
-    def collection(self, records: Iterable[T]) -> Collection[T]:
-        """A collection of the records, from the least time on. Each worker brings its own.
-
-        Examples:
-            >>> import pointstamp as ps
-            >>> ps.example(lambda scope: scope.collection([2, 1, 2]).capture()).extract()
-            [(0, [(1, 1), (2, 2)])]
-        """
-        return self.to_stream(records).as_collection()
-
-    def variable(self, initial: Collection[T] | None = None) -> Variable[T]:
-        """A collection that is defined by itself, in a scope of `iterative`. Several define each other.
-
-        Args:
-            initial: What it is in the first turn of the loop; None for nothing.
-
-        Raises:
-            GraphError: If neither the scope nor one around it is of a loop, or `initial` is of another scope.
-        """
-        return Variable(self, initial)
-
-    def import_trace(self, trace: Trace[K, V]) -> Arranged[K, V]:
-        """The arrangement that a trace of another dataflow of this worker reads, for joins and reduces here.
-
-        It is not copied: both dataflows use one index, from the trace's `since` on.
-
-        Raises:
-            GraphError: If the trace's times have another number of coordinates than the scope's.
-            PointstampError: If the trace is closed.
-            TypeError: If it is not a `Trace`.
-        """
-        if not isinstance(trace, Trace):
-            raise TypeError(
-                f"import_trace needs the trace of an arrangement, as in arranged.trace, not {trace!r}"
-            )
-        return Arranged(self, _core.import_trace(self.core, trace.core), Collection)
 
     # ------------------------------------------------------------ scopes and loops
 

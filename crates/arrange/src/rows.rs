@@ -15,8 +15,8 @@ pub trait Rows: Clone + Default + Debug + Send + Sync + 'static {
     /// A row, read in place.
     type Item<'a>: Copy + Ord + Debug;
 
-    /// True when rows with the same [`prefix`](Self::prefix) are equal.
-    const EXACT: bool;
+    /// True when rows of this column with the same [`prefix`](Self::prefix) are equal.
+    fn is_exact(&self) -> bool;
 
     /// The number of rows.
     fn len(&self) -> usize;
@@ -136,7 +136,10 @@ pub const fn f64_of_word(word: u64) -> f64 {
 impl Rows for Words {
     type Item<'a> = u64;
 
-    const EXACT: bool = true;
+    #[inline]
+    fn is_exact(&self) -> bool {
+        true
+    }
 
     #[inline]
     fn len(&self) -> usize {
@@ -199,7 +202,10 @@ pub struct Bytes {
 impl Rows for Bytes {
     type Item<'a> = &'a [u8];
 
-    const EXACT: bool = false;
+    #[inline]
+    fn is_exact(&self) -> bool {
+        false
+    }
 
     #[inline]
     fn len(&self) -> usize {
@@ -282,7 +288,10 @@ impl Units {
 impl Rows for Units {
     type Item<'a> = ();
 
-    const EXACT: bool = true;
+    #[inline]
+    fn is_exact(&self) -> bool {
+        true
+    }
 
     #[inline]
     fn len(&self) -> usize {

@@ -176,7 +176,11 @@ impl<K: Rows, V: Rows, T: Time> Updates<K, V, T> {
     /// The updates in order and added up, as columns, and the times of these.
     pub(crate) fn sorted(&self) -> Result<(Columns<K, V>, Vec<T>), Overflow> {
         let (times, ranks) = self.ranked_times();
-        let order = self.order(&ranks);
+        let exact = Exact {
+            keys: self.keys.is_exact(),
+            vals: self.vals.is_exact(),
+        };
+        let order = self.order(&ranks, exact);
         let mut builder = Builder::<K, V, T>::new(times);
         let mut at = 0;
         while at < order.len() {
@@ -184,7 +188,7 @@ impl<K: Rows, V: Rows, T: Time> Updates<K, V, T> {
             let mut sum = self.diffs.get(first.position as usize);
             let mut next = at + 1;
             while next < order.len()
-                && self.alike(first, &order[next])
+                && self.alike(first, &order[next], exact)
                 && first.time == order[next].time
             {
                 sum = crate::error::add(sum, self.diffs.get(order[next].position as usize))?;
@@ -195,10 +199,10 @@ impl<K: Rows, V: Rows, T: Time> Updates<K, V, T> {
             }
             let position = first.position as usize;
             let follows = order.get(next);
-            if !follows.is_some_and(|other| self.alike(first, other)) {
+            if !follows.is_some_and(|other| self.alike(first, other, exact)) {
                 builder.end_val(self.vals.get(position));
             }
-            if !follows.is_some_and(|other| self.of_one_key(first, other)) {
+            if !follows.is_some_and(|other| self.of_one_key(first, other, exact)) {
                 builder.end_key(self.keys.get(position));
             }
             at = next;
@@ -223,7 +227,7 @@ impl<K: Rows, V: Rows, T: Time> Updates<K, V, T> {
 
     /// The updates by key, value and time.
     #[allow(clippy::cast_possible_truncation)] // batchers sort chunks of far fewer updates
-    fn order(&self, ranks: &[u32]) -> Vec<Place> {
+    fn order(&self, ranks: &[u32], exact: Exact) -> Vec<Place> {
         assert!(
             u32::try_from(self.len()).is_ok(),
             "fewer than 2^32 updates are sorted at a time"
@@ -236,11 +240,11 @@ impl<K: Rows, V: Rows, T: Time> Updates<K, V, T> {
                 position: i as u32,
             })
             .collect();
-        if K::EXACT && V::EXACT {
+        if exact.keys && exact.vals {
             order.sort_unstable_by_key(|place| (place.key, place.val, place.time));
         } else {
             order.sort_unstable_by(|a, b| {
-                let keys = || self.keys_of(a, b);
+                let keys = || self.keys_of(a, b, exact);
                 let vals = || {
                     let (a, b) = (a.position as usize, b.position as usize);
                     V::compare(self.vals.get(a), self.vals.get(b))
@@ -254,8 +258,8 @@ impl<K: Rows, V: Rows, T: Time> Updates<K, V, T> {
     }
 
     #[inline]
-    fn keys_of(&self, a: &Place, b: &Place) -> Ordering {
-        if K::EXACT {
+    fn keys_of(&self, a: &Place, b: &Place, exact: Exact) -> Ordering {
+        if exact.keys {
             return a.key.cmp(&b.key);
         }
         K::compare(
@@ -265,18 +269,25 @@ impl<K: Rows, V: Rows, T: Time> Updates<K, V, T> {
     }
 
     #[inline]
-    fn of_one_key(&self, a: &Place, b: &Place) -> bool {
-        a.key == b.key && (K::EXACT || self.keys_of(a, b) == Ordering::Equal)
+    fn of_one_key(&self, a: &Place, b: &Place, exact: Exact) -> bool {
+        a.key == b.key && self.keys_of(a, b, exact) == Ordering::Equal
     }
 
     /// True for updates of the same key and value.
     #[inline]
-    fn alike(&self, a: &Place, b: &Place) -> bool {
+    fn alike(&self, a: &Place, b: &Place, exact: Exact) -> bool {
         let vals = |place: &Place| self.vals.get(place.position as usize);
-        self.of_one_key(a, b)
+        self.of_one_key(a, b, exact)
             && a.val == b.val
-            && (V::EXACT || V::compare(vals(a), vals(b)) == Ordering::Equal)
+            && (exact.vals || V::compare(vals(a), vals(b)) == Ordering::Equal)
     }
+}
+
+/// Of which columns prefixes decide.
+#[derive(Clone, Copy)]
+struct Exact {
+    keys: bool,
+    vals: bool,
 }
 
 /// An update as the sort sees it.

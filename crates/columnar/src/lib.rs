@@ -14,6 +14,7 @@
 //! | [`aggregate`] | sums, counts, extremes and means per key |
 //! | [`partial`] | aggregating rows before they travel, where that pays |
 //! | [`distinct`] | a row of each key, per time or for all times so far |
+//! | [`physical`] | columns as a few kinds of plain values |
 //! | [`event_time`] | columns that tell times, and the rows of a batch by time |
 //! | [`windows`] | aggregations per key and window of event time |
 //! | [`ipc`] | batches as bytes, for other processes |
@@ -32,6 +33,7 @@ pub mod ipc;
 pub mod join;
 pub mod partial;
 pub mod partition;
+pub mod physical;
 pub mod pieces;
 pub mod schema;
 pub mod windows;

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use pointstamp_arrange::Rows;
 use pointstamp_columnar::pieces::Merger;
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::operators::{Input, UnorderedInput as EngineUnordered};
@@ -17,7 +18,7 @@ use pyo3::types::PyList;
 
 use crate::batch::{Batch, MAX_BATCH, in_batches};
 use crate::bound::ThreadBound;
-use crate::collections::terms;
+use crate::collections::rows::{Cells, Row, RowBuf};
 use crate::collections::updates::Builder;
 use crate::driver::Driver;
 use crate::errors::{IntoException, PointstampError};
@@ -35,6 +36,8 @@ pub(crate) struct Buffered {
     columns: RefCell<Merger>,
     /// Updates of a collection.
     updates: RefCell<Builder>,
+    /// Space for a row.
+    row: Cell<RowBuf>,
     driver: Arc<Driver>,
     listed: Cell<bool>,
     dims: Cell<Option<usize>>,
@@ -117,17 +120,23 @@ impl Buffered {
 
     /// Adds an update of a collection to those that wait; whether there are enough to be sent.
     fn add_update(self: &Rc<Self>, record: &Bound<'_, PyAny>, diff: i64) -> PyResult<bool> {
-        let mut row = Vec::new(); // before the borrow: a record's class may have code of its own
-        terms::encode(record, &mut row)?;
+        let mut row = self.row.take(); // before the borrow: a record's class may have code of its own
+        row.encode(record)?;
+        let full = self.add_row(record.py(), row.get(), diff);
+        self.row.set(row);
+        full
+    }
+
+    fn add_row(self: &Rc<Self>, py: Python<'_>, row: Row<'_>, diff: i64) -> PyResult<bool> {
         let time = self.input.time().unwrap_or_else(|| Point::new(&[]));
         let full = {
             let mut waiting = self.updates.borrow_mut();
-            waiting.push(&row, &time, diff);
+            waiting.push(row, &time, diff);
             waiting.is_full()
         };
         if full && !self.is_busy() {
             self.send_updates()
-                .map_err(|error| exception_of(record.py(), self.lost(error)))?;
+                .map_err(|error| exception_of(py, self.lost(error)))?;
         } else {
             self.list()?;
         }
@@ -235,6 +244,17 @@ impl InputHandle {
         Ok(())
     }
 
+    /// Adds updates of a collection at the current time, of one diff.
+    pub(crate) fn update_rows(&self, py: Python<'_>, rows: &Cells, diff: i64) -> PyResult<()> {
+        for index in 0..rows.len() {
+            let state = self.open_state()?;
+            if state.add_row(py, rows.get(index), diff)? {
+                state.driver.make_room(py)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Connects the handle to a scope.
     pub(crate) fn attach(
         &self,
@@ -253,6 +273,7 @@ impl InputHandle {
                     buffer: RefCell::new(None),
                     columns: RefCell::default(),
                     updates: RefCell::default(),
+                    row: Cell::default(),
                     driver: Arc::clone(driver),
                     listed: Cell::new(false),
                     dims: Cell::new(None),

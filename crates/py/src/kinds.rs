@@ -82,6 +82,8 @@ crossing! {
         Pairs = "pairs",
         /// `(key, left)`.
         Left = "left",
+        /// What an expression over the three makes of them.
+        Fields = "fields",
         /// What a function makes of the three.
         Function = "function",
     }

@@ -109,8 +109,14 @@ mod _core {
     #[pymodule_export]
     use crate::collections::{
         arrange::{Arrangement, arrange, arrangement_updates, consolidate},
+        columns::{
+            check_columns, column_updates, extract_column_updates, filter_columns, select_columns,
+            update_columns,
+        },
+        fields::{Field, column_field, source_field},
         input::{send_updates, update_input},
         join::join_arranged,
+        project::{filter_fields, project},
         reduce::reduce_arranged,
         shape::{
             Loop, as_collection, collection_stage, extract_updates, follow, negate, to_updates,

@@ -6,7 +6,19 @@ Rust's.
 
 from pointstamp.collections.arranged import Arranged, Trace
 from pointstamp.collections.collection import Collection, CollectionCapture
+from pointstamp.collections.column_input import ColumnInput
+from pointstamp.collections.columns import ColumnCapture, ColumnCollection
 from pointstamp.collections.inputs import CollectionInput
 from pointstamp.collections.variable import Variable
 
-__all__ = ["Arranged", "Collection", "CollectionCapture", "CollectionInput", "Trace", "Variable"]
+__all__ = [
+    "Arranged",
+    "Collection",
+    "CollectionCapture",
+    "CollectionInput",
+    "ColumnCapture",
+    "ColumnCollection",
+    "ColumnInput",
+    "Trace",
+    "Variable",
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pointstamp import _core
-from pointstamp._core import JoinKind, Reduction
+from pointstamp._core import Field, JoinKind, Reduction
 from pointstamp._errors import GraphError
 from pointstamp._mistakes import function_of
 
@@ -60,16 +60,19 @@ class Arranged(Generic[K, V]):
         return self._collection(self.scope, _core.arrangement_updates(self.core))
 
     def join(
-        self, other: Collection[tuple[K, V2]] | Arranged[K, V2], f: Callable[[K, V, V2], Any] | None = None
+        self,
+        other: Collection[tuple[K, V2]] | Arranged[K, V2],
+        f: Callable[[K, V, V2], Any] | Field | tuple[Any, ...] | None = None,
     ) -> Collection[Any]:
         """As `Collection.join`; the other is an arrangement, or a collection, which is arranged."""
         check_scope("join", self.scope, other, (Arranged, self._collection))
         right = other if isinstance(other, Arranged) else other.arrange()
-        kind = JoinKind.PAIRS if f is None else JoinKind.FUNCTION
-        function = None if f is None else function_of("join", f)
-        return self._collection(
-            self.scope, _core.join_arranged(self.core, right.core, kind, function, "join")
-        )
+        kind = JoinKind.PAIRS
+        if isinstance(f, (Field, tuple)):
+            kind = JoinKind.FIELDS
+        elif f is not None:
+            kind, f = JoinKind.FUNCTION, function_of("join", f)
+        return self._collection(self.scope, _core.join_arranged(self.core, right.core, kind, f, "join"))
 
     def reduce(self, f: Callable[[K, list[tuple[V, int]]], Iterable[U]]) -> Collection[tuple[K, U]]:
         """As `Collection.reduce`, on this arrangement."""

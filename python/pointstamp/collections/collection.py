@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
 from pointstamp import _core
-from pointstamp._core import CollectionStageKind, JoinKind, ProbeHandle, Reduction
+from pointstamp._core import CollectionStageKind, Field, JoinKind, ProbeHandle, Reduction
 from pointstamp._mistakes import function_of, unknown_attribute
 from pointstamp.capture import Capture
 from pointstamp.collections.arranged import Arranged, check_scope
@@ -77,23 +77,44 @@ class Collection(Generic[T]):
 
     # ------------------------------------------------------------ record by record
 
-    def map(self, f: Callable[[T], U], *, name: str | None = None) -> Collection[U]:
-        """Each record through a function.
+    @overload
+    def map(self, f: Callable[[T], U], *, name: str | None = None) -> Collection[U]: ...
+    @overload
+    def map(self, f: Field | tuple[Any, ...], *, name: str | None = None) -> Collection[Any]: ...
+    def map(self, f: Any, *, name: str | None = None) -> Collection[Any]:
+        """Each record through a function, or an expression over its parts.
+
+        An expression (see `pointstamp.fields`) is applied without Python.
+
+        Raises:
+            TypeError: When the dataflow runs, for a record without a part that the expression reads.
 
         Examples:
             >>> import pointstamp as ps
             >>> build = lambda scope: scope.collection([-1, 1, 2]).map(abs).capture()
             >>> ps.example(build).extract()
             [(0, [(1, 2), (2, 1)])]
+            >>> from pointstamp.fields import record
+            >>> def build(scope):
+            ...     return scope.collection([("a", 2), ("b", 3)]).map((record[1] * 10, record[0])).capture()
+            >>> ps.example(build).extract()
+            [(0, [((20, 'a'), 1), ((30, 'b'), 1)])]
         """
+        if isinstance(f, (Field, tuple)):
+            return Collection(self.scope, _core.project(self.core, f, name or "map"))
         return self._stage(CollectionStageKind.MAP, f, name)
 
     def flat_map(self, f: Callable[[T], Iterable[U]], *, name: str | None = None) -> Collection[U]:
         """Each record through a function that returns any number of records."""
         return self._stage(CollectionStageKind.FLAT_MAP, f, name)
 
-    def filter(self, f: Callable[[T], bool], *, name: str | None = None) -> Collection[T]:
-        """The records for which the function is true."""
+    def filter(self, f: Callable[[T], bool] | Field, *, name: str | None = None) -> Collection[T]:
+        """The records for which a function is true, or a condition on their parts.
+
+        A condition (see `pointstamp.fields`) is decided without Python.
+        """
+        if isinstance(f, Field):
+            return Collection(self.scope, _core.filter_fields(self.core, f, name or "filter"))
         return self._stage(CollectionStageKind.FILTER, f, name)
 
     def inspect(self, f: Callable[[T, Time, int], Any], *, name: str | None = None) -> Collection[T]:
@@ -175,12 +196,19 @@ class Collection(Generic[T]):
         other: Collection[tuple[K, V2]] | Arranged[K, V2],
         f: Callable[[K, V, V2], U],
     ) -> Collection[U]: ...
-    def join(self: Collection[Any], other: Any, f: Callable[..., Any] | None = None) -> Collection[Any]:
+    @overload
+    def join(
+        self: Collection[tuple[K, V]],
+        other: Collection[tuple[K, V2]] | Arranged[K, V2],
+        f: Field | tuple[Any, ...],
+    ) -> Collection[Any]: ...
+    def join(self: Collection[Any], other: Any, f: Any = None) -> Collection[Any]:
         """Pairs of records with equal keys, of two collections of pairs ``(key, value)``.
 
         Args:
             other: The other collection, or an arrangement.
-            f: Called with the key and the two values; returns a record. The default is
+            f: Called with the key and the two values; returns a record. Or an expression over `key`, `left`
+                and `right` of `pointstamp.fields`, which is applied without Python. The default is
                 ``(key, (value, other value))``.
 
         Raises:
@@ -211,8 +239,7 @@ class Collection(Generic[T]):
         """
         check_scope("semijoin", self.scope, keys, Collection)
         pairs = _core.arrange(self.core, True, "semijoin: arrange")
-        there = keys.distinct()._arrangement
-        assert there is not None
+        there = distinct_keys(keys).core
         return Collection(self.scope, _core.join_arranged(pairs, there, JoinKind.LEFT, None, "semijoin"))
 
     def antijoin(self: Collection[tuple[K, V]], keys: Collection[K]) -> Collection[tuple[K, V]]:
@@ -387,6 +414,13 @@ class Collection(Generic[T]):
         handle = ProbeHandle()
         self.core.probe_with(handle)
         return handle
+
+
+def distinct_keys(keys: Collection[K]) -> Arranged[K, None]:
+    """Each of the records once, as a key without a value."""
+    there = keys.distinct()._arrangement
+    assert there is not None
+    return Arranged(keys.scope, there, Collection)
 
 
 class CollectionCapture(Capture[tuple[T, int]]):

@@ -18,12 +18,12 @@ use pyo3::prelude::*;
 use super::follow::{Followers, Publisher};
 use super::reducers::Form;
 use super::route::{By, exchange, not_a_pair};
-use super::rows::Terms;
+use super::rows::{Cells, Row, RowBuf, cut_pair};
 use super::sealed::SealedBatch;
 use super::staged::Staged;
 use super::time::{ScopeTime, by_dims, frontier_of};
 use super::updates::Builder;
-use super::{give, send, terms, updates_of};
+use super::{give, send, updates_of};
 use crate::batch::Batch;
 use crate::bound::ThreadBound;
 use crate::errors::{GraphError, IntoException};
@@ -31,7 +31,7 @@ use crate::library::Unary;
 use crate::stream::Stream;
 
 /// The batch of an arrangement that a message on its stream is.
-pub(crate) fn sealed_of<T: ScopeTime>(batch: &Batch) -> Sealed<Terms, Terms, T> {
+pub(crate) fn sealed_of<T: ScopeTime>(batch: &Batch) -> Sealed<Cells, Cells, T> {
     let Batch::Sealed(sealed) = batch else {
         unreachable!("an arrangement's stream carries its batches only")
     };
@@ -40,7 +40,7 @@ pub(crate) fn sealed_of<T: ScopeTime>(batch: &Batch) -> Sealed<Terms, Terms, T> 
 
 /// A trace that readers of an arrangement begin with, until the dataflow runs: what is read later begins where the
 /// arrangement is then, and holds nothing back before.
-pub(crate) type Template<T> = Rc<RefCell<Option<Reader<Terms, Terms, T>>>>;
+pub(crate) type Template<T> = Rc<RefCell<Option<Reader<Cells, Cells, T>>>>;
 
 /// An arrangement of rows with times of one type.
 pub(crate) struct Arranged<T: ScopeTime> {
@@ -50,7 +50,7 @@ pub(crate) struct Arranged<T: ScopeTime> {
     template: Template<T>,
     pub(crate) followers: Followers<T>,
     /// A reader from where the arrangement is now.
-    late: Box<dyn Fn() -> Reader<Terms, Terms, T>>,
+    late: Box<dyn Fn() -> Reader<Cells, Cells, T>>,
 }
 
 impl<T: ScopeTime> Arranged<T> {
@@ -59,7 +59,7 @@ impl<T: ScopeTime> Arranged<T> {
         form: Form,
         template: Template<T>,
         followers: Followers<T>,
-        late: impl Fn() -> Reader<Terms, Terms, T> + 'static,
+        late: impl Fn() -> Reader<Cells, Cells, T> + 'static,
     ) -> Self {
         Arranged {
             stream,
@@ -120,7 +120,7 @@ impl<T: ScopeTime> Arranged<T> {
     }
 
     /// A reader of the arrangement, from the beginning while the dataflow is being built.
-    pub(crate) fn reader(&self) -> Reader<Terms, Terms, T> {
+    pub(crate) fn reader(&self) -> Reader<Cells, Cells, T> {
         match &*self.template.borrow() {
             Some(trace) => trace.clone(),
             None => (self.late)(),
@@ -134,8 +134,8 @@ struct Staging<T> {
     by: By,
     name: String,
     frontier: Vec<Point>,
-    key: Vec<u8>,
-    value: Vec<u8>,
+    key: RowBuf,
+    value: RowBuf,
 }
 
 impl<T: ScopeTime> Staging<T> {
@@ -145,8 +145,8 @@ impl<T: ScopeTime> Staging<T> {
             by,
             name: name.to_owned(),
             frontier: vec![Point::minimum(dims)],
-            key: Vec::new(),
-            value: Vec::new(),
+            key: RowBuf::default(),
+            value: RowBuf::default(),
         }
     }
 
@@ -159,14 +159,14 @@ impl<T: ScopeTime> Staging<T> {
                 match self.by {
                     By::Record => {
                         self.staged
-                            .push(update.row, terms::unit(), &time, update.diff)?;
+                            .push(update.row, Row::UNIT, &time, update.diff)?;
                     }
                     By::Key => {
-                        if !terms::cut_pair(update.row, &mut self.key, &mut self.value) {
+                        let cut = cut_pair(update.row, &mut self.key, &mut self.value);
+                        let Some((key, value)) = cut else {
                             return Err(not_a_pair(update.row, &self.name));
-                        }
-                        self.staged
-                            .push(&self.key, &self.value, &time, update.diff)?;
+                        };
+                        self.staged.push(key, value, &time, update.diff)?;
                     }
                 }
             }
@@ -251,16 +251,16 @@ pub(crate) fn arrangement_updates(arrangement: &Arrangement) -> PyResult<Stream>
     let form = on_arranged!(by_time, arranged => arranged.form);
     Ok(by_dims!(by_time.stream().scope().dims(), T => {
         unary.on_messages_at(arrangement.inner.home(), move |input, output| {
-            let (mut builder, mut row) = (Builder::default(), Vec::new());
+            let mut builder = Builder::default();
             while let Some((capability, batch)) = input.next()? {
                 for (key, value, time, diff) in sealed_of::<T>(&batch).batch.iter() {
-                    if form == Form::Key {
-                        give(&mut builder, key.0, &time.point(), diff, &capability, output)?;
-                        continue;
+                    match form {
+                        Form::Key => builder.push(key, &time.point(), diff),
+                        Form::Pair => builder.push_pair(key, value, &time.point(), diff),
                     }
-                    row.clear();
-                    terms::pair(key.0, value.0, &mut row);
-                    give(&mut builder, &row, &time.point(), diff, &capability, output)?;
+                    if builder.is_full() {
+                        send(&mut builder, &capability, output)?;
+                    }
                 }
                 send(&mut builder, &capability, output)?;
             }
@@ -286,7 +286,7 @@ pub(crate) fn consolidate(stream: &Stream) -> PyResult<Stream> {
             let mut builder = Builder::default();
             for (capability, run) in staging.staged.seal(&frontier)? {
                 for (record, _, time, diff) in run.iter() {
-                    give(&mut builder, record.0, &time.point(), diff, &capability, output)?;
+                    give(&mut builder, record, &time.point(), diff, &capability, output)?;
                 }
                 send(&mut builder, &capability, output)?;
             }

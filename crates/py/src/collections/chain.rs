@@ -21,7 +21,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use super::updates::{Builder, Updates};
-use super::{send, terms, updates_of};
+use super::{send, updates_of};
 use crate::batch::{Batch, MAX_BATCH};
 use crate::errors::{GraphError, IntoException};
 use crate::gil::{Held, attached};
@@ -161,7 +161,7 @@ fn run(input: &InputPort<Batch>, stages: &[Stage]) -> Result<(), BoxError> {
                     .collect();
                 let records = from
                     .iter()
-                    .map(|&index| terms::decode(py, updates.get(index as usize).row))
+                    .map(|&index| updates.get(index as usize).row.decode(py))
                     .collect::<PyResult<Vec<_>>>()
                     .map_err(Raised::here)?;
                 let list = PyList::new(py, records).map_err(Raised::here)?;
@@ -283,7 +283,7 @@ impl Stage {
                 builder.push(update.row, &time, update.diff);
             } else {
                 builder
-                    .push_with(&time, update.diff, |row| terms::encode(&record, row))
+                    .push_value(&record, &time, update.diff)
                     .map_err(|error| Raised::by(&self.name, error))?;
             }
             if builder.is_full() {

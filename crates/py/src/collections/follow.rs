@@ -11,13 +11,13 @@ use pointstamp_arrange::Sealed;
 use pointstamp_engine::wakeups::Activator;
 use pointstamp_order::{Antichain, Point};
 
-use super::rows::Terms;
+use super::rows::Cells;
 use super::time::ScopeTime;
 
 /// What an arrangement did.
 pub(crate) enum Event<T> {
     /// A batch, with a time at or before all of its updates'.
-    Batch(Point, Sealed<Terms, Terms, T>),
+    Batch(Point, Sealed<Cells, Cells, T>),
     /// It is complete before this.
     Upper(Vec<Point>),
     /// Its dataflow was dropped.
@@ -73,7 +73,7 @@ impl<T: ScopeTime> Followers<T> {
     }
 
     /// Says that a batch was added; each of its updates is at or after the time.
-    pub(crate) fn added(&self, time: &Point, sealed: &Sealed<Terms, Terms, T>) {
+    pub(crate) fn added(&self, time: &Point, sealed: &Sealed<Cells, Cells, T>) {
         self.tell(|| Event::Batch(time.clone(), sealed.clone()));
     }
 

@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use super::arrange::Arranged;
 use super::follow::{Event, Follower, Followers, Publisher};
 use super::reducers::Form;
-use super::rows::Terms;
+use super::rows::Cells;
 use super::sealed::SealedBatch;
 use super::staged::delayed;
 use super::time::ScopeTime;
@@ -27,7 +27,7 @@ use crate::errors::IntoException;
 /// The arrangement that a trace reads, in a scope of another dataflow.
 pub(crate) fn import<T: ScopeTime>(
     scope: &EngineScope<Batch>,
-    mut trace: Reader<Terms, Terms, T>,
+    mut trace: Reader<Cells, Cells, T>,
     followers: &Followers<T>,
 ) -> PyResult<Arranged<T>> {
     let refused = IntoException::into_exception;

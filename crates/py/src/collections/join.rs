@@ -4,7 +4,7 @@
 //! is one message, so that a key with many values on both sides stalls nobody: the operator asks to run again while
 //! something waits, and holds the capabilities of what does. A function of the user's is called for an instalment at once.
 
-use pointstamp_arrange::{Join, JoinStep};
+use pointstamp_arrange::{Join, JoinStep, Rows};
 use pointstamp_engine::capability::Capability;
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::pact::Pact;
@@ -15,10 +15,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use super::arrange::{Arranged, Arrangement, ByTime, other_scope, sealed_of};
-use super::rows::Terms;
+use super::fields::{Projection, Source, expr_of};
+use super::rows::{Cells, Row, RowBuf};
+use super::send;
 use super::time::{ScopeTime, frontier_of};
 use super::updates::{Builder, MAX_UPDATES};
-use super::{send, terms};
 use crate::batch::Batch;
 use crate::errors::IntoException;
 use crate::gil::{Held, attached};
@@ -36,6 +37,8 @@ enum Makes {
     Pairs,
     /// `(key, left)`.
     Left,
+    /// What an expression makes of the three.
+    Fields(Box<Projection>),
     /// What a function makes of the three.
     Function(Held),
 }
@@ -44,6 +47,7 @@ enum Makes {
 #[pyfunction]
 #[pyo3(signature = (left, right, kind, function, name))]
 pub(crate) fn join_arranged(
+    py: Python<'_>,
     left: &Arrangement,
     right: &Arrangement,
     kind: JoinKind,
@@ -53,8 +57,14 @@ pub(crate) fn join_arranged(
     let result = match (kind, function) {
         (JoinKind::Pairs, None) => Makes::Pairs,
         (JoinKind::Left, None) => Makes::Left,
+        (JoinKind::Fields, Some(fields)) => {
+            let fields = expr_of(fields.bind(py))?;
+            let fields = fields.resolved(&[Source::Key, Source::Left, Source::Right], &[])?;
+            Makes::Fields(Box::new(Projection::new(fields)))
+        }
         (JoinKind::Function, Some(function)) => Makes::Function(Held::new(function)),
-        (JoinKind::Function, None) | (JoinKind::Pairs | JoinKind::Left, Some(_)) => {
+        (JoinKind::Function | JoinKind::Fields, None)
+        | (JoinKind::Pairs | JoinKind::Left, Some(_)) => {
             return Err(PyTypeError::new_err(format!(
                 "a join of kind {} goes with a function if and only if it is of kind function",
                 kind.label()
@@ -110,7 +120,7 @@ fn build<T: ScopeTime>(
 }
 
 struct Joining<T: ScopeTime> {
-    join: Join<Terms, Terms, Terms, T, Capability>,
+    join: Join<Cells, Cells, Cells, T, Capability>,
     result: Makes,
     name: String,
     found: Found,
@@ -142,22 +152,25 @@ impl<T: ScopeTime> Joining<T> {
         let mut fuel = MAX_UPDATES;
         let mut builder = Builder::default();
         let found = &mut self.found;
-        let mut row = Vec::new();
-        let step = match &self.result {
+        let (mut inner, mut failed) = (RowBuf::default(), None);
+        let step = match &mut self.result {
             Makes::Pairs => self.join.work(&mut fuel, |key, left, right, time, diff| {
-                row.clear();
-                let mut inner = Vec::with_capacity(left.0.len() + right.0.len() + 4);
-                terms::pair(left.0, right.0, &mut inner);
-                terms::pair(key.0, &inner, &mut row);
-                builder.push(&row, &time.point(), diff);
+                let values = inner.pair(left, right);
+                builder.push_pair(key, values, &time.point(), diff);
             })?,
             Makes::Left => self.join.work(&mut fuel, |key, left, _, time, diff| {
-                row.clear();
-                terms::pair(key.0, left.0, &mut row);
-                builder.push(&row, &time.point(), diff);
+                builder.push_pair(key, left, &time.point(), diff);
             })?,
+            Makes::Fields(fields) => {
+                self.join.work(&mut fuel, |key, left, right, time, diff| {
+                    match fields.apply(&[key, left, right]) {
+                        Ok(row) => builder.push(row, &time.point(), diff),
+                        Err(failure) => failed = failed.take().or(Some(failure)),
+                    }
+                })?
+            }
             Makes::Function(_) => self.join.work(&mut fuel, |key, left, right, time, diff| {
-                found.push([key.0, left.0, right.0], time.point(), diff);
+                found.push([key, left, right], time.point(), diff);
             })?,
         };
         let (held, done);
@@ -170,6 +183,9 @@ impl<T: ScopeTime> Joining<T> {
                 done
             }
         };
+        if let Some(failure) = failed {
+            return Err(failure.of(&self.name));
+        }
         if let Makes::Function(function) = &self.result {
             found.call(function, &self.name, &mut builder)?;
         }
@@ -181,31 +197,27 @@ impl<T: ScopeTime> Joining<T> {
 /// What a function is to be called with.
 #[derive(Default)]
 struct Found {
-    rows: Vec<u8>,
-    /// Where the key, the left and the right value of each end.
-    ends: Vec<[usize; 3]>,
+    /// Keys, left and right values.
+    rows: [Cells; 3],
     times: Vec<(Point, i64)>,
 }
 
 impl Found {
-    fn push(&mut self, rows: [&[u8]; 3], time: Point, diff: i64) {
-        let ends = rows.map(|row| {
-            self.rows.extend_from_slice(row);
-            self.rows.len()
-        });
-        self.ends.push(ends);
+    fn push(&mut self, rows: [Row<'_>; 3], time: Point, diff: i64) {
+        for (column, row) in self.rows.iter_mut().zip(rows) {
+            column.push(row);
+        }
         self.times.push((time, diff));
     }
 
     /// Calls the function for each, and adds what it returns to a batch.
     fn call(&mut self, function: &Held, name: &str, builder: &mut Builder) -> Result<(), BoxError> {
-        if self.ends.is_empty() {
+        if self.times.is_empty() {
             return Ok(());
         }
         attached(|py| self.results(py, function, builder))
             .map_err(|error| Raised::by(name, error))?;
-        self.rows.clear();
-        self.ends.clear();
+        self.rows.iter_mut().for_each(Cells::clear);
         self.times.clear();
         Ok(())
     }
@@ -213,24 +225,21 @@ impl Found {
     fn results(&self, py: Python<'_>, function: &Held, builder: &mut Builder) -> PyResult<()> {
         let lists = [PyList::empty(py), PyList::empty(py), PyList::empty(py)];
         // Neighbours share keys and values: each is made once.
-        let mut last: [Option<(&[u8], Bound<'_, PyAny>)>; 3] = [None, None, None];
-        let mut start = 0;
-        for ends in &self.ends {
-            for (part, &end) in ends.iter().enumerate() {
-                let row = &self.rows[start..end];
-                start = end;
-                let value = match &last[part] {
-                    Some((same, value)) if *same == row => value.clone(),
-                    _ => terms::decode(py, row)?,
+        for (column, list) in self.rows.iter().zip(&lists) {
+            let mut last: Option<(Row<'_>, Bound<'_, PyAny>)> = None;
+            for row in (0..column.len()).map(|index| column.get(index)) {
+                let value = match &last {
+                    Some((same, value)) if same.is(row) => value.clone(),
+                    _ => row.decode(py)?,
                 };
-                lists[part].append(&value)?;
-                last[part] = Some((row, value));
+                list.append(&value)?;
+                last = Some((row, value));
             }
         }
         let function = function.get().bind(py);
         let made = Tools::get(py)?.map_three(function, [&lists[0], &lists[1], &lists[2]])?;
         for (record, (time, diff)) in made.iter().zip(&self.times) {
-            builder.push_with(time, *diff, |row| terms::encode(&record, row))?;
+            builder.push_value(&record, time, *diff)?;
         }
         Ok(())
     }

@@ -7,15 +7,18 @@
 
 pub(crate) mod arrange;
 pub(crate) mod chain;
+pub(crate) mod columns;
+pub(crate) mod fields;
 mod follow;
 mod import;
 pub(crate) mod input;
 pub(crate) mod join;
+pub(crate) mod project;
 pub(crate) mod records;
 pub(crate) mod reduce;
 mod reducers;
 pub(crate) mod route;
-mod rows;
+pub(crate) mod rows;
 pub(crate) mod sealed;
 pub(crate) mod shape;
 mod staged;
@@ -29,6 +32,7 @@ use pointstamp_engine::port::{Authority, OutputPort, SendError};
 use pointstamp_order::Point;
 
 use crate::batch::Batch;
+use rows::Row;
 use updates::{Builder, Updates};
 
 /// The updates of a batch on a stream that carries nothing else.
@@ -60,7 +64,7 @@ pub(crate) fn send(
 #[inline]
 pub(crate) fn give(
     builder: &mut Builder,
-    row: &[u8],
+    row: Row<'_>,
     time: &Point,
     diff: i64,
     authority: &impl Authority,

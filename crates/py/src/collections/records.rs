@@ -4,7 +4,6 @@ use pointstamp_order::Point;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use super::terms;
 use super::updates::Updates;
 use crate::time::point_to_py;
 
@@ -22,7 +21,7 @@ pub(crate) fn records_of<'py>(
             Some((at, shown)) if *at == time => shown.clone(),
             _ => point_to_py(py, &time)?,
         };
-        list.append((terms::decode(py, update.row)?, &shown, update.diff))?;
+        list.append((update.row.decode(py)?, &shown, update.diff))?;
         made = Some((time, shown));
     }
     Ok(list)

@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use super::arrange::{Arranged, Arrangement, ByTime, sealed_of};
 use super::follow::{Followers, Publisher};
 use super::reducers::{Form, Rows, of_kind};
-use super::rows::Terms;
+use super::rows::Cells;
 use super::sealed::SealedBatch;
 use super::staged::{delayed, hold};
 use super::time::{ScopeTime, frontier_of};
@@ -91,7 +91,7 @@ fn build<T: ScopeTime>(
 }
 
 /// The kernel's reduction, which the arrangement of its output shares for readers to come.
-type Shared<T> = Rc<RefCell<Reduce<Terms, Terms, Terms, T, Rows>>>;
+type Shared<T> = Rc<RefCell<Reduce<Cells, Cells, Cells, T, Rows>>>;
 
 struct Reducing<T: ScopeTime> {
     reduce: Shared<T>,

@@ -11,18 +11,18 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use super::input::diff_of;
-use super::rows::{Row, Terms};
-use super::terms::{self, Plain, plain_number};
+use super::rows::{Cells, Row, RowBuf};
+use super::terms::Plain;
 use crate::gil::{Held, attached};
 use crate::kinds::Reduction;
 use crate::raised::{Raised, shown};
 use crate::tools::Tools;
 
 /// A reducer of rows of Python values.
-pub(crate) struct Rows(Box<dyn Reducer<Terms, Terms, Terms>>);
+pub(crate) struct Rows(Box<dyn Reducer<Cells, Cells, Cells>>);
 
-impl Reducer<Terms, Terms, Terms> for Rows {
-    fn reduce(&mut self, keys: &Terms, inputs: &Lists<Terms>, outputs: &mut Lists<Terms>) -> Done {
+impl Reducer<Cells, Cells, Cells> for Rows {
+    fn reduce(&mut self, keys: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
         self.0.reduce(keys, inputs, outputs)
     }
 }
@@ -44,7 +44,7 @@ pub(crate) fn of_kind(
 ) -> PyResult<(Rows, Form)> {
     let function = || Held::new(argument.clone().unbind());
     let name = name.to_owned();
-    let reducer: Box<dyn Reducer<Terms, Terms, Terms>> = match kind {
+    let reducer: Box<dyn Reducer<Cells, Cells, Cells>> = match kind {
         Reduction::Distinct => Box::new(distinct),
         Reduction::Threshold => Box::new(Threshold {
             function: function(),
@@ -71,38 +71,36 @@ pub(crate) fn of_kind(
 type Done = Result<(), Error>;
 
 #[allow(clippy::unnecessary_wraps, reason = "a reducer may fail")]
-fn distinct(_: &Terms, inputs: &Lists<Terms>, outputs: &mut Lists<Terms>) -> Done {
+fn distinct(_: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
     for index in 0..inputs.len() {
         if total(inputs, index) > 0 {
-            outputs.push(Row(terms::unit()), 1);
+            outputs.push(Row::UNIT, 1);
         }
         outputs.end();
     }
     Ok(())
 }
 
-fn count(_: &Terms, inputs: &Lists<Terms>, outputs: &mut Lists<Terms>) -> Done {
-    let mut row = Vec::new();
+fn count(_: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
+    let mut row = RowBuf::default();
     for index in 0..inputs.len() {
         let total = total(inputs, index);
         if total != 0 {
-            row.clear();
             let total = i64::try_from(total).map_err(|_| pointstamp_arrange::Overflow)?;
-            terms::integer(total, &mut row);
-            outputs.push(Row(&row), 1);
+            outputs.push(row.int(total), 1);
         }
         outputs.end();
     }
     Ok(())
 }
 
-fn total(inputs: &Lists<Terms>, index: usize) -> i128 {
+fn total(inputs: &Lists<Cells>, index: usize) -> i128 {
     let diffs = &inputs.diffs()[inputs.range(index)];
     diffs.iter().map(|diff| i128::from(*diff)).sum()
 }
 
 #[allow(clippy::unnecessary_wraps, reason = "a reducer may fail")]
-fn min(_: &Terms, inputs: &Lists<Terms>, outputs: &mut Lists<Terms>) -> Done {
+fn min(_: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
     for index in 0..inputs.len() {
         if let Some((least, _)) = inputs.list(index).find(|(_, diff)| *diff > 0) {
             outputs.push(least, 1);
@@ -121,8 +119,8 @@ enum Times {
     AsOften,
 }
 
-impl Reducer<Terms, Terms, Terms> for Top {
-    fn reduce(&mut self, _: &Terms, inputs: &Lists<Terms>, outputs: &mut Lists<Terms>) -> Done {
+impl Reducer<Cells, Cells, Cells> for Top {
+    fn reduce(&mut self, _: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
         for index in 0..inputs.len() {
             let mut left = self.0.get() as i64;
             let there = inputs.list(index).rev().filter(|(_, diff)| *diff > 0);
@@ -150,11 +148,10 @@ struct Sum {
     name: String,
 }
 
-impl Reducer<Terms, Terms, Terms> for Sum {
-    fn reduce(&mut self, _: &Terms, inputs: &Lists<Terms>, outputs: &mut Lists<Terms>) -> Done {
-        let mut row = Vec::new();
+impl Reducer<Cells, Cells, Cells> for Sum {
+    fn reduce(&mut self, _: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
+        let mut row = RowBuf::default();
         for index in 0..inputs.len() {
-            row.clear();
             let there = if let Some(there) = self.plain(inputs, index, &mut row) {
                 there
             } else {
@@ -162,7 +159,7 @@ impl Reducer<Terms, Terms, Terms> for Sum {
                     .map_err(|error| Error::Caller(Raised::by(&self.name, error)))?
             };
             if there {
-                outputs.push(Row(&row), 1);
+                outputs.push(row.get(), 1);
             }
             outputs.end();
         }
@@ -172,11 +169,11 @@ impl Reducer<Terms, Terms, Terms> for Sum {
 
 impl Sum {
     /// Adds integers and floats up; nothing where there are others, or they grow too large. Whether there is a result.
-    fn plain(&self, inputs: &Lists<Terms>, index: usize, row: &mut Vec<u8>) -> Option<bool> {
+    fn plain(&self, inputs: &Lists<Cells>, index: usize, row: &mut RowBuf) -> Option<bool> {
         let (mut whole, mut count, mut real, mut is_real) = (0_i128, 0_i128, 0.0_f64, false);
         for (value, diff) in inputs.list(index) {
             count += i128::from(diff);
-            match plain_number(value.0)? {
+            match value.number()? {
                 Plain::Int(value) => whole += i128::from(value) * i128::from(diff),
                 Plain::Float(value) => {
                     is_real = true;
@@ -198,14 +195,14 @@ impl Sum {
             if !exact {
                 return None;
             }
-            terms::float((real + whole as f64) / count as f64, row);
+            row.float((real + whole as f64) / count as f64);
         } else if is_real {
             if whole.unsigned_abs() >= 1 << 53 {
                 return None;
             }
-            terms::float(real + whole as f64, row);
+            row.float(real + whole as f64);
         } else {
-            terms::integer(i64::try_from(whole).ok()?, row);
+            row.int(i64::try_from(whole).ok()?);
         }
         Some(true)
     }
@@ -214,14 +211,14 @@ impl Sum {
     fn any(
         &self,
         py: Python<'_>,
-        inputs: &Lists<Terms>,
+        inputs: &Lists<Cells>,
         index: usize,
-        row: &mut Vec<u8>,
+        row: &mut RowBuf,
     ) -> PyResult<bool> {
         let number = py.import("numbers")?.getattr("Number")?;
         let (mut sum, mut count) = (0_i64.into_pyobject(py)?.into_any(), 0_i128);
         for (value, diff) in inputs.list(index) {
-            let value = terms::decode(py, value.0)?;
+            let value = value.decode(py)?;
             if !value.is_instance(&number)? {
                 return Err(PyTypeError::new_err(format!(
                     "{} adds up numbers, and got {}: map the values to numbers first",
@@ -238,7 +235,7 @@ impl Sum {
             }
             sum = sum.div(count)?;
         }
-        terms::encode(&sum, row)?;
+        row.encode(&sum)?;
         Ok(true)
     }
 }
@@ -249,8 +246,8 @@ struct Threshold {
     name: String,
 }
 
-impl Reducer<Terms, Terms, Terms> for Threshold {
-    fn reduce(&mut self, keys: &Terms, inputs: &Lists<Terms>, outputs: &mut Lists<Terms>) -> Done {
+impl Reducer<Cells, Cells, Cells> for Threshold {
+    fn reduce(&mut self, keys: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
         attached(|py| {
             let mut counts = Vec::with_capacity(inputs.len());
             for index in 0..inputs.len() {
@@ -263,7 +260,7 @@ impl Reducer<Terms, Terms, Terms> for Threshold {
                     outputs.end();
                     continue;
                 }
-                outputs.push(Row(terms::unit()), diff_of(&result)?);
+                outputs.push(Row::UNIT, diff_of(&result)?);
                 outputs.end();
             }
             Ok(())
@@ -278,20 +275,20 @@ struct Function {
     name: String,
 }
 
-impl Reducer<Terms, Terms, Terms> for Function {
-    fn reduce(&mut self, keys: &Terms, inputs: &Lists<Terms>, outputs: &mut Lists<Terms>) -> Done {
+impl Reducer<Cells, Cells, Cells> for Function {
+    fn reduce(&mut self, keys: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
         attached(|py| {
             let values = PyList::empty(py);
             for index in 0..inputs.len() {
                 let list = PyList::empty(py);
                 for (value, diff) in inputs.list(index) {
-                    list.append((terms::decode(py, value.0)?, diff))?;
+                    list.append((value.decode(py)?, diff))?;
                 }
                 values.append(list)?;
             }
             let function = self.function.get().bind(py);
             let keys = decoded(py, keys)?;
-            let mut row = Vec::new();
+            let mut row = RowBuf::default();
             for results in &Tools::get(py)?.map_two(function, &keys, &values)? {
                 let results = results.try_iter().map_err(|_| {
                     PyTypeError::new_err(format!(
@@ -301,9 +298,7 @@ impl Reducer<Terms, Terms, Terms> for Function {
                     ))
                 })?;
                 for result in results {
-                    row.clear();
-                    terms::encode(&result?, &mut row)?;
-                    outputs.push(Row(&row), 1);
+                    outputs.push(row.encode(&result?)?, 1);
                 }
                 outputs.end();
             }
@@ -314,8 +309,8 @@ impl Reducer<Terms, Terms, Terms> for Function {
 }
 
 /// The values of rows.
-fn decoded<'py>(py: Python<'py>, rows: &Terms) -> PyResult<Bound<'py, PyList>> {
+fn decoded<'py>(py: Python<'py>, rows: &Cells) -> PyResult<Bound<'py, PyList>> {
     use pointstamp_arrange::Rows;
-    let values = (0..rows.len()).map(|index| terms::decode(py, rows.get(index).0));
+    let values = (0..rows.len()).map(|index| rows.get(index).decode(py));
     PyList::new(py, values.collect::<PyResult<Vec<_>>>()?)
 }

@@ -5,7 +5,7 @@ use pointstamp_engine::error::UserResult;
 use pointstamp_engine::pact::{Pact, Route};
 use pyo3::exceptions::PyTypeError;
 
-use super::terms;
+use super::rows::{Row, RowBuf, cut_pair};
 use super::updates::Builder;
 use crate::batch::Batch;
 use crate::gil::attached;
@@ -24,12 +24,18 @@ pub(crate) enum By {
 pub(crate) fn exchange(by: By, reader: &str) -> Pact<Batch> {
     Pact::exchange(Router {
         by,
+        key: RowBuf::default(),
+        value: RowBuf::default(),
+        term: Vec::new(),
         reader: reader.to_owned(),
     })
 }
 
 struct Router {
     by: By,
+    key: RowBuf,
+    value: RowBuf,
+    term: Vec<u8>,
     reader: String,
 }
 
@@ -44,7 +50,7 @@ impl Route<Batch> for Router {
         let dims = updates.dims();
         for update in updates.iter() {
             let worker = self.worker(update.row, parts.len())?;
-            builders[worker].push_kept(&update);
+            builders[worker].push_like(update.row, &update);
         }
         for (part, builder) in parts.iter_mut().zip(builders) {
             if !builder.is_empty() {
@@ -57,27 +63,29 @@ impl Route<Batch> for Router {
 
 impl Router {
     #[inline]
-    fn worker(&self, row: &[u8], workers: usize) -> UserResult<usize> {
-        let term = match self.by {
-            By::Record => terms::term_of(row),
-            By::Key => match terms::key_term(row) {
-                Some(key) => key,
+    fn worker(&mut self, row: Row<'_>, workers: usize) -> UserResult<usize> {
+        let key = match self.by {
+            By::Record => row,
+            By::Key => match cut_pair(row, &mut self.key, &mut self.value) {
+                Some((key, _)) => key,
                 None => return Err(not_a_pair(row, &self.reader)),
             },
         };
+        self.term.clear();
+        key.put_term(&mut self.term);
         #[allow(
             clippy::cast_possible_truncation,
             reason = "below the number of workers"
         )]
-        Ok((hash_bytes(term) % workers as u64) as usize)
+        Ok((hash_bytes(&self.term) % workers as u64) as usize)
     }
 }
 
 /// The error for a record without a key.
 #[cold]
-pub(crate) fn not_a_pair(row: &[u8], reader: &str) -> pointstamp_engine::error::BoxError {
+pub(crate) fn not_a_pair(row: Row<'_>, reader: &str) -> pointstamp_engine::error::BoxError {
     attached(|py| {
-        let record = terms::decode(py, row);
+        let record = row.decode(py);
         let record = record.map_or_else(|_| "a record".to_owned(), |record| shown(&record));
         Raised::by(
             reader,

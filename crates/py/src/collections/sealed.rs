@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pointstamp_arrange::Sealed;
 
-use super::rows::Terms;
+use super::rows::Cells;
 use super::time::ScopeTime;
 
 /// A batch of an arrangement on its way to those who read the arrangement, on this worker.
@@ -17,7 +17,7 @@ pub(crate) struct SealedBatch {
 }
 
 impl SealedBatch {
-    pub(crate) fn new<T: ScopeTime>(sealed: Sealed<Terms, Terms, T>) -> Self {
+    pub(crate) fn new<T: ScopeTime>(sealed: Sealed<Cells, Cells, T>) -> Self {
         let len = sealed.batch.len();
         SealedBatch {
             batch: Arc::new(sealed),
@@ -26,8 +26,8 @@ impl SealedBatch {
     }
 
     /// The batch, in a scope with such times.
-    pub(crate) fn get<T: ScopeTime>(&self) -> Sealed<Terms, Terms, T> {
-        let sealed = self.batch.downcast_ref::<Sealed<Terms, Terms, T>>();
+    pub(crate) fn get<T: ScopeTime>(&self) -> Sealed<Cells, Cells, T> {
+        let sealed = self.batch.downcast_ref::<Sealed<Cells, Cells, T>>();
         sealed.expect("the times of a scope have one type").clone()
     }
 }

@@ -14,7 +14,7 @@ use pyo3::types::{PyList, PyTuple};
 use super::chain::Chain;
 use super::input::pair_of;
 use super::records::records_of;
-use super::terms::{self, term_of};
+use super::rows::Row;
 use super::updates::Builder;
 use super::{send, updates_of};
 use crate::batch::{Batch, in_batches};
@@ -45,7 +45,7 @@ pub(crate) fn as_collection(stream: &Stream, diffs: bool) -> PyResult<Stream> {
                         (record, 1)
                     };
                     builder
-                        .push_with(&time, diff, |row| terms::encode(&record, row))
+                        .push_value(&record, &time, diff)
                         .map_err(Raised::here)?;
                     if builder.is_full() {
                         send(&mut builder, &capability, output)?;
@@ -83,6 +83,28 @@ pub(crate) fn extract_updates<'py>(
     py: Python<'py>,
     queue: &EventQueue,
 ) -> PyResult<Bound<'py, PyList>> {
+    let result = PyList::empty(py);
+    let mut current: Option<(Point, Bound<'py, PyList>)> = None;
+    consolidated(queue, |time, row, diff| {
+        let record: Bound<'py, PyTuple> = (row.decode(py)?, diff).into_pyobject(py)?;
+        match &current {
+            Some((same, list)) if same == time => list.append(record)?,
+            _ => {
+                let list = PyList::new(py, [record])?;
+                result.append((point_to_py(py, time)?, &list))?;
+                current = Some((time.clone(), list));
+            }
+        }
+        Ok(())
+    })?;
+    Ok(result)
+}
+
+/// Gives the updates that a queue has caught, added up, in the order of times and records.
+pub(crate) fn consolidated(
+    queue: &EventQueue,
+    mut give: impl FnMut(&Point, Row<'_>, i128) -> PyResult<()>,
+) -> PyResult<()> {
     let (mut index, mut caught) = (0, Vec::new());
     while let Some(event) = queue.get(index) {
         index += 1;
@@ -98,13 +120,11 @@ pub(crate) fn extract_updates<'py>(
                 .map(|update| (update.time(message), update.row, update.diff)),
         );
     }
-    let order = |(time, row, _): &(Point, &[u8], i64), (other, than, _): &(Point, &[u8], i64)| {
-        time.cmp(other)
-            .then_with(|| term_of(row).cmp(term_of(than)))
+    let order = |(time, row, _): &(Point, Row<'_>, i64),
+                 (other, than, _): &(Point, Row<'_>, i64)| {
+        time.cmp(other).then_with(|| row.cmp(than))
     };
     all.sort_by(order);
-    let result = PyList::empty(py);
-    let mut current: Option<(Point, Bound<'py, PyList>)> = None;
     let mut rest = &all[..];
     while let Some(first) = rest.first() {
         let same = rest.partition_point(|update| order(update, first) == Ordering::Equal);
@@ -113,20 +133,11 @@ pub(crate) fn extract_updates<'py>(
             .map(|(_, _, diff)| i128::from(*diff))
             .sum::<i128>();
         rest = &rest[same..];
-        if diff == 0 {
-            continue;
-        }
-        let record: Bound<'py, PyTuple> = (terms::decode(py, first.1)?, diff).into_pyobject(py)?;
-        match &current {
-            Some((time, list)) if *time == first.0 => list.append(record)?,
-            _ => {
-                let list = PyList::new(py, [record])?;
-                result.append((point_to_py(py, &first.0)?, &list))?;
-                current = Some((first.0.clone(), list));
-            }
+        if diff != 0 {
+            give(&first.0, first.1, diff)?;
         }
     }
-    Ok(result)
+    Ok(())
 }
 
 /// The updates with their diffs negated.

@@ -9,15 +9,15 @@ use pointstamp_engine::error::BoxError;
 use pointstamp_engine::port::MessageCapability;
 use pointstamp_order::{Antichain, PartialOrder, Point};
 
-use super::rows::{Row, Terms};
+use super::rows::{Cells, Row};
 use super::time::ScopeTime;
 
 /// Sorted updates of pairs of rows.
-pub(crate) type Run<T> = Sorted<Terms, Terms, T>;
+pub(crate) type Run<T> = Sorted<Cells, Cells, T>;
 
 /// The updates, and the capabilities for them.
 pub(crate) struct Staged<T> {
-    batcher: Batcher<Terms, Terms, T>,
+    batcher: Batcher<Cells, Cells, T>,
     capabilities: Vec<Capability>,
 }
 
@@ -39,12 +39,12 @@ impl<T: ScopeTime> Staged<T> {
     #[inline]
     pub(crate) fn push(
         &mut self,
-        key: &[u8],
-        value: &[u8],
+        key: Row<'_>,
+        value: Row<'_>,
         time: &T,
         diff: i64,
     ) -> Result<(), BoxError> {
-        Ok(self.batcher.push(Row(key), Row(value), time, diff)?)
+        Ok(self.batcher.push(key, value, time, diff)?)
     }
 
     /// What is complete before a frontier, each part with the right to send it.

@@ -11,8 +11,7 @@ use pyo3::types::PyList;
 use super::arrange::{Arranged, Arrangement, ByTime};
 use super::follow::Followers;
 use super::import::import;
-use super::rows::{Row, Terms};
-use super::terms;
+use super::rows::{Cells, Row, RowBuf};
 use super::time::ScopeTime;
 use crate::batch::Batch;
 use crate::bound::ThreadBound;
@@ -28,22 +27,22 @@ pub(crate) struct Trace {
 }
 
 /// A row and how often it is there.
-type Counted = (Vec<u8>, i64);
+type Counted = (RowBuf, i64);
 
 /// What a trace of any type of times can do.
 trait Reads {
     fn since(&self) -> Vec<Point>;
     fn upper(&self) -> Vec<Point>;
     fn allow(&mut self, since: &Point);
-    fn get(&self, key: &[u8], at: &Point) -> Result<Vec<Counted>, pointstamp_arrange::Overflow>;
-    fn items(&self, at: &Point) -> Result<Vec<(Vec<u8>, Counted)>, pointstamp_arrange::Overflow>;
+    fn get(&self, key: Row<'_>, at: &Point) -> Result<Vec<Counted>, pointstamp_arrange::Overflow>;
+    fn items(&self, at: &Point) -> Result<Vec<(RowBuf, Counted)>, pointstamp_arrange::Overflow>;
     fn import(&self, scope: &EngineScope<Batch>) -> PyResult<ByTime>;
     fn len(&self) -> usize;
 }
 
 /// A reader of an arrangement, and those who follow the arrangement.
 struct Read<T: ScopeTime> {
-    trace: Reader<Terms, Terms, T>,
+    trace: Reader<Cells, Cells, T>,
     followers: Followers<T>,
     /// Gives an arrangement to those whose times have its type.
     whole: fn(Arranged<T>) -> ByTime,
@@ -75,21 +74,21 @@ impl<T: ScopeTime> Reads for Read<T> {
         self.trace.allow_compaction(&moved);
     }
 
-    fn get(&self, key: &[u8], at: &Point) -> Result<Vec<Counted>, pointstamp_arrange::Overflow> {
-        let found = self.trace.get(Row(key), &T::of(at))?;
+    fn get(&self, key: Row<'_>, at: &Point) -> Result<Vec<Counted>, pointstamp_arrange::Overflow> {
+        let found = self.trace.get(key, &T::of(at))?;
         Ok(found
             .iter()
-            .map(|(value, count)| (value.0.to_vec(), count))
+            .map(|(value, count)| (RowBuf::of(value), count))
             .collect())
     }
 
-    fn items(&self, at: &Point) -> Result<Vec<(Vec<u8>, Counted)>, pointstamp_arrange::Overflow> {
+    fn items(&self, at: &Point) -> Result<Vec<(RowBuf, Counted)>, pointstamp_arrange::Overflow> {
         let (batches, at) = (self.trace.batches(), T::of(at));
         let mut cursor = Cursor::new(&batches);
         let mut items = Vec::new();
         while let Some(key) = cursor.key() {
             cursor.vals_at(&at, |value, count| {
-                items.push((key.0.to_vec(), (value.0.to_vec(), count)));
+                items.push((RowBuf::of(key), (RowBuf::of(value), count)));
             })?;
             cursor.pass();
         }
@@ -199,15 +198,15 @@ impl Trace {
         at: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyList>> {
         let py = key.py();
-        let mut row = Vec::new();
-        terms::encode(key, &mut row)?;
+        let mut row = RowBuf::default();
+        row.encode(key)?;
         let found = self.with(|reads| {
             let at = self.time(reads, at)?;
-            reads.get(&row, &at).map_err(overflowed)
+            reads.get(row.get(), &at).map_err(overflowed)
         })?;
         let list = PyList::empty(py);
         for (value, count) in found {
-            list.append((terms::decode(py, &value)?, count))?;
+            list.append((value.get().decode(py)?, count))?;
         }
         Ok(list)
     }
@@ -225,7 +224,7 @@ impl Trace {
         })?;
         let list = PyList::empty(py);
         for (key, (value, count)) in found {
-            list.append((terms::decode(py, &key)?, terms::decode(py, &value)?, count))?;
+            list.append((key.get().decode(py)?, value.get().decode(py)?, count))?;
         }
         Ok(list)
     }

@@ -8,8 +8,12 @@
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
+use pointstamp_arrange::Rows;
 use pointstamp_channels::Encoder;
 use pointstamp_order::{PathSummary, Point, Summary};
+use pyo3::prelude::*;
+
+use super::rows::{Cells, Row, RowBuf};
 
 /// How many updates are put into one message at most, by operators that make many.
 pub(crate) const MAX_UPDATES: usize = 4096;
@@ -22,11 +26,9 @@ pub(crate) struct Updates {
     dims: usize,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Body {
-    rows: Vec<u8>,
-    /// Where each row ends.
-    ends: Vec<u32>,
+    rows: Cells,
     diffs: Vec<i64>,
     /// `stride` coordinates for each update, or none where all are at the message's time.
     coords: Vec<u64>,
@@ -35,7 +37,7 @@ struct Body {
 
 /// One update of a batch.
 pub(crate) struct Update<'a> {
-    pub(crate) row: &'a [u8],
+    pub(crate) row: Row<'a>,
     pub(crate) diff: i64,
     /// The time's coordinates as they are kept, or none for the message's.
     kept: Option<&'a [u64]>,
@@ -70,14 +72,10 @@ impl Updates {
     #[inline]
     pub(crate) fn get(&self, index: usize) -> Update<'_> {
         let body = &*self.body;
-        let start = match index {
-            0 => 0,
-            _ => body.ends[index - 1] as usize,
-        };
         let kept = (!body.coords.is_empty())
             .then(|| &body.coords[index * body.stride..index * body.stride + self.dims]);
         Update {
-            row: &body.rows[start..body.ends[index] as usize],
+            row: body.rows.get(index),
             diff: body.diffs[index],
             kept,
         }
@@ -94,12 +92,12 @@ impl Updates {
 
     pub(crate) fn footprint(&self) -> usize {
         let body = &*self.body;
-        body.rows.len() + (body.coords.len() + body.diffs.len()) * 8 + body.ends.len() * 4
+        body.rows.bytes() + (body.coords.len() + body.diffs.len()) * 8
     }
 
     /// The same updates with their diffs negated.
     pub(crate) fn negated(self) -> Self {
-        let mut body = Arc::try_unwrap(self.body).unwrap_or_else(|shared| shared.copy());
+        let mut body = Arc::try_unwrap(self.body).unwrap_or_else(|shared| (*shared).clone());
         body.diffs.iter_mut().for_each(|diff| *diff = -*diff);
         Updates {
             body: Arc::new(body),
@@ -125,13 +123,7 @@ impl Updates {
     /// Writes the batch.
     pub(crate) fn encode(&self, out: &mut Encoder) {
         let body = &*self.body;
-        let header = [
-            body.diffs.len(),
-            body.rows.len(),
-            body.coords.len(),
-            body.stride,
-            self.dims,
-        ];
+        let header = [body.diffs.len(), body.coords.len(), body.stride, self.dims];
         for word in header {
             out.put_slice(&(word as u64).to_le_bytes());
         }
@@ -141,36 +133,30 @@ impl Updates {
         for coord in &body.coords {
             out.put_slice(&coord.to_le_bytes());
         }
-        for end in &body.ends {
-            out.put_slice(&end.to_le_bytes());
-        }
-        out.put_slice(&body.rows);
+        let mut rows = Vec::new();
+        body.rows.write(&mut rows);
+        out.put_slice(&rows);
     }
 
     /// Reads what `encode` wrote; nothing where the bytes do not fit together.
     pub(crate) fn decode(mut bytes: Bytes) -> Option<Self> {
-        let mut header = [0_usize; 5];
+        let mut header = [0_usize; 4];
         for word in &mut header {
             *word = usize::try_from(bytes.try_get_u64_le().ok()?).ok()?;
         }
-        let [len, row_bytes, coords, stride, dims] = header;
-        let fits = len
-            .checked_mul(12)
-            .and_then(|size| size.checked_add(coords.checked_mul(8)?))
-            .and_then(|size| size.checked_add(row_bytes))
-            == Some(bytes.len());
+        let [len, coords, stride, dims] = header;
+        let fits = len.checked_add(coords)?.checked_mul(8)? <= bytes.len();
         let timed = coords == 0 || (len.checked_mul(stride) == Some(coords) && dims <= stride);
         if !fits || !timed {
             return None;
         }
         let diffs = (0..len).map(|_| bytes.get_i64_le()).collect();
         let coords = (0..coords).map(|_| bytes.get_u64_le()).collect();
-        let ends: Vec<u32> = (0..len).map(|_| bytes.get_u32_le()).collect();
-        let sorted = ends.is_sorted() && ends.last().map_or(0, |&end| end as usize) == row_bytes;
-        sorted.then(|| Updates {
+        let mut rest = &bytes[..];
+        let rows = Cells::read(&mut rest)?;
+        (rows.len() == len && rest.is_empty()).then(|| Updates {
             body: Arc::new(Body {
-                rows: bytes.to_vec(),
-                ends,
+                rows,
                 diffs,
                 coords,
                 stride,
@@ -180,24 +166,13 @@ impl Updates {
     }
 }
 
-impl Body {
-    fn copy(&self) -> Body {
-        Body {
-            rows: self.rows.clone(),
-            ends: self.ends.clone(),
-            diffs: self.diffs.clone(),
-            coords: self.coords.clone(),
-            stride: self.stride,
-        }
-    }
-}
-
 /// Puts updates together.
 #[derive(Default)]
 pub(crate) struct Builder {
     body: Body,
     /// The time of the updates so far, until another comes up.
     time: Option<Point>,
+    row: RowBuf,
 }
 
 impl Builder {
@@ -212,47 +187,46 @@ impl Builder {
     /// Whether the batch is large enough to be sent.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
-        self.len() >= MAX_UPDATES || self.body.rows.len() >= 1 << 18
+        self.len() >= MAX_UPDATES || self.body.rows.bytes() >= 1 << 18
     }
 
     /// Adds an update.
     #[inline]
-    pub(crate) fn push(&mut self, row: &[u8], time: &Point, diff: i64) {
-        self.body.rows.extend_from_slice(row);
+    pub(crate) fn push(&mut self, row: Row<'_>, time: &Point, diff: i64) {
+        self.body.rows.push(row);
         self.end_row(time, diff);
     }
 
-    /// Adds an update whose row is written by a function.
+    /// Adds an update of a tuple of two.
+    #[inline]
+    pub(crate) fn push_pair(&mut self, key: Row<'_>, value: Row<'_>, time: &Point, diff: i64) {
+        self.body.rows.push(self.row.pair(key, value));
+        self.end_row(time, diff);
+    }
+
+    /// Adds an update of a value.
     ///
     /// # Errors
     ///
-    /// The function's; nothing is added then.
+    /// `TypeError` for a value that a collection cannot keep; nothing is added then.
     #[inline]
-    pub(crate) fn push_with<E>(
+    pub(crate) fn push_value(
         &mut self,
+        value: &Bound<'_, PyAny>,
         time: &Point,
         diff: i64,
-        write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let before = self.body.rows.len();
-        if let Err(error) = write(&mut self.body.rows) {
-            self.body.rows.truncate(before);
-            return Err(error);
-        }
+    ) -> PyResult<()> {
+        self.body.rows.push(self.row.encode(value)?);
         self.end_row(time, diff);
         Ok(())
     }
 
-    /// Adds an update of another batch, whose message's time stays what it is: `finish_kept` ends the batch.
+    /// Adds an update with the time and the diff of one of another batch, whose message's time stays what it is:
+    /// `finish_kept` ends the batch.
     #[inline]
-    pub(crate) fn push_kept(&mut self, update: &Update<'_>) {
+    pub(crate) fn push_like(&mut self, row: Row<'_>, update: &Update<'_>) {
         let body = &mut self.body;
-        body.rows.extend_from_slice(update.row);
-        #[allow(
-            clippy::cast_possible_truncation,
-            reason = "a part of a batch whose rows fit"
-        )]
-        body.ends.push(body.rows.len() as u32);
+        body.rows.push(row);
         body.diffs.push(update.diff);
         body.coords.extend_from_slice(update.kept.unwrap_or(&[]));
     }
@@ -266,11 +240,6 @@ impl Builder {
 
     #[inline]
     fn end_row(&mut self, time: &Point, diff: i64) {
-        #[allow(
-            clippy::cast_possible_truncation,
-            reason = "senders keep batches far smaller"
-        )]
-        self.body.ends.push(self.body.rows.len() as u32);
         self.body.diffs.push(diff);
         if !self.body.coords.is_empty() {
             self.body.coords.extend_from_slice(time.coords());
@@ -291,7 +260,7 @@ impl Builder {
 
     /// The batch, for a message at `message`, and an empty builder.
     pub(crate) fn finish(&mut self, message: &Point) -> Updates {
-        let Builder { mut body, time } = std::mem::take(self);
+        let (mut body, time) = (std::mem::take(&mut self.body), self.time.take());
         if body.coords.is_empty()
             && let Some(only) = time.filter(|only| only != message)
         {

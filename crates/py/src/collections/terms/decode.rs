@@ -1,5 +1,7 @@
 //! Rows to values.
 
+use std::borrow::Cow;
+
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyFrozenSet, PyInt, PyString, PyTuple};
@@ -123,23 +125,28 @@ impl<'a, 'py> Reader<'a, 'py> {
         })
     }
 
-    fn escaped(&mut self) -> PyResult<std::borrow::Cow<'a, [u8]>> {
+    fn escaped(&mut self) -> PyResult<Cow<'a, [u8]>> {
         let (len, escapes) = escaped_len(&self.term[1..]).ok_or_else(not_a_row)?;
         let bytes = &self.term[1..len];
         self.term = &self.term[1 + len..];
-        if !escapes {
-            return Ok(bytes.into());
-        }
-        let mut plain = Vec::with_capacity(bytes.len());
-        let mut after_end = false;
-        for &byte in bytes {
-            if !(after_end && byte == ESCAPE) {
-                plain.push(byte);
-            }
-            after_end = byte == END;
-        }
-        Ok(plain.into())
+        Ok(unescaped(bytes, escapes))
     }
+}
+
+/// Text or bytes as they were before they were escaped.
+pub(super) fn unescaped(bytes: &[u8], escapes: bool) -> Cow<'_, [u8]> {
+    if !escapes {
+        return bytes.into();
+    }
+    let mut plain = Vec::with_capacity(bytes.len());
+    let mut after_end = false;
+    for &byte in bytes {
+        if !(after_end && byte == ESCAPE) {
+            plain.push(byte);
+        }
+        after_end = byte == END;
+    }
+    plain.into()
 }
 
 fn put_together(py: Python<'_>) -> PyResult<&Py<PyAny>> {

@@ -20,6 +20,7 @@
 //! at the values. Cost: an `int`, a `str` or a tuple of them is read through the interpreter's C calls; other types go
 //! through `pointstamp._terms`.
 
+mod atoms;
 mod decode;
 mod encode;
 mod notes;
@@ -29,10 +30,13 @@ mod walk;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+pub(crate) use atoms::{Atom, Writer, atom, atoms};
 pub(crate) use decode::decode;
 pub(crate) use encode::encode;
 pub(crate) use notes::term_of;
-pub(crate) use walk::{Plain, cut_pair, float, integer, key_term, pair, plain_number, unit};
+pub(crate) use walk::{
+    Plain, bool, cut, cut_pair, float, ints, pair, plain_number, put_ints, truth, tuple,
+};
 
 const END: u8 = 0x00;
 const NONE: u8 = 0x02;

@@ -52,6 +52,15 @@ fn put_big(negative: bool, magnitude: &[u8], out: &mut Vec<u8>) -> PyResult<()> 
     Ok(())
 }
 
+/// Appends an integer of at most 128 bits.
+pub(super) fn put_i128(value: i128, out: &mut Vec<u8>) {
+    if let Ok(small) = i64::try_from(value) {
+        return put_i64(small, out);
+    }
+    // Fails for magnitudes of more than 4 GiB alone.
+    let _fits = put_big(value < 0, &value.unsigned_abs().to_be_bytes(), out);
+}
+
 /// Appends a Python `int` of any size.
 pub(super) fn put_int(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> PyResult<()> {
     if let Ok(small) = value.extract::<i64>() {

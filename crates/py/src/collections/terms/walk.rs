@@ -3,6 +3,7 @@
 use super::notes::{BOOL, FLOAT, Notes, finish, finish_len, put, put_moved, split};
 use super::numbers::{self, Number, escaped_len, put_f64, put_i64};
 use super::{BYTES, END, FIRST_TYPE, FRACTION, FROZENSET, NAN, NEG_INF, NONE, STR, TUPLE};
+use crate::collections::rows::{Layout, Symbol};
 
 /// The length of the term at the start of `bytes`; adds its atoms.
 pub(super) fn skip(bytes: &[u8], atoms: &mut u32) -> Option<usize> {
@@ -26,10 +27,10 @@ pub(super) fn skip(bytes: &[u8], atoms: &mut u32) -> Option<usize> {
 /// Cuts a row of a tuple of two into a row of each, which are written to `key` and `value`. False where the row is of
 /// something else.
 pub(crate) fn cut_pair(row: &[u8], key: &mut Vec<u8>, value: &mut Vec<u8>) -> bool {
-    cut(row, key, value).is_some()
+    cut_two(row, key, value).is_some()
 }
 
-fn cut(row: &[u8], key: &mut Vec<u8>, value: &mut Vec<u8>) -> Option<()> {
+fn cut_two(row: &[u8], key: &mut Vec<u8>, value: &mut Vec<u8>) -> Option<()> {
     let (term, notes) = split(row);
     if term.first() != Some(&TUPLE) {
         return None;
@@ -60,18 +61,63 @@ fn cut(row: &[u8], key: &mut Vec<u8>, value: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// The term of the first of the two things in a row's tuple; nothing where the row is not of such a tuple.
-#[inline]
-pub(crate) fn key_term(row: &[u8]) -> Option<&[u8]> {
-    let term = split(row).0;
+/// Appends the row of an element of a row's tuple; whether there is such an element.
+pub(crate) fn cut(row: &[u8], index: usize, out: &mut Vec<u8>) -> bool {
+    element(row, index, out).is_some()
+}
+
+fn element(row: &[u8], index: usize, out: &mut Vec<u8>) -> Option<()> {
+    let (term, notes) = split(row);
     if term.first() != Some(&TUPLE) {
         return None;
     }
-    let inside = term.get(1..term.len() - 1)?;
-    let mut atoms = 0;
-    let len = skip(inside, &mut atoms)?;
-    let rest = &inside[len..];
-    (!rest.is_empty() && skip(rest, &mut atoms)? == rest.len()).then(|| &inside[..len])
+    let mut rest = term.get(1..term.len() - 1)?;
+    let mut atoms = 1;
+    for _ in 0..index {
+        let len = skip(rest, &mut atoms)?;
+        rest = &rest[len..];
+    }
+    let before = atoms;
+    let len = skip(rest, &mut atoms)?;
+    out.extend_from_slice(&rest[..len]);
+    let start = out.len();
+    put_moved(notes, before, atoms, -i64::from(before), out);
+    finish_len(out.len() - start, out);
+    Some(())
+}
+
+/// Appends the row of a tuple, from the row of each element.
+pub(crate) fn tuple(rows: &[&[u8]], out: &mut Vec<u8>) {
+    out.push(TUPLE);
+    for row in rows {
+        out.extend_from_slice(split(row).0);
+    }
+    out.push(END);
+    let start = out.len();
+    let mut atoms = 1;
+    for row in rows {
+        let (term, notes) = split(row);
+        put_moved(notes, 0, u32::MAX, i64::from(atoms), out);
+        skip(term, &mut atoms);
+    }
+    finish_len(out.len() - start, out);
+}
+
+/// Appends the row of a bool.
+pub(crate) fn bool(value: bool, out: &mut Vec<u8>) {
+    put_i64(i64::from(value), out);
+    let mut note = Vec::new();
+    put(0, BOOL, &[], &mut note);
+    finish(&note, out);
+}
+
+/// The bool that a row is of; nothing for others.
+pub(crate) fn truth(row: &[u8]) -> Option<bool> {
+    let (term, notes) = split(row);
+    match (numbers::take(term)?, Notes(notes).take()?) {
+        ((Number::Int(value), len), (0, BOOL, _)) if len == term.len() => Some(value != 0),
+        _ => None,
+    }
 }
 
 /// Appends the row of a tuple of two, from the row of each.
@@ -96,15 +142,44 @@ pub(crate) fn pair(key: &[u8], value: &[u8], out: &mut Vec<u8>) {
     finish_len(out.len() - before, out);
 }
 
-/// Appends the row of an integer.
-pub(crate) fn integer(value: i64, out: &mut Vec<u8>) {
-    put_i64(value, out);
-    finish(&[], out);
+/// Appends the term of a value that is made of integers.
+pub(crate) fn put_ints(symbols: impl Iterator<Item = Symbol>, words: &[i64], out: &mut Vec<u8>) {
+    let mut words = words.iter();
+    for symbol in symbols {
+        match symbol {
+            Symbol::None => out.push(NONE),
+            Symbol::Int => put_i64(words.next().copied().unwrap_or_default(), out),
+            Symbol::Open => out.push(TUPLE),
+            Symbol::Close => out.push(END),
+        }
+    }
 }
 
-/// The row of `None`, which stands for the value where there is none.
-pub(crate) fn unit() -> &'static [u8] {
-    &[NONE, 0]
+/// The layout of a row whose value is made of integers, and these; nothing for others, and for those with notes.
+pub(crate) fn ints(row: &[u8], words: &mut Vec<i64>) -> Option<Layout> {
+    let (mut term, notes) = split(row);
+    if !notes.is_empty() {
+        return None;
+    }
+    let mut layout = Layout::EMPTY;
+    while let Some(&tag) = term.first() {
+        let (symbol, len) = match tag {
+            NONE => (Symbol::None, 1),
+            TUPLE => (Symbol::Open, 1),
+            END => (Symbol::Close, 1),
+            NEG_INF..=NAN => match numbers::take(term)? {
+                (Number::Int(value), len) => {
+                    words.push(value);
+                    (Symbol::Int, len)
+                }
+                _ => return None,
+            },
+            _ => return None,
+        };
+        layout = layout.then(symbol)?;
+        term = &term[len..];
+    }
+    Some(layout)
 }
 
 /// Appends the row of a float.
@@ -122,6 +197,17 @@ pub(crate) fn float(value: f64, out: &mut Vec<u8>) {
 pub(crate) enum Plain {
     Int(i64),
     Float(f64),
+}
+
+impl Plain {
+    /// The nearest float.
+    pub(crate) fn float(&self) -> f64 {
+        match self {
+            #[allow(clippy::cast_precision_loss, reason = "as Python converts")]
+            Plain::Int(value) => *value as f64,
+            Plain::Float(value) => *value,
+        }
+    }
 }
 
 /// The number of a row that is a `bool`, a `float`, or an `int` of 64 bits; nothing for others.

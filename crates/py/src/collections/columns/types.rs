@@ -1,0 +1,149 @@
+//! What expressions over columns are of, by the columns' types.
+//!
+//! Rows hold dates and decimals as integers, so that a comparison with a number would have a result, and not the one that
+//! was meant: it is refused here. So are sums of text.
+
+use arrow_schema::{DataType, SchemaRef};
+use pyo3::prelude::*;
+
+use super::super::fields::{Expr, Op, Relation};
+use super::super::rows::{Layout, Row, RowBuf};
+use super::super::terms::{Atom, atom};
+use crate::errors::GraphError;
+
+/// What values of a type can be compared with.
+#[derive(PartialEq)]
+enum Class {
+    Number,
+    Text,
+    Bytes,
+    Null,
+    /// Values of this type alone.
+    Only(DataType),
+}
+
+fn class(data_type: &DataType) -> Class {
+    use DataType as D;
+    match data_type {
+        D::Boolean => Class::Number,
+        D::Utf8 | D::LargeUtf8 | D::Utf8View => Class::Text,
+        D::Binary | D::LargeBinary | D::BinaryView => Class::Bytes,
+        D::Null => Class::Null,
+        number if number.is_integer() || number.is_floating() => Class::Number,
+        other => Class::Only(other.clone()),
+    }
+}
+
+/// An expression over columns by name, with the columns found, and the type of what it makes.
+///
+/// # Errors
+///
+/// `GraphError` for a column that there is not, and for what has no meaning for a type.
+pub(super) fn typed(expr: &Expr, schema: &SchemaRef) -> PyResult<(Expr, DataType)> {
+    let names: Vec<String> = schema
+        .fields()
+        .iter()
+        .map(|field| field.name().clone())
+        .collect();
+    let expr = expr.resolved(&[], &names)?;
+    let data_type = type_of(&expr, schema)?;
+    Ok((expr, data_type))
+}
+
+/// A condition on columns, with the columns found.
+///
+/// # Errors
+///
+/// As of [`typed`], and for an expression that is neither true nor false.
+pub(super) fn condition(expr: &Expr, schema: &SchemaRef) -> PyResult<Expr> {
+    let (expr, _) = typed(expr, schema)?;
+    truth(&expr, schema)
+}
+
+/// A condition in which a column of booleans, which rows hold as integers, is compared with the one for true.
+fn truth(expr: &Expr, schema: &SchemaRef) -> PyResult<Expr> {
+    Ok(match expr {
+        Expr::Binary(Op::Compare(_), ..) => expr.clone(),
+        Expr::Binary(op @ (Op::And | Op::Or), a, b) => {
+            Expr::Binary(*op, truth(a, schema)?.into(), truth(b, schema)?.into())
+        }
+        Expr::Not(of) => Expr::Not(truth(of, schema)?.into()),
+        other => {
+            let found = type_of(other, schema)?;
+            if found != DataType::Boolean {
+                return Err(GraphError::new_err(format!(
+                    "a condition is true or false, and {other} is of type {found}: compare it with something"
+                )));
+            }
+            let mut one = RowBuf::default();
+            one.int(1);
+            let one = Expr::Constant(one.into());
+            Expr::Binary(Op::Compare(Relation::Eq), other.clone().into(), one.into())
+        }
+    })
+}
+
+fn type_of(expr: &Expr, schema: &SchemaRef) -> PyResult<DataType> {
+    Ok(match expr {
+        Expr::Item(of, index) if matches!(**of, Expr::Source(_)) => {
+            schema.field(*index).data_type().clone()
+        }
+        Expr::Constant(row) => constant(row)?,
+        Expr::Binary(op, a, b) => {
+            let types = (type_of(a, schema)?, type_of(b, schema)?);
+            of_two(*op, expr, types)?
+        }
+        Expr::Not(of) => {
+            type_of(of, schema)?;
+            DataType::Boolean
+        }
+        Expr::Item(..) | Expr::Tuple(_) | Expr::Source(_) | Expr::Column(_) => {
+            return Err(GraphError::new_err(format!(
+                "{expr} is no column: a column is col(name), a constant, or calculated of such"
+            )));
+        }
+    })
+}
+
+fn constant(row: &RowBuf) -> PyResult<DataType> {
+    Ok(match row.get() {
+        Row::Ints(Layout::INT, _) => DataType::Int64,
+        Row::Ints(Layout::NONE, _) => DataType::Null,
+        Row::Term(term) if row.get().truth().is_none() => match atom(term) {
+            Some(Atom::Float(_) | Atom::Int(_)) => DataType::Float64,
+            Some(Atom::Text(_)) => DataType::LargeUtf8,
+            Some(Atom::Bytes(_)) => DataType::LargeBinary,
+            _ => return Err(no_constant()),
+        },
+        Row::Term(_) => DataType::Boolean,
+        Row::Ints(..) => return Err(no_constant()),
+    })
+}
+
+fn no_constant() -> PyErr {
+    GraphError::new_err(
+        "a constant beside columns is None, a bool, an int of 64 bits, a float, a str or bytes: put others into a column, \
+         or compare columns that are cast to int64",
+    )
+}
+
+/// The type of what is made of values of two types.
+fn of_two(op: Op, expr: &Expr, (a, b): (DataType, DataType)) -> PyResult<DataType> {
+    let (left, right) = (class(&a), class(&b));
+    let refused = || {
+        GraphError::new_err(format!(
+            "{expr} has no meaning for types {a} and {b}: cast one of the columns before it comes into the collection"
+        ))
+    };
+    match op {
+        Op::And | Op::Or => Ok(DataType::Boolean),
+        Op::Compare(_) => {
+            let alike = left == right || left == Class::Null || right == Class::Null;
+            alike.then_some(DataType::Boolean).ok_or_else(refused)
+        }
+        _ if left != Class::Number || right != Class::Number => Err(refused()),
+        Op::Div => Ok(DataType::Float64),
+        _ if a.is_floating() || b.is_floating() => Ok(DataType::Float64),
+        _ => Ok(DataType::Int64),
+    }
+}

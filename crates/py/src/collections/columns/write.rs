@@ -1,0 +1,168 @@
+//! Rows as columns.
+
+use std::sync::Arc;
+
+use arrow_array::builder::{LargeBinaryBuilder, LargeStringBuilder};
+use arrow_array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, NullArray, UInt64Array};
+use arrow_schema::{ArrowError, DataType, SchemaRef};
+use pointstamp_arrange::Rows;
+use pointstamp_columnar::physical::{Physical, from_physical, physical};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+use super::super::rows::{Cells, Layout, Row, Symbol};
+use super::super::terms::{Atom, atoms};
+use crate::errors::{CodecError, IntoException};
+
+/// A column that grows.
+enum Growing {
+    Ints(Vec<Option<i64>>),
+    Wide(Vec<Option<i128>>),
+    Floats(Vec<Option<f64>>),
+    Texts(LargeStringBuilder),
+    Bytes(LargeBinaryBuilder),
+    Nulls(usize),
+}
+
+impl Growing {
+    fn new(kind: Physical) -> Self {
+        match kind {
+            Physical::Ints => Growing::Ints(Vec::new()),
+            Physical::Wide => Growing::Wide(Vec::new()),
+            Physical::Floats => Growing::Floats(Vec::new()),
+            Physical::Texts => Growing::Texts(LargeStringBuilder::new()),
+            Physical::Bytes => Growing::Bytes(LargeBinaryBuilder::new()),
+            Physical::Nulls => Growing::Nulls(0),
+        }
+    }
+
+    fn int(&mut self, value: i64) -> Option<()> {
+        match self {
+            Growing::Ints(values) => values.push(Some(value)),
+            Growing::Wide(values) => values.push(Some(value.into())),
+            #[allow(clippy::cast_precision_loss, reason = "it was made of a float")]
+            Growing::Floats(values) => values.push(Some(value as f64)),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn none(&mut self) {
+        match self {
+            Growing::Ints(values) => values.push(None),
+            Growing::Wide(values) => values.push(None),
+            Growing::Floats(values) => values.push(None),
+            Growing::Texts(values) => values.append_null(),
+            Growing::Bytes(values) => values.append_null(),
+            Growing::Nulls(len) => *len += 1,
+        }
+    }
+
+    /// Adds a value; nothing where it is of another kind.
+    fn push(&mut self, atom: &Atom<'_>) -> Option<()> {
+        match (self, atom) {
+            (growing, Atom::None) => growing.none(),
+            (growing, Atom::Int(value)) => return growing.int(*value),
+            (Growing::Wide(values), Atom::Wide(value)) => values.push(Some(*value)),
+            #[allow(clippy::cast_precision_loss, reason = "it was made of a float")]
+            (Growing::Floats(values), Atom::Wide(value)) => values.push(Some(*value as f64)),
+            (Growing::Floats(values), Atom::Float(value)) => values.push(Some(*value)),
+            (Growing::Texts(values), Atom::Text(text)) => {
+                values.append_value(std::str::from_utf8(text).ok()?);
+            }
+            (Growing::Bytes(values), Atom::Bytes(bytes)) => values.append_value(bytes),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn finish(self, data_type: &DataType) -> PyResult<ArrayRef> {
+        let values: ArrayRef = match self {
+            Growing::Ints(values) => Arc::new(Int64Array::from(values)),
+            Growing::Wide(values) if *data_type == DataType::UInt64 => {
+                let values = values.into_iter().map(|value| match value {
+                    None => Ok(None),
+                    Some(value) => u64::try_from(value).map(Some),
+                });
+                Arc::new(values.collect::<Result<UInt64Array, _>>()?)
+            }
+            Growing::Wide(values) => Arc::new(Decimal128Array::from(values)),
+            Growing::Floats(values) => Arc::new(Float64Array::from(values)),
+            Growing::Texts(mut values) => Arc::new(values.finish()),
+            Growing::Bytes(mut values) => Arc::new(values.finish()),
+            Growing::Nulls(len) => Arc::new(NullArray::new(len)),
+        };
+        from_physical(&values, data_type).map_err(IntoException::into_exception)
+    }
+}
+
+/// The columns of a schema, from rows that have a value for each.
+pub(super) fn columns_of_rows(rows: &Cells, schema: &SchemaRef) -> PyResult<Vec<ArrayRef>> {
+    let kinds = schema.fields().iter().map(|column| {
+        let kind = physical(column.data_type());
+        kind.ok_or_else(|| CodecError::new_err("a column of a type that no collection keeps"))
+    });
+    let mut columns = Vec::with_capacity(schema.fields().len());
+    for kind in kinds {
+        columns.push(Growing::new(kind?));
+    }
+    for index in 0..rows.len() {
+        let row = rows.get(index);
+        let put = match row {
+            Row::Ints(layout, words) => put_ints(layout, words, &mut columns),
+            Row::Term(row) => atoms(row).and_then(|mut atoms| {
+                for column in &mut columns {
+                    column.push(&atoms.next()?)?;
+                }
+                atoms.next().is_none().then_some(())
+            }),
+        };
+        if put.is_none() {
+            return Err(unfit(row, schema));
+        }
+    }
+    let columns = columns.into_iter().zip(schema.fields());
+    columns
+        .map(|(column, field)| column.finish(field.data_type()))
+        .collect()
+}
+
+/// Adds a row of integers.
+fn put_ints(layout: Layout, words: &[i64], columns: &mut [Growing]) -> Option<()> {
+    let (mut words, mut columns) = (words.iter(), columns.iter_mut());
+    for symbol in layout.symbols().skip(1) {
+        match symbol {
+            Symbol::Int => columns.next()?.int(*words.next()?)?,
+            Symbol::None => columns.next()?.none(),
+            Symbol::Open => return None,
+            Symbol::Close => break,
+        }
+    }
+    columns.next().is_none().then_some(())
+}
+
+/// The error of a row that is not one of the schema.
+#[cold]
+fn unfit(row: Row<'_>, schema: &SchemaRef) -> PyErr {
+    let names: Vec<_> = schema
+        .fields()
+        .iter()
+        .map(|field| field.name().as_str())
+        .collect();
+    let shown = crate::gil::attached(|py| {
+        let record = row.decode(py);
+        record.map_or_else(
+            |_| "a record".to_owned(),
+            |record| crate::raised::shown(&record),
+        )
+    });
+    PyTypeError::new_err(format!(
+        "{shown} is not a row of the columns {}: a row is a tuple with a value of each column's type",
+        names.join(", ")
+    ))
+}
+
+/// The error of arrays that do not fit together.
+pub(super) fn failed(error: ArrowError) -> PyErr {
+    pointstamp_columnar::Error::from(error).into_exception()
+}

@@ -1,0 +1,133 @@
+//! Expressions over rows of any kind, part by part.
+
+use super::super::rows::{Row, RowBuf};
+use super::super::terms::Plain;
+use super::expr::{Expr, Op};
+use super::failure::Failure;
+
+/// Applies expressions, with rows to write to that are used again.
+#[derive(Default)]
+pub(super) struct Evaluator {
+    spare: Vec<RowBuf>,
+}
+
+impl Evaluator {
+    /// Writes what an expression is.
+    pub(super) fn value(
+        &mut self,
+        expr: &Expr,
+        sources: &[Row<'_>],
+        out: &mut RowBuf,
+    ) -> Result<(), Failure> {
+        match expr {
+            Expr::Source(source) => out.copy(sources[source.index()]),
+            Expr::Item(of, index) => {
+                // The usual case, without a copy of the whole.
+                if let Expr::Source(source) = &**of {
+                    return cut(sources[source.index()], *index, expr, out);
+                }
+                let mut whole = self.spare.pop().unwrap_or_default();
+                self.value(of, sources, &mut whole)?;
+                cut(whole.get(), *index, expr, out)?;
+                self.spare.push(whole);
+            }
+            Expr::Constant(row) => out.copy(row.get()),
+            Expr::Tuple(parts) => {
+                let mut rows = Vec::with_capacity(parts.len());
+                for part in &**parts {
+                    let mut row = self.spare.pop().unwrap_or_default();
+                    self.value(part, sources, &mut row)?;
+                    rows.push(row);
+                }
+                out.tuple(&rows);
+                self.spare.append(&mut rows);
+            }
+            Expr::Binary(op @ (Op::Add | Op::Sub | Op::Mul | Op::Div), a, b) => {
+                let (left, right) = self.both(a, b, sources)?;
+                calculate(*op, &left, &right, out)?;
+                self.spare.extend([left, right]);
+            }
+            Expr::Binary(..) | Expr::Not(_) => {
+                let truth = self.truth(expr, sources)?;
+                out.bool(truth);
+            }
+            Expr::Column(_) => unreachable!("columns are resolved while the dataflow is built"),
+        }
+        Ok(())
+    }
+
+    fn both(
+        &mut self,
+        a: &Expr,
+        b: &Expr,
+        sources: &[Row<'_>],
+    ) -> Result<(RowBuf, RowBuf), Failure> {
+        let mut left = self.spare.pop().unwrap_or_default();
+        let mut right = self.spare.pop().unwrap_or_default();
+        self.value(a, sources, &mut left)?;
+        self.value(b, sources, &mut right)?;
+        Ok((left, right))
+    }
+
+    /// Whether an expression is true.
+    pub(super) fn truth(&mut self, expr: &Expr, sources: &[Row<'_>]) -> Result<bool, Failure> {
+        Ok(match expr {
+            Expr::Binary(Op::Compare(relation), a, b) => {
+                let (left, right) = self.both(a, b, sources)?;
+                let order = left.get().cmp(&right.get());
+                self.spare.extend([left, right]);
+                relation.holds(order)
+            }
+            Expr::Binary(Op::And, a, b) => self.truth(a, sources)? && self.truth(b, sources)?,
+            Expr::Binary(Op::Or, a, b) => self.truth(a, sources)? || self.truth(b, sources)?,
+            Expr::Not(of) => !self.truth(of, sources)?,
+            _ => {
+                let mut value = self.spare.pop().unwrap_or_default();
+                self.value(expr, sources, &mut value)?;
+                let Some(truth) = value.get().truth() else {
+                    return Err(Failure::NotBool(value));
+                };
+                self.spare.push(value);
+                truth
+            }
+        })
+    }
+}
+
+/// Writes a part of a row.
+fn cut(row: Row<'_>, index: usize, expr: &Expr, out: &mut RowBuf) -> Result<(), Failure> {
+    if out.cut(row, index) {
+        Ok(())
+    } else {
+        Err(Failure::NoPart(expr.to_string(), RowBuf::of(row)))
+    }
+}
+
+/// Writes the result of a calculation: an int of two ints, and a float otherwise.
+fn calculate(op: Op, left: &RowBuf, right: &RowBuf, out: &mut RowBuf) -> Result<(), Failure> {
+    let number = |row: &RowBuf| {
+        let plain = row.get().number();
+        plain.ok_or_else(|| Failure::NotNumber(op.symbol(), RowBuf::of(row.get())))
+    };
+    let (a, b) = (number(left)?, number(right)?);
+    if let (Plain::Int(a), Plain::Int(b)) = (&a, &b)
+        && op != Op::Div
+    {
+        let result = match op {
+            Op::Add => a.checked_add(*b),
+            Op::Sub => a.checked_sub(*b),
+            _ => a.checked_mul(*b),
+        };
+        out.int(result.ok_or(Failure::Overflow(op.symbol()))?);
+        return Ok(());
+    }
+    let (a, b) = (a.float(), b.float());
+    out.float(match op {
+        Op::Add => a + b,
+        Op::Sub => a - b,
+        Op::Mul => a * b,
+        _ if b == 0.0 => return Err(Failure::DivisionByZero),
+        _ => a / b,
+    });
+    Ok(())
+}

@@ -1,0 +1,135 @@
+//! Expressions over the parts of records, which run without the interpreter.
+//!
+//! Owns [`Field`], which is what `pointstamp.fields` exports: a part of a record, or what is computed of parts. An
+//! expression is made while a dataflow is built ([`Expr`]) and applied to rows while it runs ([`Projection`],
+//! [`Condition`]): to rows of integers by a plan made once for their layout ([`plan`]), to others part by part ([`eval`]).
+
+mod eval;
+mod expr;
+mod failure;
+mod field;
+mod plan;
+
+pub(crate) use expr::{Expr, Op, Relation, Source};
+pub(crate) use failure::Failure;
+pub(crate) use field::{Field, column_field, expr_of, source_field};
+
+use self::eval::Evaluator;
+use self::plan::{Plan, Test};
+use super::rows::{Layout, Row, RowBuf};
+
+/// How many rows an expression may read: the key and two values of a join.
+const SOURCES: usize = 3;
+
+/// The layouts of the rows that an expression reads; nothing where one is a term.
+#[inline]
+fn layouts(sources: &[Row<'_>]) -> Option<[Layout; SOURCES]> {
+    let mut layouts = [Layout::EMPTY; SOURCES];
+    for (layout, source) in layouts.iter_mut().zip(sources) {
+        match source {
+            Row::Ints(of, _) => *layout = *of,
+            Row::Term(_) => return None,
+        }
+    }
+    Some(layouts)
+}
+
+/// What was made of an expression for rows of one kind of layouts: nothing where they have none.
+struct Planned<P> {
+    layouts: [Layout; SOURCES],
+    plan: Option<P>,
+}
+
+impl<P> Planned<P> {
+    fn none() -> Self {
+        Planned {
+            layouts: [Layout::EMPTY; SOURCES],
+            plan: None,
+        }
+    }
+
+    /// The plan for such rows, which is made now where it is not there.
+    #[inline]
+    fn get(
+        &mut self,
+        sources: &[Row<'_>],
+        make: impl FnOnce(&[Layout]) -> Option<P>,
+    ) -> Option<&P> {
+        let layouts = layouts(sources)?;
+        if layouts != self.layouts {
+            self.layouts = layouts;
+            self.plan = make(&layouts[..sources.len()]);
+        }
+        self.plan.as_ref()
+    }
+}
+
+/// An expression that makes a row of rows.
+pub(crate) struct Projection {
+    expr: Expr,
+    planned: Planned<Plan>,
+    evaluator: Evaluator,
+    out: RowBuf,
+}
+
+impl Projection {
+    pub(crate) fn new(expr: Expr) -> Self {
+        Projection {
+            expr,
+            planned: Planned::none(),
+            evaluator: Evaluator::default(),
+            out: RowBuf::default(),
+        }
+    }
+
+    /// What the expression makes of rows.
+    #[inline]
+    pub(crate) fn apply(&mut self, sources: &[Row<'_>]) -> Result<Row<'_>, Failure> {
+        let expr = &self.expr;
+        match self
+            .planned
+            .get(sources, |layouts| Plan::new(expr, layouts))
+        {
+            Some(plan) => {
+                let mut done = Ok(());
+                self.out.ints(|words| {
+                    done = plan.run(sources, words);
+                    Some(plan.layout)
+                });
+                done?;
+            }
+            None => self.evaluator.value(expr, sources, &mut self.out)?,
+        }
+        Ok(self.out.get())
+    }
+}
+
+/// An expression that is true or false of a row.
+pub(crate) struct Condition {
+    expr: Expr,
+    planned: Planned<Test>,
+    evaluator: Evaluator,
+}
+
+impl Condition {
+    pub(crate) fn new(expr: Expr) -> Self {
+        Condition {
+            expr,
+            planned: Planned::none(),
+            evaluator: Evaluator::default(),
+        }
+    }
+
+    /// Whether the expression is true of rows.
+    #[inline]
+    pub(crate) fn holds(&mut self, sources: &[Row<'_>]) -> Result<bool, Failure> {
+        let expr = &self.expr;
+        match self
+            .planned
+            .get(sources, |layouts| Test::new(expr, layouts))
+        {
+            Some(test) => test.holds(sources),
+            None => self.evaluator.truth(expr, sources),
+        }
+    }
+}

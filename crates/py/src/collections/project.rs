@@ -1,0 +1,91 @@
+//! Collections through expressions over the parts of their records: without the interpreter.
+
+use pointstamp_engine::error::BoxError;
+use pointstamp_engine::pact::Pact;
+use pointstamp_engine::port::{MessageCapability, OutputPort, SendError};
+use pyo3::prelude::*;
+
+use super::fields::{Condition, Expr, Projection, Source, expr_of};
+use super::updates::{Builder, Updates};
+use super::updates_of;
+use crate::batch::Batch;
+use crate::library::Unary;
+use crate::stream::Stream;
+
+/// The expression of a Python object, over a record.
+fn expression(value: &Bound<'_, PyAny>) -> PyResult<Expr> {
+    expr_of(value)?.resolved(&[Source::Record], &[])
+}
+
+/// What an expression makes of each record.
+#[pyfunction]
+pub(crate) fn project(
+    stream: &Stream,
+    fields: &Bound<'_, PyAny>,
+    name: String,
+) -> PyResult<Stream> {
+    project_with(stream, expression(fields)?, name)
+}
+
+/// What an expression makes of each record.
+pub(crate) fn project_with(stream: &Stream, fields: Expr, name: String) -> PyResult<Stream> {
+    let mut projection = Projection::new(fields);
+    let unary = Unary::new(&stream.engine()?, &name, Pact::Pipeline)?;
+    Ok(unary.on_messages(stream, move |input, output| {
+        while let Some((capability, batch)) = input.next()? {
+            let updates = updates_of(batch);
+            let mut builder = Builder::default();
+            for update in updates.iter() {
+                let row = projection.apply(&[update.row]);
+                let row = row.map_err(|failure| failure.of(&name))?;
+                builder.push_like(row, &update);
+            }
+            send(builder, &updates, &capability, output)?;
+        }
+        Ok(())
+    }))
+}
+
+/// The records of which an expression is true.
+#[pyfunction]
+pub(crate) fn filter_fields(
+    stream: &Stream,
+    condition: &Bound<'_, PyAny>,
+    name: String,
+) -> PyResult<Stream> {
+    let condition = Condition::new(expression(condition)?);
+    filter(stream, condition, name)
+}
+
+/// The records of which a condition is true.
+pub(crate) fn filter(stream: &Stream, mut condition: Condition, name: String) -> PyResult<Stream> {
+    let unary = Unary::new(&stream.engine()?, &name, Pact::Pipeline)?;
+    Ok(unary.on_messages(stream, move |input, output| {
+        while let Some((capability, batch)) = input.next()? {
+            let updates = updates_of(batch);
+            let mut builder = Builder::default();
+            for update in updates.iter() {
+                let holds = condition.holds(&[update.row]);
+                if holds.map_err(|failure| failure.of(&name))? {
+                    builder.push_like(update.row, &update);
+                }
+            }
+            send(builder, &updates, &capability, output)?;
+        }
+        Ok(())
+    }))
+}
+
+/// Sends what was made of the updates of a message.
+fn send(
+    made: Builder,
+    of: &Updates,
+    capability: &MessageCapability,
+    output: &OutputPort<Batch>,
+) -> Result<(), BoxError> {
+    if made.is_empty() {
+        return Ok(());
+    }
+    let made = Batch::Updates(made.finish_kept(of.dims()));
+    output.send(capability, made).map_err(SendError::into_cause)
+}

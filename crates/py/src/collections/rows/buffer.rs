@@ -1,0 +1,241 @@
+//! A row of its own: values, pairs and parts as rows.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyInt, PyTuple};
+
+use super::super::terms;
+use super::{Layout, Row, Symbol};
+
+/// A row that is written again and again. Where a value is made of integers, so is its row: what is kept as a term is no
+/// such value, or has notes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RowBuf {
+    /// The layout of `words`; nothing where the row is `term`.
+    layout: Option<Layout>,
+    words: Vec<i64>,
+    term: Vec<u8>,
+}
+
+impl RowBuf {
+    /// The row.
+    #[inline]
+    pub(crate) fn get(&self) -> Row<'_> {
+        match self.layout {
+            Some(layout) => Row::Ints(layout, &self.words),
+            None => Row::Term(&self.term),
+        }
+    }
+
+    /// A row like another.
+    pub(crate) fn of(row: Row<'_>) -> Self {
+        let mut buffer = RowBuf::default();
+        buffer.copy(row);
+        buffer
+    }
+
+    /// A row like another.
+    #[inline]
+    pub(crate) fn copy(&mut self, row: Row<'_>) {
+        match row {
+            Row::Ints(layout, words) => {
+                self.layout = Some(layout);
+                self.words.clear();
+                self.words.extend_from_slice(words);
+            }
+            Row::Term(row) => {
+                self.layout = None;
+                self.term.clear();
+                self.term.extend_from_slice(row);
+            }
+        }
+    }
+
+    /// The row of an element of a row's tuple; whether there is such an element.
+    pub(crate) fn cut(&mut self, row: Row<'_>, index: usize) -> bool {
+        match row {
+            Row::Ints(layout, words) => {
+                let Some(mut elements) = layout.elements() else {
+                    return false;
+                };
+                let before = elements.by_ref().take(index);
+                let start = before.map(Layout::width).sum::<usize>();
+                let Some(element) = elements.next() else {
+                    return false;
+                };
+                self.copy(Row::Ints(element, &words[start..start + element.width()]));
+                true
+            }
+            Row::Term(row) => {
+                self.term.clear();
+                self.layout = None;
+                if !terms::cut(row, index, &mut self.term) {
+                    return false;
+                }
+                self.words.clear();
+                self.layout = terms::ints(&self.term, &mut self.words);
+                true
+            }
+        }
+    }
+
+    /// The row of a tuple, from the row of each element.
+    pub(crate) fn tuple(&mut self, parts: &[RowBuf]) {
+        self.words.clear();
+        self.layout = Layout::EMPTY.then(Symbol::Open);
+        for part in parts {
+            self.layout = self
+                .layout
+                .zip(part.layout)
+                .and_then(|(before, layout)| before.and(layout));
+            self.words.extend_from_slice(&part.words);
+        }
+        self.layout = self.layout.and_then(|layout| layout.then(Symbol::Close));
+        if self.layout.is_none() {
+            self.term.clear();
+            let mut space: Vec<Vec<u8>> = parts.iter().map(|_| Vec::new()).collect();
+            let rows = parts.iter().zip(&mut space);
+            let rows: Vec<&[u8]> = rows.map(|(part, space)| whole(part.get(), space)).collect();
+            terms::tuple(&rows, &mut self.term);
+        }
+    }
+
+    /// The row of a bool.
+    pub(crate) fn bool(&mut self, value: bool) {
+        self.layout = None;
+        self.term.clear();
+        terms::bool(value, &mut self.term);
+    }
+
+    /// The row of a float.
+    pub(crate) fn float(&mut self, value: f64) -> Row<'_> {
+        self.layout = None;
+        self.term.clear();
+        terms::float(value, &mut self.term);
+        self.get()
+    }
+
+    /// The row of an integer.
+    #[inline]
+    pub(crate) fn int(&mut self, value: i64) -> Row<'_> {
+        self.words.clear();
+        self.words.push(value);
+        self.layout = Some(Layout::INT);
+        self.get()
+    }
+
+    /// The row that a function writes, of a term and notes.
+    pub(crate) fn term<E>(
+        &mut self,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<Row<'_>, E> {
+        self.layout = None;
+        self.term.clear();
+        write(&mut self.term)?;
+        self.words.clear();
+        self.layout = terms::ints(&self.term, &mut self.words);
+        Ok(self.get())
+    }
+
+    /// The row of integers that a function writes; a layout, if there is one.
+    #[inline]
+    pub(crate) fn ints(&mut self, write: impl FnOnce(&mut Vec<i64>) -> Option<Layout>) -> bool {
+        self.words.clear();
+        self.layout = write(&mut self.words);
+        self.layout.is_some()
+    }
+
+    /// The row of a value.
+    ///
+    /// # Errors
+    ///
+    /// `TypeError` for a value that cannot be hashed or kept; it names the type.
+    pub(crate) fn encode(&mut self, value: &Bound<'_, PyAny>) -> PyResult<Row<'_>> {
+        self.words.clear();
+        self.layout = ints_of(value, Layout::EMPTY, &mut self.words);
+        if self.layout.is_none() {
+            self.term.clear();
+            terms::encode(value, &mut self.term)?;
+        }
+        Ok(self.get())
+    }
+
+    /// The row of a tuple of two, from the row of each.
+    #[inline]
+    pub(crate) fn pair(&mut self, first: Row<'_>, second: Row<'_>) -> Row<'_> {
+        if let (Row::Ints(layout, words), Row::Ints(other, others)) = (first, second)
+            && let Some(layout) = Layout::pair(layout, other)
+        {
+            self.words.clear();
+            self.words.extend_from_slice(words);
+            self.words.extend_from_slice(others);
+            self.layout = Some(layout);
+        } else {
+            self.layout = None;
+            self.term.clear();
+            let (mut space, mut other) = (Vec::new(), Vec::new());
+            terms::pair(
+                whole(first, &mut space),
+                whole(second, &mut other),
+                &mut self.term,
+            );
+        }
+        self.get()
+    }
+}
+
+/// The term and the notes of a row, with space for those that are not at hand.
+pub(super) fn whole<'a>(row: Row<'a>, space: &'a mut Vec<u8>) -> &'a [u8] {
+    if let Row::Term(row) = row {
+        return row;
+    }
+    space.clear();
+    row.put(space);
+    space
+}
+
+/// The layout of a value, whose integers are written to `words`, behind that of what is before it. Nothing where the value
+/// is not made of integers alone.
+fn ints_of(value: &Bound<'_, PyAny>, before: Layout, words: &mut Vec<i64>) -> Option<Layout> {
+    if value.is_exact_instance_of::<PyInt>() {
+        words.push(value.extract().ok()?);
+        return before.then(Symbol::Int);
+    }
+    if let Ok(tuple) = value.cast_exact::<PyTuple>() {
+        let mut layout = before.then(Symbol::Open)?;
+        for element in tuple.iter_borrowed() {
+            layout = ints_of(&element, layout, words)?;
+        }
+        return layout.then(Symbol::Close);
+    }
+    if value.is_none() {
+        return before.then(Symbol::None);
+    }
+    None
+}
+
+/// The rows of both elements of a row's tuple of two, in space for what is not at hand; nothing where the row is of
+/// something else.
+#[inline]
+pub(crate) fn cut_pair<'a>(
+    row: Row<'a>,
+    key: &'a mut RowBuf,
+    value: &'a mut RowBuf,
+) -> Option<(Row<'a>, Row<'a>)> {
+    match row {
+        Row::Ints(layout, words) => {
+            let (first, second) = layout.cut_pair()?;
+            let (left, right) = words.split_at(first.width());
+            Some((Row::Ints(first, left), Row::Ints(second, right)))
+        }
+        Row::Term(row) => {
+            if !terms::cut_pair(row, &mut key.term, &mut value.term) {
+                return None;
+            }
+            for part in [&mut *key, &mut *value] {
+                part.words.clear();
+                part.layout = terms::ints(&part.term, &mut part.words);
+            }
+            Some((key.get(), value.get()))
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Rows of Python values and of columns, as the kernel keeps them.
+//!
+//! A [`Row`] is integers and their [`Layout`], where the value is an integer of 64 bits, `None`, or a tuple of such, and else
+//! a term and its notes ([`terms`](super::terms)). Both are the same value to the kernel where their terms are: an order and
+//! a hash see one as they see the other. [`Cells`] is a column of rows: words side by side while all rows have one layout,
+//! bytes from the first row on that has another. So integers are sorted, merged and joined as integers, in one type and
+//! without a choice to be made while the dataflow is built. [`RowBuf`] is a row of its own.
+//!
+//! The notes at the end of a term travel with it and are not compared: of rows with one term, one stays.
+
+mod buffer;
+mod cells;
+mod layout;
+
+use std::cmp::Ordering;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyNone, PyTuple};
+
+pub(crate) use buffer::{RowBuf, cut_pair};
+pub(crate) use cells::Cells;
+pub(crate) use layout::{Layout, Symbol};
+
+use super::terms::{self, Plain, term_of};
+
+/// A row, ordered by its term.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Row<'a> {
+    /// A value made of integers.
+    Ints(Layout, &'a [i64]),
+    /// The term and the notes of any value.
+    Term(&'a [u8]),
+}
+
+impl Row<'_> {
+    /// The row of `None`, which stands for the value where there is none.
+    pub(crate) const UNIT: Row<'static> = Row::Ints(Layout::NONE, &[]);
+
+    /// Appends the term.
+    pub(crate) fn put_term(self, out: &mut Vec<u8>) {
+        match self {
+            Row::Ints(layout, words) => terms::put_ints(layout.symbols(), words, out),
+            Row::Term(row) => out.extend_from_slice(term_of(row)),
+        }
+    }
+
+    /// Appends the term and the notes.
+    pub(crate) fn put(self, out: &mut Vec<u8>) {
+        match self {
+            Row::Ints(layout, words) => {
+                terms::put_ints(layout.symbols(), words, out);
+                out.push(0);
+            }
+            Row::Term(row) => out.extend_from_slice(row),
+        }
+    }
+
+    /// Whether it is the same row, and not only one with the same term.
+    #[inline]
+    pub(crate) fn is(self, other: Row<'_>) -> bool {
+        match (self, other) {
+            (Row::Ints(layout, words), Row::Ints(other, others)) => {
+                layout == other && words == others
+            }
+            (Row::Term(row), Row::Term(other)) => row == other,
+            _ => false,
+        }
+    }
+
+    /// The value.
+    ///
+    /// # Errors
+    ///
+    /// What restoring a value of a class of the user's raises.
+    pub(crate) fn decode(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        match self {
+            Row::Ints(Layout::INT, [only]) => Ok(only.into_pyobject(py)?.into_any()),
+            Row::Ints(layout, words) => value_of(py, layout, &mut words.iter()),
+            Row::Term(row) => terms::decode(py, row),
+        }
+    }
+
+    /// Whether it is `True` or `False`; nothing for others.
+    pub(crate) fn truth(self) -> Option<bool> {
+        match self {
+            Row::Ints(..) => None,
+            Row::Term(row) => terms::truth(row),
+        }
+    }
+
+    /// The number that it is, if it is a `bool`, a `float`, or an `int` of 64 bits.
+    #[inline]
+    pub(crate) fn number(self) -> Option<Plain> {
+        match self {
+            Row::Ints(Layout::INT, [only]) => Some(Plain::Int(*only)),
+            Row::Ints(..) => None,
+            Row::Term(row) => terms::plain_number(row),
+        }
+    }
+}
+
+/// The value of a layout, from as many integers as it has.
+fn value_of<'py>(
+    py: Python<'py>,
+    layout: Layout,
+    words: &mut std::slice::Iter<'_, i64>,
+) -> PyResult<Bound<'py, PyAny>> {
+    if layout == Layout::NONE {
+        return Ok(PyNone::get(py).to_owned().into_any());
+    }
+    let Some(elements) = layout.elements() else {
+        let word = words.next().copied().unwrap_or_default();
+        return Ok(word.into_pyobject(py)?.into_any());
+    };
+    let elements = elements.map(|element| value_of(py, element, words));
+    let elements = elements.collect::<PyResult<Vec<_>>>()?;
+    Ok(PyTuple::new(py, elements)?.into_any())
+}
+
+impl Ord for Row<'_> {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Row::Ints(layout, words), Row::Ints(than, others)) if layout == than => {
+                match (words, others) {
+                    ([word], [other]) => word.cmp(other),
+                    _ => words.cmp(others),
+                }
+            }
+            (Row::Term(row), Row::Term(other)) => term_of(row).cmp(term_of(other)),
+            _ => unlike(*self, *other),
+        }
+    }
+}
+
+/// Compares rows of which the terms are not at hand.
+#[cold]
+fn unlike(row: Row<'_>, other: Row<'_>) -> Ordering {
+    let (mut term, mut than) = (Vec::new(), Vec::new());
+    row.put_term(&mut term);
+    other.put_term(&mut than);
+    term.cmp(&than)
+}
+
+impl PartialOrd for Row<'_> {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Row<'_> {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Row<'_> {}

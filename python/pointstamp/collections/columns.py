@@ -1,0 +1,429 @@
+"""Collections of columns: rows with names and types, which no operator makes objects of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pointstamp import _core
+from pointstamp._core import Field
+from pointstamp._errors import GraphError
+from pointstamp._mistakes import function_of
+from pointstamp.arrow import ArrowStream, check_same, names
+from pointstamp.capture import Capture
+from pointstamp.collections.arranged import Arranged, check_scope
+from pointstamp.collections.collection import Collection, distinct_keys
+from pointstamp.collections.types import mean_of, sum_of
+from pointstamp.fields import key, left, record, right
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import pyarrow as pa
+
+    from pointstamp._core import ProbeHandle
+    from pointstamp._types import Time
+    from pointstamp.scope import Scope
+
+__all__ = ["ColumnCapture", "ColumnCollection"]
+
+
+class ColumnCollection:
+    """A multiset of rows with columns, that changes: what `Scope.new_collection` gives for a schema.
+
+    Operators are those of `Collection`, and mean the same; keys are columns by name, and everything
+    that is computed of rows is an expression over `col(name)` (see `pointstamp.fields`). No operator calls
+    Python. Rows come in as record batches, and go out so.
+
+    A null is a value like any other: it is before all others, equal to itself, and a key.
+
+    Attributes:
+        scope: The scope that the collection is in.
+
+    Examples:
+        >>> import pyarrow as pa
+        >>> import pointstamp as ps
+        >>> from pointstamp.fields import col
+        >>> def main(worker):
+        ...     schema = pa.schema({"city": pa.string(), "rain": pa.int64()})
+        ...     with worker.dataflow() as scope:
+        ...         days, collection = scope.new_collection(schema=schema)
+        ...         wet = collection.filter(col("rain") > 0).sum("rain", by="city").capture()
+        ...     days.insert(pa.table({"city": ["Ulm", "Bonn", "Ulm"], "rain": [3, 0, 4]}, schema=schema))
+        ...     days.advance_to(1)
+        ...     days.remove(pa.table({"city": ["Ulm"], "rain": [4]}, schema=schema))
+        ...     days.close()
+        ...     worker.run()
+        ...     return wet.extract()
+        >>> [changes] = ps.execute(main)
+        >>> for time, batch in changes:
+        ...     print(time, batch.to_pylist())
+        0 [{'city': 'Ulm', 'rain': 7, 'diff': 1}]
+        1 [{'city': 'Ulm', 'rain': 3, 'diff': 1}, {'city': 'Ulm', 'rain': 7, 'diff': -1}]
+    """
+
+    __slots__ = ("_columns", "_rows", "_schema", "scope")
+
+    def __init__(self, rows: Collection[Any], columns: _core.Schema) -> None:
+        self.scope: Scope = rows.scope
+        self._rows = rows
+        self._columns = columns
+        self._schema: pa.Schema | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """What the columns are."""
+        if self._schema is None:
+            self._schema = self._columns.to_pyarrow()
+        return self._schema
+
+    def _like(self, rows: Collection[Any]) -> ColumnCollection:
+        return ColumnCollection(rows, self._columns)
+
+    def _index(self, name: str) -> int:
+        return self._columns.key([name])[0]
+
+    # ------------------------------------------------------------ row by row
+
+    def select(self, *columns: str, **fields: Field | object) -> ColumnCollection:
+        """Some of the columns, and others that are computed.
+
+        Args:
+            columns: Names of columns, which are kept as they are.
+            fields: Expressions over columns, or constants, by the names that the columns get.
+
+        Raises:
+            GraphError: If there is no such column, two have one name, or an expression has no meaning for the
+                types of its columns.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> from pointstamp.fields import col
+            >>> def build(scope):
+            ...     items = scope.column_collection(pa.table({"name": ["tea"], "price": [3], "count": [4]}))
+            ...     return items.select("name", total=col("price") * col("count")).capture()
+            >>> [(time, batch)] = ps.example(build).extract()
+            >>> batch.to_pylist()
+            [{'name': 'tea', 'total': 12, 'diff': 1}]
+        """
+        wanted = {name: _core.column_field(name) for name in names(list(columns))} if columns else {}
+        both = wanted.keys() & fields.keys()
+        if both or len(wanted) < len(columns):
+            raise GraphError(f"select would give two columns the name {min(both or columns)!r}")
+        return self._select(wanted | fields)
+
+    def _select(self, fields: dict[str, Any]) -> ColumnCollection:
+        core = self._rows.core
+        made, columns = _core.select_columns(core, self._columns, list(fields), list(fields.values()))
+        return ColumnCollection(Collection(self.scope, made), columns)
+
+    def rename(self, columns: dict[str, str]) -> ColumnCollection:
+        """The same rows, in which columns have other names: ``{"old": "new"}``.
+
+        Raises:
+            GraphError: If there is no such column, or two get one name.
+        """
+        for old in columns:
+            self._index(old)
+        renamed = [columns.get(name, name) for name in self.schema.names]
+        if len(set(renamed)) < len(renamed):
+            raise GraphError(f"after this rename two columns would have one name: {', '.join(renamed)}")
+        return self._typed(self._rows, [(name, None) for name in renamed])
+
+    def filter(self, condition: Field) -> ColumnCollection:
+        """The rows of which a condition on the columns is true.
+
+        Raises:
+            GraphError: If there is no such column, or the condition has no meaning for the types.
+            TypeError: If it is no expression: Python functions are for `Collection`.
+        """
+        if not isinstance(condition, Field):
+            raise TypeError(
+                "a collection of columns is filtered by an expression such as col('a') > 1, not "
+                f"{condition!r}"
+            )
+        made = _core.filter_columns(self._rows.core, self._columns, condition)
+        return self._like(Collection(self.scope, made))
+
+    # ------------------------------------------------------------ multisets
+
+    def concat(self, *others: ColumnCollection) -> ColumnCollection:
+        """The rows of this collection and the others, which have its schema.
+
+        Raises:
+            GraphError: If another schema or scope differs.
+        """
+        for other in others:
+            check_scope("concat", self.scope, other, ColumnCollection)
+            check_same(self._columns, other._columns, "concat")
+        return self._like(self._rows.concat(*(other._rows for other in others)))
+
+    def negate(self) -> ColumnCollection:
+        """As `Collection.negate`."""
+        return self._like(self._rows.negate())
+
+    def consolidate(self) -> ColumnCollection:
+        """As `Collection.consolidate`."""
+        return self._like(self._rows.consolidate())
+
+    def distinct(self) -> ColumnCollection:
+        """Each row that is there once or more, once."""
+        return self._like(self._rows.distinct())
+
+    def count(self, name: str = "count") -> ColumnCollection:
+        """Each row with how often it is there, in one more column.
+
+        Raises:
+            GraphError: If there is a column of that name.
+        """
+        width = len(self.schema)
+        flat = tuple(record[0][index] for index in range(width))
+        return self._with((*flat, record[1]), self._rows.count(), [*self._all(), (name, "int64")])
+
+    # ------------------------------------------------------------ by key
+
+    def join(
+        self, other: ColumnCollection, on: str | Sequence[str], *, suffix: str = "_right"
+    ) -> ColumnCollection:
+        """Pairs of rows with equal keys: the key's columns, the others of this side, and those of the other.
+
+        Args:
+            other: The right side.
+            on: The key's column, or columns, on both sides.
+            suffix: Added to names of the right side that the left side has, too.
+
+        Raises:
+            GraphError: If there is no such column, its type differs between the sides, the result would have
+                two columns of one name, or `other` is of another scope.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     ages = scope.column_collection(pa.table({"name": ["ann", "bob"], "age": [41, 7]}))
+            ...     towns = scope.column_collection(pa.table({"town": ["Ulm"], "name": ["ann"]}))
+            ...     return ages.join(towns, on="name").capture()
+            >>> [(time, batch)] = ps.example(build).extract()
+            >>> batch.to_pylist()
+            [{'name': 'ann', 'age': 41, 'town': 'Ulm', 'diff': 1}]
+        """
+        by = self._same_key("join", other, on)
+        mine, theirs = self._rest(by), other._rest(by)
+        taken = {*by, *mine}
+        renamed = [name + suffix if name in taken else name for name in theirs]
+        parts = (*_parts(key, by), *_parts(left, mine), *_parts(right, theirs))
+        rows = self._arranged(by).join(other._arranged(by), parts)
+        own = [(name, self.schema.field(name).type) for name in (*by, *mine)]
+        others = [(to, other.schema.field(name).type) for name, to in zip(theirs, renamed, strict=True)]
+        return self._typed(rows, [*own, *others])
+
+    def semijoin(self, other: ColumnCollection, on: str | Sequence[str]) -> ColumnCollection:
+        """The rows whose key the other collection has, however often.
+
+        Raises:
+            GraphError: If there is no such column, its type differs, or `other` is of another scope.
+        """
+        by = self._same_key("semijoin", other, on)
+        rest = self._rest(by)
+        keys = distinct_keys(other._rows.map(other._part(by)))
+        at = dict(zip((*by, *rest), (*_parts(key, by), *_parts(left, rest)), strict=True))
+        flat = tuple(at[name] for name in self.schema.names)
+        return self._like(self._arranged(by).join(keys, flat))
+
+    def antijoin(self, other: ColumnCollection, on: str | Sequence[str]) -> ColumnCollection:
+        """The rows whose key the other collection does not have.
+
+        Raises:
+            GraphError: If there is no such column, its type differs, or `other` is of another scope.
+        """
+        return self.concat(self.semijoin(other, on).negate())
+
+    def min(self, of: str | Sequence[str], *, by: str | Sequence[str]) -> ColumnCollection:
+        """The least value of each key: the key's columns, and the value's.
+
+        Args:
+            of: The value's column, or columns, which are compared one after another.
+            by: The key's column, or columns.
+
+        Raises:
+            GraphError: If there is no such column, or one is in both.
+        """
+        return self._reduced("min", of, by)
+
+    def max(self, of: str | Sequence[str], *, by: str | Sequence[str]) -> ColumnCollection:
+        """The greatest value of each key; as `min`."""
+        return self._reduced("max", of, by)
+
+    def top_k(self, n: int, of: str | Sequence[str], *, by: str | Sequence[str]) -> ColumnCollection:
+        """The `n` greatest values of each key, of which one that is there twice counts twice; as `min`."""
+        return self._reduced("top_k", of, by, n)
+
+    def sum(self, of: str, *, by: str | Sequence[str]) -> ColumnCollection:
+        """The sum of each key's values: the key's columns, and the value's, of 64 bits.
+
+        Raises:
+            GraphError: If there is no such column, or its values are no numbers.
+            TypeError: When the dataflow runs, for a null.
+        """
+        return self._reduced("sum", of, by, types=[sum_of(self.schema.field(self._index(of)))])
+
+    def mean(self, of: str, *, by: str | Sequence[str]) -> ColumnCollection:
+        """The mean of each key's values, as a double; as `sum`."""
+        return self._reduced("mean", of, by, types=[mean_of(self.schema.field(self._index(of)))])
+
+    def count_by_key(self, by: str | Sequence[str], name: str = "count") -> ColumnCollection:
+        """How many rows each key has: the key's columns, and the count.
+
+        Raises:
+            GraphError: If there is no such column, or the key has one of the count's name.
+        """
+        keys = self._key(by)
+        pairs = self._rows.map((self._part(keys), None)).count_by_key()
+        own = [(column, self.schema.field(column).type) for column in keys]
+        return self._with((*_parts(record[0], keys), record[1]), pairs, [*own, (name, "int64")])
+
+    def _reduced(
+        self, kind: str, of: str | Sequence[str], by: str | Sequence[str], *given: int, types: Any = None
+    ) -> ColumnCollection:
+        keys, values = self._key(by), self._key(of)
+        pairs = self._rows.map((self._part(keys), self._part(values)))
+        reduced = getattr(pairs.arrange(), kind)(*given)
+        own = [(column, self.schema.field(column).type) for column in keys]
+        made = types or [self.schema.field(column).type for column in values]
+        flat = (*_parts(record[0], keys), *_parts(record[1], values))
+        return self._with(flat, reduced, [*own, *zip(values, made, strict=True)])
+
+    def _key(self, by: str | Sequence[str]) -> list[str]:
+        keys = names(by)
+        self._columns.key(keys)
+        return keys
+
+    def _same_key(self, operator: str, other: Any, on: str | Sequence[str]) -> list[str]:
+        check_scope(operator, self.scope, other, ColumnCollection)
+        by = self._key(on)
+        other._key(on)
+        for name in by:
+            mine, theirs = self.schema.field(name).type, other.schema.field(name).type
+            if mine != theirs:
+                raise GraphError(
+                    f"{operator}'s key column '{name}' is {mine} here and {theirs} in the other collection: "
+                    "cast one of them before it comes in"
+                )
+        return by
+
+    def _rest(self, by: list[str]) -> list[str]:
+        return [name for name in self.schema.names if name not in by]
+
+    def _part(self, columns: list[str]) -> Any:
+        """The value of some columns: of one column itself, of several a tuple, and of none None."""
+        parts = tuple(record[self._index(name)] for name in columns)
+        return parts[0] if len(parts) == 1 else parts or None
+
+    def _arranged(self, by: list[str]) -> Arranged[Any, Any]:
+        return self._rows.map((self._part(by), self._part(self._rest(by)))).arrange()
+
+    def _all(self) -> list[tuple[str, Any]]:
+        return [(field.name, field.type) for field in self.schema]
+
+    def _with(self, fields: Any, rows: Collection[Any], columns: Any) -> ColumnCollection:
+        return self._typed(rows.map(fields), columns)
+
+    def _typed(self, rows: Collection[Any], columns: Sequence[tuple[str, Any]]) -> ColumnCollection:
+        """Rows under a schema of names and types; None for a type that stays what it is."""
+        import pyarrow as pa
+
+        seen = set()
+        fields = []
+        for index, (name, kind) in enumerate(columns):
+            if name in seen:
+                raise GraphError(f"the result would have two columns named '{name}': rename one of them")
+            seen.add(name)
+            kind = self.schema.field(index).type if kind is None else kind
+            fields.append(pa.field(name, getattr(pa, kind)() if isinstance(kind, str) else kind))
+        return ColumnCollection(rows, _core.Schema(pa.schema(fields)))
+
+    # ------------------------------------------------------------ scopes and loops
+
+    def enter(self, scope: Scope) -> ColumnCollection:
+        """As `Collection.enter`."""
+        return self._like(self._rows.enter(scope))
+
+    def leave(self) -> ColumnCollection:
+        """As `Collection.leave`."""
+        return self._like(self._rows.leave())
+
+    def iterate(self, f: Callable[[Scope, ColumnCollection], ColumnCollection]) -> ColumnCollection:
+        """As `Collection.iterate`: the function's result has this collection's schema.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     edges = scope.column_collection(pa.table({"a": [1, 2, 3], "b": [2, 3, 4]}))
+            ...     def further(inner, paths):
+            ...         first = paths.rename({"b": "over"})
+            ...         last = edges.enter(inner).rename({"a": "over"})
+            ...         longer = first.join(last, on="over").select("a", "b")
+            ...         return longer.concat(edges.enter(inner)).distinct()
+            ...     return edges.iterate(further).capture()
+            >>> [(time, batch)] = ps.example(build).extract()
+            >>> list(zip(*batch.select(["a", "b"]).to_pydict().values()))
+            [(1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4)]
+        """
+        function_of("iterate", f)
+
+        def rows(inner: Scope, current: Collection[Any]) -> Collection[Any]:
+            result = f(inner, self._like(current))
+            if not isinstance(result, ColumnCollection):
+                raise TypeError(
+                    f"the function given to iterate returns the columns of the next turn, not {result!r}"
+                )
+            check_same(self._columns, result._columns, "iterate")
+            return result._rows
+
+        return self._like(self._rows.iterate(rows))
+
+    # ------------------------------------------------------------ out
+
+    def updates(self) -> ArrowStream:
+        """The updates, as record batches with a column ``time`` and a column ``diff`` more.
+
+        The stream's own times are at or before the updates'; of one row and time there may be several
+        updates. Times of several coordinates are lists.
+        """
+        made, columns = _core.column_updates(self._rows.core, self._columns)
+        return ArrowStream(self.scope, made, columns)
+
+    def capture(self) -> ColumnCapture:
+        """Keeps the updates on this worker in memory."""
+        capture = ColumnCapture(self._columns)
+        self._rows.core.capture(capture.core)
+        return capture
+
+    def probe(self) -> ProbeHandle:
+        """A handle that reports at which times the collection may still change."""
+        return self._rows.probe()
+
+
+class ColumnCapture(Capture[Any]):
+    """The updates of a collection of columns on one worker. It may be read from any thread, and after."""
+
+    __slots__ = ("_columns",)
+
+    def __init__(self, columns: _core.Schema) -> None:
+        super().__init__()
+        self._columns = columns
+
+    def extract(self) -> list[tuple[Time, Any]]:
+        """The changes per time, in the order of times: a record batch with a column ``diff`` more.
+
+        They are added up, without zeros, in the order of rows.
+        """
+        return _core.extract_column_updates(self.core, self._columns)
+
+
+def _parts(of: Field, columns: list[str]) -> tuple[Field, ...]:
+    """The columns that a value holds which `_part` made of so many."""
+    if len(columns) == 1:
+        return (of,)
+    return tuple(of[index] for index in range(len(columns)))

@@ -1,0 +1,106 @@
+"""What a scope makes collections with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+
+from pointstamp import _core
+from pointstamp._core import InputHandle
+from pointstamp.collections.arranged import Arranged, Trace
+from pointstamp.collections.collection import Collection
+from pointstamp.collections.column_input import ColumnInput
+from pointstamp.collections.columns import ColumnCollection
+from pointstamp.collections.inputs import CollectionInput
+from pointstamp.collections.variable import Variable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pyarrow as pa
+
+    from pointstamp.scope import Scope
+
+__all__ = ["CollectionScope"]
+
+T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class CollectionScope:
+    """The methods of a scope that make collections."""
+
+    __slots__ = ()
+
+    @property
+    def _scope(self) -> Scope:
+        return cast("Scope", self)
+
+    @overload
+    def new_collection(self) -> tuple[CollectionInput[Any], Collection[Any]]: ...
+    @overload
+    def new_collection(self, *, schema: pa.Schema) -> tuple[ColumnInput, ColumnCollection]: ...
+    def new_collection(self, *, schema: pa.Schema | None = None) -> Any:
+        """An input that changes a collection, and the collection.
+
+        Args:
+            schema: What the columns are, of a collection of columns; None for one of Python values.
+
+        Raises:
+            GraphError: If a collection cannot keep a column of the schema.
+        """
+        handle: InputHandle[Any] = InputHandle()
+        rows: Collection[Any] = Collection(self._scope, self._scope.core.input_from(handle))
+        if schema is None:
+            return CollectionInput(handle), rows
+        columns = _core.Schema(schema)
+        _core.check_columns(columns)
+        return ColumnInput(handle, columns), ColumnCollection(rows, columns)
+
+    def collection(self, records: Iterable[T]) -> Collection[T]:
+        """A collection of the records, from the least time on. Each worker brings its own.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> ps.example(lambda scope: scope.collection([2, 1, 2]).capture()).extract()
+            [(0, [(1, 1), (2, 2)])]
+        """
+        return self._scope.to_stream(records).as_collection()
+
+    def column_collection(self, data: pa.Table | pa.RecordBatch) -> ColumnCollection:
+        """A collection of the rows of a table or a record batch, as `collection` is of records.
+
+        Raises:
+            GraphError: If a collection cannot keep a column of it.
+        """
+        changes, rows = self.new_collection(schema=data.schema)
+        changes.insert(data)
+        changes.close()
+        return rows
+
+    def variable(self, initial: Collection[T] | None = None) -> Variable[T]:
+        """A collection that is defined by itself, in a scope of `iterative`. Several define each other.
+
+        Args:
+            initial: What it is in the first turn of the loop; None for nothing.
+
+        Raises:
+            GraphError: If neither the scope nor one around it is of a loop, or `initial` is of another scope.
+        """
+        return Variable(self._scope, initial)
+
+    def import_trace(self, trace: Trace[K, V]) -> Arranged[K, V]:
+        """The arrangement that a trace of another dataflow of this worker reads, for joins and reduces here.
+
+        It is not copied: both dataflows use one index, from the trace's `since` on.
+
+        Raises:
+            GraphError: If the trace's times have another number of coordinates than the scope's.
+            PointstampError: If the trace is closed.
+            TypeError: If it is not a `Trace`.
+        """
+        if not isinstance(trace, Trace):
+            raise TypeError(
+                f"import_trace needs the trace of an arrangement, as in arranged.trace, not {trace!r}"
+            )
+        return Arranged(self._scope, _core.import_trace(self._scope.core, trace.core), Collection)
