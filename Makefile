@@ -122,6 +122,7 @@ docs: $(wheel_stamp) $(docs_stamp)
 bench: $(dev_stamp) $(wheel_stamp)
 	$(CARGO) bench -p pointstamp-bench --locked
 	$(BIN)/python benches/python/bench_arrow.py
+	$(BIN)/python benches/python/bench_capture.py
 	$(BIN)/python benches/python/bench_processes.py
 	$(BIN)/python benches/python/backpressure.py
 	-$(BIN)/python -m pip install --quiet --only-binary :all: bytewax==0.21.1
