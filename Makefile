@@ -116,6 +116,8 @@ bench: $(dev_stamp) $(wheel_stamp)
 	$(BIN)/python benches/python/bench_arrow.py
 	$(BIN)/python benches/python/bench_processes.py
 	$(BIN)/python benches/python/backpressure.py
+	$(BIN)/python benches/python/windows.py
+	$(BIN)/python benches/python/nexmark.py --check
 	-$(BIN)/python -m pip install --quiet --only-binary :all: bytewax==0.21.1
 	$(BIN)/python benches/python/run.py --wheel $(wheels)/*.whl $(ARGS)
 

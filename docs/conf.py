@@ -28,8 +28,12 @@ nitpick_ignore_regex = [
         "py:class",
         r"(os\.)?PathLike|(socket\.)?socket|pa\.(Schema|RecordBatch|Table)|DataFrame|SparkSession|Carrier",
     ),
-    ("py:class", r"pointstamp\.(scope\._Nested|worker\._Building)"),
-    ("py:class", r"AnyStream|Build|Schema"),  # aliases of pointstamp.custom
+    ("py:class", r"pointstamp\.(nested\.Nested|worker\._Building)"),
+    (
+        "py:class",
+        r"AnyStream|Build|Clock|Column|Coordinates|Paths|Schema|SourceOfRecords",
+    ),
+    ("py:class", r"WindowKind|pointstamp\.windows\.Session|threading\.Event"),
 ]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
@@ -42,7 +46,8 @@ maximum_signature_line_length = 90
 # What the package's modules use of each other's classes (CONTRIBUTING.md) is not for
 # programs.
 INTERNAL = (
-    "begin,collection_of,core,core_schema,forwarded,in_loop,kind,placed,route,stream_of"
+    "begin,collection_of,core,core_schema,forwarded,in_loop,installed_by,kind,placed,"
+    "route,stream_of,triples"
 )
 autodoc_default_options = {"members": True, "exclude-members": INTERNAL}
 napoleon_google_docstring = True
@@ -70,6 +75,8 @@ GIVEN = frozenset(
         "Arranged",
         "ArrowStream",
         "Collection",
+        "KeyedStream",
+        "WindowedStream",
         "Notificator",
         "OperatorBuilder",
         "Scope",
@@ -79,6 +86,7 @@ GIVEN = frozenset(
         "Variable",
         "Worker",
         "capture.Capture",
+        "keyed.process.KeyContext",
         "collections.CollectionCapture",
         "spark.Cluster",
         "spark.Epochs",

@@ -20,7 +20,7 @@ def barriers(rounds: int, workers: int) -> tuple[bool, float]:
         for round in range(rounds):
             done[worker.index] = round + 1
             worker.barrier()
-            # Everybody has done this round, and nobody more than the next.
+            # Every worker has done this round, and none more than the next.
             together = together and all(round + 1 <= others <= round + 2 for others in done)
         return together, time.perf_counter() - start
 

@@ -1,7 +1,7 @@
 """The Collatz sequence: halve what is even, triple what is odd and add one. How many steps is it to 1?
 
 Numbers go round a loop, each as often as its sequence is long; those that have come to 1 leave. Trips of
-different numbers overlap: nobody waits for a trip to end.
+different numbers overlap: no number waits for another's trip to end.
 
     python examples/collatz.py 10000
 """

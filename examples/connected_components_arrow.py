@@ -3,8 +3,8 @@
 python examples/connected_components_arrow.py --nodes 200000 --edges 400000 --workers 2
 
 A worker owns the nodes whose number it gets by ``node % workers``, with their edges. A node's label is the
-least number that it has heard of, first its own. Whoever's label got smaller tells its neighbours, in the
-next round of the loop; when nobody's did, the loop is over. A small graph is checked against NetworkX.
+least number that it has heard of, first its own. A node whose label got smaller tells its neighbours, in the
+next round of the loop; when none did, the loop is over. A small graph is checked against NetworkX.
 """
 
 from __future__ import annotations

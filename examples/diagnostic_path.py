@@ -1,7 +1,7 @@
 """A diagnostic path: an operator that answers questions about itself, while its data never waits for them.
 
 The operator has two inputs and two outputs: data goes from the first to the first, and questions on the
-second get answers on the second. Nobody may assume that a question brings no more data, unless the
+second get answers on the second. No operator may assume that a question brings no more data, unless the
 operator says so: with no path from question to data, the data's frontier passes times at which questions
 may still be asked.
 

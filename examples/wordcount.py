@@ -5,8 +5,8 @@
 
 Files are read as rounds: in round r, each worker reads its r-th file and sends its lines at time r. Words
 travel to the worker that counts them; when a round is over, that worker says which totals have changed, and
-worker 0 keeps the table. A probe tells how far the rounds have come: the progress bar follows it, and nobody
-reads more than a few rounds ahead of it, so that memory stays bounded however much text there is.
+worker 0 keeps the table. A probe tells how far the rounds have come: the progress bar follows it, and none
+reads more than a few rounds ahead, so that memory stays bounded however much text there is.
 
 At the end the table is compared with a plain `collections.Counter` of the same text. Exit codes: 0 when they
 are equal, 1 when they are not, 2 when there is nothing to count.

@@ -6,7 +6,7 @@ The edges of each time are a graph of their own.
 
 A node's label is the smallest id that it has heard of, first its own. In each round of the loop the nodes
 whose label got smaller tell their neighbours, on whatever worker those are. A worker tells a node only
-what is smaller than all that it told it before, and only the smallest of a round. When nobody has anything
+what is smaller than all that it told it before, and only the smallest of a round. When no node has anything
 to tell, the loop's frontier has passed the time: the labels are final, and come out.
 """
 
@@ -85,7 +85,7 @@ class Labels:
         self.neighbours = Nodes(target)
         self.edges = Edges(self.nodes.at(source), self.neighbours.at(target), len(self.nodes))
         self.label = self.nodes.ids.copy()
-        self.told = self.neighbours.ids.copy()  # nobody needs to hear what is larger than its own id
+        self.told = self.neighbours.ids.copy()  # no neighbour needs to hear what is larger than its own id
 
     def take(self, ids: Array, labels: Array) -> Array:
         """Takes what nodes are told; returns the positions of those for which it is smaller."""

@@ -2,7 +2,7 @@
 
 Owns the two ends of a socket or a binary file object. Writing happens in the capturing operator, which waits
 while the other side does not read. Reading happens in a thread of its own, which waits for bytes without
-costing processor time, hands them to a feed, waits there while nobody takes them, and ends with the feed.
+costing processor time, hands them to a feed, waits there until they are taken, and ends with the feed.
 What goes wrong in it is raised by the operator that replays.
 """
 
@@ -86,7 +86,7 @@ class FileTarget:
 def start_reading(carrier: Any, feed: EventFeed) -> None:
     """Starts the thread that reads a socket, which it closes at the end, or a binary file object.
 
-    The thread ends with its feed: it is joined when nobody wants more.
+    The thread ends with its feed: it is joined when no more is wanted.
     """
     read = _read_socket if is_socket(carrier) else _read_file
     thread = threading.Thread(target=_run, args=(read, carrier, feed), name="pointstamp reader", daemon=True)

@@ -101,6 +101,7 @@ __all__ = [
     "Scope",
     "SealedLink",
     "Session",
+    "Simulation",
     "Sketch",
     "StageKind",
     "Stream",

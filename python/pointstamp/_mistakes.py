@@ -112,7 +112,7 @@ def refuse_async(operator: str, function: Any) -> None:
     name, flags = _code(function)
     if flags & _COROUTINE:
         raise TypeError(
-            f"{operator} was given {name}, which is async: it would return a coroutine that nobody awaits. "
+            f"{operator} was given {name}, which is async: it would return a coroutine that never runs. "
             "Give it a plain function: one that has to wait can call asyncio.run"
         )
 

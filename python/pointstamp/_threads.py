@@ -1,4 +1,4 @@
-"""Threads that are waited for, whatever interrupts whoever waits.
+"""Threads that are waited for, whatever interrupts the waiting thread.
 
 Ctrl-C raises `KeyboardInterrupt`, and a signal handler of the user's own whatever it likes, between any two
 instructions of the main thread, also inside

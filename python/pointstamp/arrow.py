@@ -37,7 +37,7 @@ class ArrowStream(ColumnOperators, Columnar):
     """A stream of Arrow record batches of one schema; moved, hashed and partitioned without the GIL.
 
     Every method adds an operator to the stream's scope. Batches are of any size, as the stream carries them:
-    large ones are sliced and tiny ones merged. Nobody may change the memory of a batch that was sent.
+    large ones are sliced and tiny ones merged. The memory of a batch that was sent must not be changed.
 
     The inputs of operators of your own (`unary`, ...) yield ``(CapabilityRef, pyarrow.RecordBatch)``, and
     their outputs have this stream's schema unless a `schema` says otherwise; None makes a `Stream` of
@@ -78,7 +78,7 @@ class ArrowStream(ColumnOperators, Columnar):
     ) -> None:
         self.scope = scope
         self._made = core
-        # Of an exchange that nobody has read yet: the stream whose rows it is to move.
+        # Of an exchange that has no reader yet: the stream whose rows it is to move.
         self._source = source
         self.core_schema = columns
         # The key columns by which the rows are on the worker that `exchange` would move them to, if known:

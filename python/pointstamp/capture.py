@@ -161,8 +161,8 @@ class EventReader:
 
     Args:
         source: A path; a binary file object; or a connected socket, which the reader takes over and closes.
-        allow_pickle: Whether records of Python objects may be read. Reading them can run code of whoever
-            wrote them, as with `pickle`. Columns of an `ArrowStream` are always safe.
+        allow_pickle: Whether records of Python objects may be read. Reading them can run code of their
+            author, as with `pickle`. Columns of an `ArrowStream` are always safe.
         follow: Whether to wait at the end of a file for what is written next, until the captured stream is
             complete. The file need not be there yet.
 
@@ -216,7 +216,7 @@ class EventReader:
             pause = min(2 * pause, 0.05)
         if start[1] is None and not self._pickle:
             raise CodecError(
-                f"{self.name} holds pickled records, and reading them can run code of whoever wrote it: "
+                f"{self.name} holds pickled records, and reading them can run code of its author: "
                 "pass allow_pickle=True if you trust it"
             )
         return start

@@ -1,6 +1,6 @@
 """For programs that start the processes of a cluster themselves: a port, bound before others hear of it.
 
-Whoever starts processes on hosts that it does not know cannot choose ports that are free there. So each
+A program that starts processes on unknown hosts cannot choose ports that are free there. So each
 process binds one, tells the others where it is, by whatever means there are, and hands the socket to
 `pointstamp.execute`.
 """

@@ -43,11 +43,11 @@ class Config:
         process: Which of them this is, from 0.
         addresses: ``"host:port"`` of every process, in order. Left out: ports of the loopback
             interface, from 2101 on.
-        secret: What every process of the cluster knows and nobody else; text is taken as UTF-8.
+        secret: What the processes of the cluster know and no other program does; text is taken as UTF-8.
             Required when an address is not on the loopback interface; left out where all are, a file
             holds one, which is made when it is first needed and which only the user can read.
         connect_timeout: Seconds to form the cluster.
-        progress_mode: ``"demand"`` holds back progress that can move nobody's frontier;
+        progress_mode: ``"demand"`` holds back progress that can move no frontier;
             ``"eager"`` sends everything at once.
         high_water: Bytes in flight above which sources pause, and sending on an input steps the worker.
         tls: Certificates, for a network that is not trusted; every process has its own. Left out: the

@@ -199,7 +199,7 @@ def _run_on_threads(
     def run(index: int) -> None:
         try:
             results[index] = cluster.run(index, wrap, main, threading.get_ident(), False)
-        except BaseException as error:  # before `main` began, or after it: nobody waits for this worker
+        except BaseException as error:  # before `main` began, or after it: the others stop waiting
             cluster.fail(index, error)
         finally:
             ended.release()
@@ -216,7 +216,7 @@ def _run_on_threads(
         for _ in threads:
             _wait(ended, cluster, alone=config.processes == 1)
     except BaseException as error:
-        # An interruption of this thread, or a thread that could not be started: nobody goes on alone.
+        # An interruption of this thread, or a thread that could not be started: no worker goes on alone.
         # Saying why takes a while, and may be interrupted in turn: SIGINT often comes twice, to a whole group
         # and from the one who leads it.
         reason = type(error).__name__

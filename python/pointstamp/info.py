@@ -23,7 +23,7 @@ class OperatorInfo(NamedTuple):
 
     name: str
     address: tuple[int, ...]
-    index: int  # type: ignore[assignment]  # in the place of a method of tuples, which nobody needs here
+    index: int  # type: ignore[assignment]  # in the place of a method of tuples that is of no use here
     peers: int
     activator: Activator
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 from pointstamp import _core
 from pointstamp._core import InputHandle
 from pointstamp._errors import GraphError
-from pointstamp._mistakes import unknown_attribute, without_with
+from pointstamp._mistakes import unknown_attribute
 from pointstamp.arrow import ArrowInput, ArrowStream
 from pointstamp.builder import OperatorBuilder, single_output
 from pointstamp.capture import replayed
 from pointstamp.collections.making import CollectionScope
 from pointstamp.connectors.reading import Reading
 from pointstamp.connectors.timing import Arrival, EventTime, Timing
+from pointstamp.nested import Nested
 from pointstamp.operators.iterator_source import Source
 from pointstamp.seeing.drawing import to_dot, to_mermaid, to_svg
 from pointstamp.seeing.graph import Graph
@@ -22,7 +23,6 @@ from pointstamp.streamsof import StreamsOf
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from types import TracebackType
 
     import pyarrow as pa
 
@@ -363,21 +363,21 @@ class Scope(StreamsOf, CollectionScope):
 
     # ------------------------------------------------------------ scopes and loops
 
-    def scoped(self, name: str = "Scope", *, dims: int = 0) -> _Nested:
+    def scoped(self, name: str = "Scope", *, dims: int = 0) -> Nested:
         """A scope inside this one, whose timestamps have `dims` more coordinates.
 
         Use it as a block: ``with scope.scoped() as inner:``. Streams come in with `Stream.enter` and go
         out with `Stream.leave`.
         """
-        return _Nested(self, name, dims)
+        return Nested(self, name, dims, Scope)
 
-    def region(self, name: str = "Region") -> _Nested:
+    def region(self, name: str = "Region") -> Nested:
         """A scope inside this one with the same timestamps."""
-        return _Nested(self, name, 0)
+        return Nested(self, name, 0, Scope)
 
-    def iterative(self, name: str = "Iterate") -> _Nested:
+    def iterative(self, name: str = "Iterate") -> Nested:
         """A scope inside this one for a loop: its timestamps have one more coordinate."""
-        return _Nested(self, name, 1)
+        return Nested(self, name, 1, Scope)
 
     @overload
     def feedback(self, summary: Summary = 1, *, of: None = None) -> tuple[LoopHandle[Any], Stream[Any]]: ...
@@ -417,36 +417,3 @@ class Scope(StreamsOf, CollectionScope):
     ) -> tuple[LoopHandle[Any], Any]:
         """As `feedback`, where each trip adds `step` to the last coordinate."""
         return self.feedback(step, schema=schema)
-
-
-class _Nested:
-    """The block in which a nested scope is built."""
-
-    __slots__ = ("_dims", "_name", "_parent", "_scope")
-
-    def __init__(self, parent: Scope, name: str, dims: int) -> None:
-        if dims < 0:
-            raise GraphError(f"a scope cannot append {dims} coordinates: dims is 0 or more")
-        self._parent = parent
-        self._name = name
-        self._dims = dims
-        self._scope: Scope | None = None
-
-    if not TYPE_CHECKING:  # type checkers find out by themselves
-
-        def __getattr__(self, name: str) -> NoReturn:
-            call = {0: "scoped()", 1: "iterative()"}.get(self._dims, f"scoped(dims={self._dims})")
-            without_with(f"scope.{call}", name)
-
-    def __enter__(self) -> Scope:
-        if self._scope is not None:
-            raise GraphError(f"the scope '{self._name}' was built already: make another")
-        self._scope = Scope(self._parent.core.nested(self._name, self._dims), self._parent)
-        return self._scope
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        assert self._scope is not None
-        if kind is None:
-            self._scope.core.close()

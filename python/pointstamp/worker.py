@@ -90,8 +90,7 @@ class Worker:
 
         Raises:
             StallError: When the condition still holds after that time. It says what is waited for: which
-            input,
-                operator or worker holds which time, since when, and what to do about it.
+                input, operator or worker holds which time, since when, and what to do about it.
         """
         try:
             over = self.core.step_while(condition, timeout)

@@ -140,7 +140,7 @@ def test_from_args_reads_the_secret_from_the_environment(monkeypatch: pytest.Mon
 
 def test_from_args_refuses_what_cannot_work(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
-    empty.write_text("# nobody\n")
+    empty.write_text("# none\n")
     for argv, says in [
         (["-w", "many"], "argument -w/--workers: invalid int value: 'many'"),
         (["-w"], "expected one argument"),

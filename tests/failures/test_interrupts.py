@@ -272,7 +272,7 @@ def test_an_interruption_of_who_waits_for_threads_is_kept_until_they_have_ended(
 
 
 def test_a_worker_that_cannot_be_interrupted_is_left_to_itself_in_the_end() -> None:
-    """It sleeps outside of the interpreter, and whoever wants to end asks again and again."""
+    """It sleeps outside of the interpreter, and the thread that wants to end asks again and again."""
     program = """
 import time
 import pointstamp as ps

@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 Links = list[tuple[int, int]]
 NODES = 40
 
-# The first epoch takes many rounds, and the others few: they overtake it where nobody waits.
+# The first epoch takes many rounds, and the others few: they overtake it where no operator waits.
 EPOCHS: list[Links] = [
     [(node, node + 1) for node in range(NODES - 1)],
     [(0, NODES - 1), (1, 2), (5, 0)],

@@ -28,6 +28,15 @@ def test_the_benches_of_columns_run() -> None:
         assert name in result.stdout
 
 
+def test_the_benches_of_windows_run() -> None:
+    given = ["--records", "2000", "--rows", "20000", "--calls", "200"]
+    command = [sys.executable, "-W", "error", str(RUN.parent / "windows.py"), *given]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    for name in ("maximum:", "columns:", "async_map:"):
+        assert name in result.stdout
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(
     not os.environ.get("JAVA_HOME") and shutil.which("java") is None, reason="Spark needs Java"

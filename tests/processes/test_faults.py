@@ -311,7 +311,7 @@ def test_a_connection_breaks_in_the_middle(how: Callable[[Proxy], None], program
             cluster.end(1 + SECONDS)
         finally:
             proxy.close()
-        # Whoever finds out first says so to the rest: 0 has lost 2, or 2 has lost 0.
+        # The process that finds out first says so to the rest: 0 has lost 2, or 2 has lost 0.
         cluster.addresses[0] = f"({cluster.addresses[0]}|{proxy.address})"
         for process in cluster.processes.values():
             assert process.code == 1

@@ -1,4 +1,4 @@
-"""Forming a cluster: processes find each other in any order, and whoever does not belong is kept out."""
+"""Forming a cluster: processes find each other in any order, and strangers are kept out."""
 
 import re
 import signal

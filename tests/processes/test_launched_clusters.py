@@ -150,7 +150,7 @@ def test_a_signal_ends_a_cluster(program: Write, number: signal.Signals) -> None
         out, err = process.communicate(timeout=SECONDS)
         assert (process.returncode, out) == (-number, "")
         assert "still ran" not in err
-    # The fixture sees that nobody is left.
+    # The fixture sees that no process is left.
 
 
 def test_what_crosses_is_counted(program: Write) -> None:

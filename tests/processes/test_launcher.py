@@ -1,4 +1,4 @@
-"""`python -m pointstamp run` starts processes, joins their output, passes signals on, and leaves nobody."""
+"""`python -m pointstamp run` starts processes, joins their output, passes signals on, and leaves none."""
 
 import os
 import re

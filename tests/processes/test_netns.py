@@ -212,7 +212,7 @@ def test_three_hosts_on_a_network_that_is_slow_and_loses_packets(hosts: Hosts) -
 
 
 def test_three_hosts_started_one_after_another(hosts: Hosts) -> None:
-    """The last one first: the others' addresses are there, and nobody listens yet."""
+    """The last one first: the others' addresses are there, and no process listens yet."""
     hosts.join()
     with Cluster(COUNT, HOSTS, start=[], prefix=hosts.prefix, addresses=hosts.addresses) as cluster:
         for process in reversed(range(HOSTS)):

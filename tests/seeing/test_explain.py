@@ -28,7 +28,7 @@ def holding(worker: ps.Worker, condition: Callable[[], bool]) -> tuple[str, list
         for one in caught.value.explanation.causes
     ]
     text = str(caught.value)
-    worker.barrier()  # nobody drops what another is asked about
+    worker.barrier()  # no worker drops what another is asked about
     for dataflow in worker.installed_dataflows():
         worker.drop_dataflow(dataflow)
     return text, found

@@ -206,7 +206,7 @@ def test_a_handshake_that_is_changed_is_none(
         relay.close()
     served.server.close()
     assert served.heard == []
-    assert not served.ended, "nobody was served"
+    assert not served.ended, "no party was served"
     assert "a stranger at 127.0.0.1:" in caplog.text
 
 
@@ -259,7 +259,7 @@ def test_a_message_without_the_handshake_is_not_unpickled(served: Served, tmp_pa
 
 def test_a_flood_makes_nobody_fail(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """Silent strangers, far more than are heard at once, from before who belongs here until after."""
-    # If strangers kept their places, nobody else would ever be heard.
+    # If strangers kept their places, no other caller would ever be heard.
     monkeypatch.setattr(channels, "_PATIENCE", 3600.0)
     flood = [socket.create_connection(served.address, timeout=60) for _ in range(2 * channels._HEARD)]
     try:

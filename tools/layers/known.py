@@ -16,33 +16,11 @@ CIRCLES: dict[str, list[set[str]]] = {
             "transport.rs",
         },
     ],
-    "crates/columnar": [
-        {
-            "join.rs",
-            "kept.rs",
-        },
-    ],
     "crates/net": [
         {
             "dial.rs",
             "form.rs",
             "gate.rs",
-        },
-    ],
-    "crates/order": [
-        {
-            "point.rs",
-            "summary.rs",
-        },
-    ],
-    "crates/progress": [
-        {
-            "graph.rs",
-            "hops.rs",
-            "order.rs",
-            "paths.rs",
-            "topology.rs",
-            "tracker.rs",
         },
     ],
     "crates/py": [

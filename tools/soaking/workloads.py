@@ -68,7 +68,7 @@ def _rounds_expected(size: int, peers: int) -> Counter[Any]:
 
 
 def _columns(worker: ps.Worker, size: int) -> Counter[Any]:
-    """Batches of columns, exchanged and aggregated; nobody waits in between."""
+    """Batches of columns, exchanged and aggregated; no worker waits in between."""
     schema = pa.schema([("k", pa.int64()), ("s", pa.string())])
     rows = ps.ArrowInput(schema)
     with worker.dataflow() as scope:

@@ -12,7 +12,7 @@
 //!   what recomputation would give; both stop after a bounded amount of work;
 //! * [`Totals`]: counts without a loop, the quick way; [`Count`], [`Distinct`], [`Top`], [`Sum`].
 //!
-//! The crate is pure: no threads and no I/O. Whoever drives it tells it of frontiers, holds the
+//! The crate is pure: no threads and no I/O. Its caller tells it of frontiers, holds the
 //! capabilities for what it holds back, and gives it fuel. Differences are checked 64-bit integers.
 
 #![forbid(unsafe_code)]

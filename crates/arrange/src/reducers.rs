@@ -1,4 +1,4 @@
-//! Reducers that need nobody else.
+//! Reducers that need nothing else.
 //!
 //! Owns [`Distinct`], [`Count`], [`Top`] and [`Sum`]. Of values that occur a negative number of times,
 //! [`Top`] sees nothing, and the others what they add up to. Sums are exact, in 128 bits, until they

@@ -1,7 +1,7 @@
 //! Columns of rows in memory: what keys and values are to the kernel.
 //!
 //! Owns [`Rows`] and its three layouts: [`Words`], [`Bytes`] and [`Units`]. The kernel orders rows,
-//! compares them and copies them, and knows nothing else about them; whoever makes them uses an
+//! compares them and copies them, and knows nothing else about them; their maker uses an
 //! encoding that preserves the order that is wanted. A row refers to nothing outside of its column.
 
 use std::cmp::Ordering;

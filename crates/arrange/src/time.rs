@@ -17,7 +17,7 @@ use pointstamp_order::{Antichain, PartialOrder, Point};
 ///
 /// assert_eq!([1u64, 5].join(&[3, 4]), [3, 5]);
 /// assert_eq!([1u64, 5].meet(&[3, 4]), [1, 4]);
-/// // Nobody tells 2 from 7 any more who reads at 7 or later.
+/// // A reader at 7 or later cannot tell 2 from 7 any more.
 /// assert_eq!(advance(&2, &Antichain::from_elem(7u64)), 7);
 /// ```
 pub trait Time: PartialOrder + Ord + Hash + Clone + Debug + Send + Sync + 'static {

@@ -216,7 +216,7 @@ impl Combiner {
         }
     }
 
-    /// All that waits. Whoever takes it holds the wire until it is sent.
+    /// All that waits. The thread that takes it holds the wire until it is sent.
     pub(crate) fn take(&self) -> Vec<Arc<dyn Flush>> {
         let mut pending = lock(&self.pending);
         self.dirty.store(false, Ordering::SeqCst);
@@ -234,7 +234,7 @@ impl Combiner {
 }
 
 impl Combiner {
-    /// Ends the thread that sends where no worker does: whoever keeps a failure of the computation may keep this alive.
+    /// Ends the thread that sends where no worker does: what keeps a failure of the computation may keep this alive.
     pub(crate) fn close(&self) {
         if let Some(clock) = self.clock.get() {
             clock.end();
@@ -248,7 +248,7 @@ impl Drop for Combiner {
     }
 }
 
-/// Sends what waits where no worker comes back to do it. It sleeps while nobody has set it.
+/// Sends what waits where no worker comes back to do it. It sleeps until it is set.
 struct Clock {
     state: Arc<ClockState>,
     unparker: Unparker,

@@ -8,7 +8,7 @@
 //! another one is complete. So that nothing hangs, a process whose level has not moved for [`STALLED`], while none of its workers
 //! was in one long step, gives way: it is pressed again once as much again as the mark has come on top, or once something has
 //! been consumed. Who needs more than the mark before he reads gets it so, at the rate of one mark in that time. Those
-//! who wait ask for that, every [`ASK`]: nobody else has to watch the time.
+//! who wait ask for that, every [`ASK`]: no other thread has to watch the time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -116,7 +116,7 @@ impl Pressure {
         self.here.load(Ordering::SeqCst) || self.elsewhere.load(Ordering::SeqCst) > 0
     }
 
-    /// A number that changes whenever the pressure ends. Whoever read it before he found the pressure on sees the end of that.
+    /// A number that changes whenever the pressure ends. A thread that read it before it found the pressure on sees the end of that.
     #[inline]
     pub(crate) fn releases(&self) -> u64 {
         self.releases.load(Ordering::SeqCst)
@@ -177,7 +177,7 @@ impl Pressure {
         }
     }
 
-    /// Asks whoever is pressed whether anything moves there.
+    /// Asks the processes that are pressed whether anything moves there.
     pub(crate) fn ask(&self) {
         if self.here.load(Ordering::SeqCst) {
             self.give_way();

@@ -74,7 +74,7 @@ impl<T> Queue<T> {
         }
         self.gauge.add(stripe, bytes);
         self.slots.push(slot);
-        // AcqRel pairs with `acknowledge`: whoever clears the flag afterwards sees the message.
+        // AcqRel pairs with `acknowledge`: the thread that clears the flag afterwards sees the message.
         if !self.signalled.swap(true, Ordering::AcqRel) {
             self.doorbell.ring(Event::Channel(self.id));
         }

@@ -1,7 +1,7 @@
 //! Which queues the frames of other processes go to.
 //!
 //! A frame may come before any worker here has opened its channel: it waits. It may come after every worker here is done with
-//! its dataflow: it is dropped, because nobody will ever read it. A worker says once of every dataflow that it
+//! its dataflow: it is dropped, because it will never be read. A worker says once of every dataflow that it
 //! began that it is done with it.
 
 use std::any::Any;
@@ -62,7 +62,7 @@ pub(crate) enum Arrived {
     At(Arc<dyn Inlet>, Bytes),
     /// It waits.
     Kept,
-    /// Nobody will want it.
+    /// It will not be wanted.
     Dropped,
 }
 

@@ -220,7 +220,7 @@ fn frames_that_come_early_wait_and_those_that_come_late_are_dropped() {
     assert_eq!(nodes[1].fabric.in_flight(), 0);
     assert_eq!(nodes[1].fabric.channels(), 0);
     drop(mine);
-    // Nobody will open anything any more.
+    // No worker will open anything any more.
     nodes[1].fabric.end_worker();
     let early = ChannelId { dataflow: 7, ..ID };
     let (senders, _mine) = nodes[0].fabric.open::<u64>(0, early).unwrap();

@@ -104,7 +104,7 @@ fn every_process_hears_when_one_is_pressed_and_when_it_is_no_more() {
     }
 }
 
-/// Asks until nobody waits for the second node any more.
+/// Asks until no worker waits for the second node any more.
 fn ask_until_it_gives_way(nodes: &[Node]) {
     while nodes[0].fabric.is_pressed() || nodes[2].fabric.is_pressed() {
         nodes[0].fabric.ask_for_release();

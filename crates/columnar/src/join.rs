@@ -23,36 +23,10 @@ use crate::error::Error;
 use crate::extent::widest;
 use crate::groups::Groups;
 use crate::kept::{Pairs, Rows};
-use crate::pieces::{MAX_BYTES, MAX_ROWS};
+use crate::pieces::MAX_ROWS;
 use crate::schema::{key_columns, project, same_values};
 
-/// One of a join's inputs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
-    /// The stream whose method was called.
-    Left,
-    /// The other stream.
-    Right,
-}
-
-/// How much is brought together in one batch.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Rows that are kept are merged into batches of this many bytes of text in a column, or elements of lists.
-    pub merged: usize,
-    /// A result is about this many bytes at most, or one row.
-    pub result: usize,
-}
-
-impl Default for Limits {
-    /// Far from what offsets of 32 bits can count, and more than one message carries.
-    fn default() -> Self {
-        Limits {
-            merged: 256 << 20,
-            result: 4 * MAX_BYTES,
-        }
-    }
-}
+pub use crate::kept::{Limits, Side};
 
 /// What a join computes, checked against the schemas of its inputs.
 #[derive(Debug, Clone)]
@@ -264,7 +238,7 @@ impl Join {
         let kept = kept.iter().map(wide).collect::<Result<Vec<_>, _>>()?;
         let fields = kept.iter().map(|column| {
             let data_type = column.data_type().clone();
-            Field::new("", data_type, true) // nobody asks for its name
+            Field::new("", data_type, true) // its name is not used
         });
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));

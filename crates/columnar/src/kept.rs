@@ -18,8 +18,36 @@ use pointstamp_order::Point;
 use crate::dictionary::dehydrate;
 use crate::error::Error;
 use crate::extent::{reach, widest, width_of};
-use crate::join::{Limits, Side};
+use crate::pieces::MAX_BYTES;
 use crate::times::Times;
+
+/// One of a join's inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// The stream whose method was called.
+    Left,
+    /// The other stream.
+    Right,
+}
+
+/// How much is brought together in one batch.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Rows that are kept are merged into batches of this many bytes of text in a column, or elements of lists.
+    pub merged: usize,
+    /// A result is about this many bytes at most, or one row.
+    pub result: usize,
+}
+
+impl Default for Limits {
+    /// Far from what offsets of 32 bits can count, and more than one message carries.
+    fn default() -> Self {
+        Limits {
+            merged: 256 << 20,
+            result: 4 * MAX_BYTES,
+        }
+    }
+}
 
 /// Rows of this batch and rows of the other side that belong together.
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! A room for events: through it the engine says what it does.
 //!
 //! Owns [`Observer`], what an observer is told ([`Observation`]), and the `Room` of a worker, which everything on the worker
-//! shares. Invariant: nothing is built to be told, and nothing is counted, while nobody observes: then an observation
+//! shares. Invariant: nothing is built to be told, and nothing is counted, while there is no observer: then an observation
 //! costs the test of one flag. What is told follows timely dataflow's log streams.
 
 use std::cell::{Cell, RefCell};
@@ -248,7 +248,7 @@ impl Room {
         }
     }
 
-    /// The number of a new capability: 0 while nobody observes.
+    /// The number of a new capability: 0 while there is no observer.
     #[inline]
     pub(crate) fn number_capability(&self) -> u64 {
         if !self.observed.get() {

@@ -289,7 +289,7 @@ fn an_error_in_an_operator_stops_everybody_and_names_it() {
                 if index == workers - 1 {
                     input.send(vec![1]).unwrap();
                 }
-                worker.step_while(|| true)?; // the input stays open: nobody would end by himself
+                worker.step_while(|| true)?; // the input stays open: no worker would end by itself
                 Ok(())
             })
             .unwrap_err();

@@ -24,7 +24,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Bytes that may wait between workers before whoever makes them is asked to pause; nobody here asks.
+/// Bytes that may wait between workers before their maker is asked to pause; no maker here asks.
 const HIGH_WATER: usize = 1 << 20;
 /// Workers of each process, where there are several.
 const WORKERS: usize = 2;
@@ -178,7 +178,7 @@ fn process(number: usize) -> Result<()> {
             reason: error.to_string(),
         },
     });
-    // What was pushed last may still be on its way: nobody goes before all are done.
+    // What was pushed last may still be on its way: no worker goes before all are done.
     let end = end.and_then(|()| company.wait_for(transport.processes() - 1));
     transport.close();
     end

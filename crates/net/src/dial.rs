@@ -62,7 +62,7 @@ impl Dial {
                 .saturating_duration_since(Instant::now())
                 .min(ATTEMPT);
             match TcpStream::connect_timeout(&address, left.max(FIRST_PAUSE)) {
-                // A port of this host that nobody listens at may, by chance, be connected to itself.
+                // A port of this host without a listener may, by chance, be connected to itself.
                 Ok(socket) if socket.local_addr()? == socket.peer_addr()? => {
                     last = Failure::Broken("nobody listens there".to_owned());
                 }

@@ -108,7 +108,7 @@ pub fn handshake(data: &[u8]) {
     if let Ok(introduction) = Introduction::parse(data) {
         let bytes = introduction.to_bytes().expect("no longer than it was");
         assert_eq!(Introduction::parse(&bytes), Ok(introduction.clone()));
-        // Nobody may be in a cluster with himself.
+        // No process may be in a cluster with itself.
         assert!(introduction.objection(&introduction).is_some());
     }
 }
@@ -117,7 +117,7 @@ pub fn handshake(data: &[u8]) {
 ///
 /// # Panics
 ///
-/// When one verifies that nobody sealed.
+/// When one verifies that was not sealed.
 pub fn records(data: &[u8]) {
     let mut opener = Opener::new(&[7; 32]);
     let mut rest = data.to_vec();

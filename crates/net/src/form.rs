@@ -43,7 +43,7 @@ pub struct Member {
     pub process: usize,
     /// The address of every process, as `host:port`, in the order of their numbers.
     pub addresses: Vec<String>,
-    /// What all processes know and nobody else does.
+    /// What only the processes know.
     pub secret: Vec<u8>,
     /// Certificates, where the network is not trusted.
     pub tls: Option<Tls>,

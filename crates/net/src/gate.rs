@@ -1,6 +1,6 @@
 //! The listener of a process while its cluster forms.
 //!
-//! Whoever connects is heard on a thread of its own, for [`PATIENCE`](crate::handshake::PATIENCE) at most. At most [`HEARD`] strangers are heard at
+//! Each stranger that connects is heard on a thread of its own, for [`PATIENCE`](crate::handshake::PATIENCE) at most. At most [`HEARD`] strangers are heard at
 //! once. Beyond that the one that came first is sent away, but not before it has had [`GRACE`]: until then further ones wait in the operating
 //! system's queue, so that a flood makes those that belong here wait, and does not make them fail. Who has shown the secret is no stranger, and is
 //! not sent away; a greeting counts once, so that recordings of it do not either. Who has not
@@ -185,7 +185,7 @@ impl Gate {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // Whoever broke his connection off before it was accepted, or too many open files: try again later.
+                // A connection that was broken off before it was accepted, or too many open files: try again later.
                 Err(_) => return,
             }
         }
@@ -207,7 +207,7 @@ impl Gate {
     }
 
     fn send_away(&self, heard: &Heard, why: &str) {
-        // Logged here: nobody may listen to the log any more when the thread finds the connection closed.
+        // Logged here: the log may have no listener any more when the thread finds the connection closed.
         if !heard.told.swap(true, Ordering::AcqRel) {
             self.strangers.turned_away(&origin(&heard.socket), why);
         }

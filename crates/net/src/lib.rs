@@ -3,7 +3,7 @@
 //! [`form()`] connects this process to all others and gives the [`Transport`](pointstamp_channels::Transport) of the formed cluster.
 //!
 //! * `secret`, `introduction`, `noise` and `handshake`: nothing is parsed before the other end has shown that it knows the secret, nothing is done
-//!   before it has shown that it is there now, and nobody is let in whose configuration differs.
+//!   before it has shown that it is there now, and no process is let in whose configuration differs.
 //! * `gate`: the listener, where strangers may come as they like and disturb nothing; `form`: the whole of it.
 //! * `records`, `wire` and [`tls`]: a socket, and the cover over what crosses it. `frame`: messages in a stream of bytes; `pool`: memory for large ones.
 //! * [`sealed`]: the same handshake and cover for one conversation between two programs, which is no cluster.

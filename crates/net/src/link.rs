@@ -123,7 +123,7 @@ impl Unread {
             Err(error) => {
                 link.wire.cut();
                 shared.written(link.outbox.end());
-                // Also after a failure: whoever waits for the others to leave must hear that this one has.
+                // Also after a failure: a process that waits for the others to leave must hear that this one has.
                 let why = link.why(&error);
                 told(&mut || receiver.lost(link.process, why.clone()));
             }

@@ -22,7 +22,7 @@ type Links = Vec<Option<Arc<Link>>>;
 pub(crate) struct Mesh {
     process: usize,
     addresses: Vec<String>,
-    /// Empty once they are closed: whoever keeps a failure of the computation may keep all of it alive, and the sockets
+    /// Empty once they are closed: what keeps a failure of the computation may keep all of it alive, and the sockets
     /// are not to stay open for so long.
     links: RwLock<Links>,
     shared: Arc<Shared>,
@@ -126,7 +126,7 @@ impl Transport for Mesh {
     }
 
     fn farewell(&self, how: Farewell) {
-        let links = self.links().clone(); // whoever is told what was written may send, and look for them again
+        let links = self.links().clone(); // the observer that is told what was written may send, and look for them again
         for link in links.iter().flatten() {
             self.shared.written(link.outbox.farewell(&how));
         }
@@ -139,7 +139,7 @@ impl Transport for Mesh {
             link.outbox.close();
         }
         let threads = std::mem::take(&mut *self.threads.lock());
-        // Whoever drops the last reference may be one of them.
+        // The thread that drops the last reference may be one of them.
         let (_, threads): (Vec<_>, Vec<_>) = threads
             .into_iter()
             .partition(|thread| thread.thread().id() == thread::current().id());

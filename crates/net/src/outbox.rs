@@ -1,7 +1,7 @@
 //! What waits to be written to one process, and who writes it.
 //!
-//! Frames are written in the order in which they were handed over. Whoever writes has set `busy`; nobody else writes then. A
-//! sender that finds nothing waiting and nobody writing writes a small frame itself, without waiting, which spares it and
+//! Frames are written in the order in which they were handed over. The thread that writes has set `busy`; no other writes then. A
+//! sender that finds nothing waiting and no thread writing writes a small frame itself, without waiting, which spares it and
 //! the receiver a switch of threads; everything else is the writer thread's. A frame of which a part was written is always finished,
 //! unless the connection ends.
 
@@ -254,7 +254,7 @@ impl Outbox {
         dropped
     }
 
-    /// Takes no more frames and drops those that wait: nobody would read them. A farewell may follow.
+    /// Takes no more frames and drops those that wait: they would not be read. A farewell may follow.
     pub(crate) fn abandon(&self) -> usize {
         let mut state = self.state();
         state.shut = true;

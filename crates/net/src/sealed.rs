@@ -147,7 +147,7 @@ impl SealedLink {
     ///
     /// # Errors
     ///
-    /// [`Refusal`], when nobody is there within the party's patience who has the same secret and context, or `go_on` failed.
+    /// [`Refusal`], when no party with the same secret and context is there within the party's patience, or `go_on` failed.
     pub fn connect(
         host: &str,
         port: u16,

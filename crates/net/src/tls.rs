@@ -98,7 +98,7 @@ impl Identity {
             .map_err(|error| error.to_string())
     }
 
-    /// A session with whoever connected, before its handshake.
+    /// A session with the party that connected, before its handshake.
     pub(crate) fn accepting(&self) -> Result<Connection, String> {
         ServerConnection::new(Arc::clone(&self.server))
             .map(Connection::Server)

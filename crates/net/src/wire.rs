@@ -255,7 +255,7 @@ impl Incoming {
         &self.wire
     }
 
-    /// Covers all that follows: by records, unless TLS does so already. Nothing may have been read ahead, and nobody else may have the wire yet.
+    /// Covers all that follows: by records, unless TLS does so already. Nothing may have been read ahead, and no other thread may have the wire yet.
     pub(crate) fn cover(self, keys: Keys) -> Self {
         if self.wire.is_under_tls() {
             return self;
@@ -320,7 +320,7 @@ impl Incoming {
         loop {
             match session.lock().reader().read(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // Without the end of TLS: whoever reads frames tells a farewell from an accident himself.
+                // Without the end of TLS: the reader of frames tells a farewell from an accident itself.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 result => return result,
             }

@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-use crate::{PartialOrder, Summary, Timestamp};
+use crate::PartialOrder;
 
 /// Coordinates that fit without an allocation.
 const INLINE: usize = 3;
@@ -239,10 +239,6 @@ impl Hash for Point {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.coords().hash(state);
     }
-}
-
-impl Timestamp for Point {
-    type Summary = Summary;
 }
 
 impl From<&[u64]> for Point {

@@ -7,7 +7,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use crate::{PartialOrder, PathSummary, Point};
+use crate::{PartialOrder, PathSummary, Point, Timestamp};
 
 /// Truncates a point to `keep` coordinates, adds `increments[..keep]`, and appends the other
 /// increments as they are.
@@ -144,6 +144,10 @@ impl fmt::Debug for Summary {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "keep {} add {}", self.keep, self.increments)
     }
+}
+
+impl Timestamp for Point {
+    type Summary = Summary;
 }
 
 #[cfg(test)]

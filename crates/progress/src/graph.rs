@@ -2,15 +2,12 @@
 //!
 //! Owns [`Graph`]. Edges leave timestamps as they are; nodes change them as their
 //! [`Connectivity`] says. All locations of one graph have timestamps of one kind, so that the
-//! identity is one summary. Adding costs constant time; building is linear in ports, edges and
-//! paths through nodes, apart from the summaries to a scope's outputs.
+//! identity is one summary. Adding costs constant time. What is compiled from a graph says so itself: its hops (`hops`), the
+//! summaries of its paths (`paths`), its tracker (`tracker`).
 
-use pointstamp_order::{Antichain, PathSummary, Timestamp};
+use pointstamp_order::Timestamp;
 
-use crate::hops::Hops;
-use crate::paths::Paths;
-use crate::topology::Topology;
-use crate::{Connectivity, GraphError, Location, Port, Source, Target, Tracker};
+use crate::{Connectivity, GraphError, Location, Port, Source, Target};
 
 /// A dataflow graph under construction.
 #[derive(Clone, Debug)]
@@ -113,50 +110,6 @@ impl<T: Timestamp> Graph<T> {
         self.nodes.get(node).map(|node| (node.inputs, node.outputs))
     }
 
-    /// The minimal summaries of the paths from `start` to `end`: none if there is no path (or no
-    /// such port), and the identity from a location to itself.
-    ///
-    /// Costs a search of everything that `start` reaches.
-    pub fn path_summaries(&self, start: Location, end: Location) -> Antichain<T::Summary> {
-        let (Ok(start), Ok(end)) = (self.index(start), self.index(end)) else {
-            return Antichain::new();
-        };
-        Paths::<T>::new(&self.hops(), &self.identity)
-            .from(start)
-            .swap_remove(end)
-    }
-
-    /// True when a message with `time1` at `location1` could lead to one with `time2`, or an
-    /// earlier time, at `location2`.
-    pub fn could_result_in(
-        &self,
-        time1: &T,
-        location1: Location,
-        time2: &T,
-        location2: Location,
-    ) -> bool {
-        self.path_summaries(location1, location2)
-            .iter()
-            .any(|summary| {
-                summary
-                    .results_in(time1)
-                    .is_some_and(|result| result.less_equal(time2))
-            })
-    }
-
-    /// Compiles the graph into a tracker that counts no pointstamps yet.
-    ///
-    /// # Errors
-    ///
-    /// * [`GraphError::Cycle`] when there is a cycle on which no node is sure to advance
-    ///   timestamps, that is, has a summary strictly greater than the identity;
-    /// * [`GraphError::GoesBack`] when a node has a summary that is not at or after the identity;
-    /// * [`GraphError::NoSuchPath`] when a node summarizes a path between ports it does not have;
-    /// * [`GraphError::TooLarge`] when the graph has too many ports and paths.
-    pub fn build(&self) -> Result<Tracker<T>, GraphError> {
-        Ok(Tracker::new(Topology::new(self)?))
-    }
-
     /// The same graph over another kind of timestamps; none if a summary has no translation.
     pub fn translate<U: Timestamp>(
         &self,
@@ -200,10 +153,6 @@ impl<T: Timestamp> Graph<T> {
 
     pub(crate) fn has_boundary(&self) -> bool {
         self.boundary
-    }
-
-    pub(crate) fn hops(&self) -> Hops<T::Summary> {
-        Hops::new(self)
     }
 
     /// The dense index of a location.

@@ -148,3 +148,9 @@ impl<S: PartialOrder + Ord + Clone> Hops<S> {
         }
     }
 }
+
+impl<T: Timestamp> Graph<T> {
+    pub(crate) fn hops(&self) -> Hops<T::Summary> {
+        Hops::new(self)
+    }
+}

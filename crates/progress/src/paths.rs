@@ -11,6 +11,7 @@ use std::collections::BinaryHeap;
 use pointstamp_order::{Antichain, PathSummary, Timestamp};
 
 use crate::hops::{Hops, IDENTITY};
+use crate::{Graph, Location};
 
 /// A search that can be repeated from other locations of the same graph.
 pub(crate) struct Paths<'a, T: Timestamp> {
@@ -88,5 +89,38 @@ impl<'a, T: Timestamp> Paths<'a, T> {
             self.touched.push(location as u32);
         }
         self.found[location].insert(summary)
+    }
+}
+
+impl<T: Timestamp> Graph<T> {
+    /// The minimal summaries of the paths from `start` to `end`: none if there is no path (or no
+    /// such port), and the identity from a location to itself.
+    ///
+    /// Costs a search of everything that `start` reaches.
+    pub fn path_summaries(&self, start: Location, end: Location) -> Antichain<T::Summary> {
+        let (Ok(start), Ok(end)) = (self.index(start), self.index(end)) else {
+            return Antichain::new();
+        };
+        Paths::<T>::new(&self.hops(), self.identity())
+            .from(start)
+            .swap_remove(end)
+    }
+
+    /// True when a message with `time1` at `location1` could lead to one with `time2`, or an
+    /// earlier time, at `location2`.
+    pub fn could_result_in(
+        &self,
+        time1: &T,
+        location1: Location,
+        time2: &T,
+        location2: Location,
+    ) -> bool {
+        self.path_summaries(location1, location2)
+            .iter()
+            .any(|summary| {
+                summary
+                    .results_in(time1)
+                    .is_some_and(|result| result.less_equal(time2))
+            })
     }
 }

@@ -10,7 +10,7 @@
 //! * a worker's own changes enter its view when they are sent, so that all views are sums of the
 //!   same batches.
 //!
-//! In demand mode a worker holds changes back while they cannot move anyone's frontier. Why nobody
+//! In demand mode a worker holds changes back while they cannot move any frontier. Why no worker
 //! waits for ever for what is held back: take a minimal pointstamp, in the order of
 //! could-result-in, among those that count in the views when everything sent has arrived. If it is
 //! no longer outstanding, some worker holds back a change that counts it down. Nothing before it
@@ -128,7 +128,7 @@ impl<T: Timestamp> Protocol<T> {
     /// The changes to send to every other worker now, if there are any and, in demand mode, one of
     /// them may matter to someone. They become part of our own view with the next propagation.
     ///
-    /// With one worker there is nobody to send to, and the result is always `None`.
+    /// With one worker there is no peer to send to, and the result is always `None`.
     pub fn take_outgoing(&mut self) -> Option<ProgressBatch<T>> {
         if self.mode == Mode::Eager || self.must_send() {
             self.flush_outgoing()

@@ -18,7 +18,7 @@ use pointstamp_order::{ChangeBatch, MutableAntichain, PathSummary, Timestamp};
 use crate::hops::IDENTITY;
 use crate::topology::Topology;
 use crate::worklist::Worklist;
-use crate::{Connectivity, Location};
+use crate::{Connectivity, Graph, GraphError, Location};
 
 /// Tracks which times may still appear at each location of a graph.
 ///
@@ -339,10 +339,27 @@ impl<T: Timestamp> Tracker<T> {
     }
 }
 
+impl<T: Timestamp> Graph<T> {
+    /// Compiles the graph into a tracker that counts no pointstamps yet.
+    ///
+    /// Linear in ports, edges and paths through nodes, apart from the summaries to a scope's outputs.
+    ///
+    /// # Errors
+    ///
+    /// * [`GraphError::Cycle`] when there is a cycle on which no node is sure to advance
+    ///   timestamps, that is, has a summary strictly greater than the identity;
+    /// * [`GraphError::GoesBack`] when a node has a summary that is not at or after the identity;
+    /// * [`GraphError::NoSuchPath`] when a node summarizes a path between ports it does not have;
+    /// * [`GraphError::TooLarge`] when the graph has too many ports and paths.
+    pub fn build(&self) -> Result<Tracker<T>, GraphError> {
+        Ok(Tracker::new(Topology::new(self)?))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Graph, Source, Target};
+    use crate::{Source, Target};
 
     fn changes(tracker: &mut Tracker<u64>) -> Vec<((Location, u64), i64)> {
         tracker.propagate();

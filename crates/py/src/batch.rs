@@ -36,7 +36,7 @@ pub(crate) enum Batch {
     Sealed(SealedBatch),
 }
 
-/// A list of Python objects that nobody changes while it is shared.
+/// A list of Python objects that is not changed while it is shared.
 pub(crate) struct Records {
     list: Held<PyList>,
     len: usize,
@@ -52,7 +52,7 @@ impl Records {
 }
 
 impl Batch {
-    /// A batch of the records in a list that nobody else changes from now on.
+    /// A batch of the records in a list that is not changed from now on.
     pub(crate) fn records(list: Bound<'_, PyList>) -> Self {
         let size = memory_of(&list);
         Batch::sized(list, size)
@@ -75,7 +75,7 @@ impl Batch {
         }
     }
 
-    /// The records as a list of the caller's own: the list itself where nobody shares it, else a copy.
+    /// The records as a list of the caller's own: the list itself where it is not shared, else a copy.
     pub(crate) fn into_list(self, py: Python<'_>) -> Bound<'_, PyList> {
         match self {
             Batch::Records(records) => match Arc::try_unwrap(records) {
@@ -159,7 +159,7 @@ impl Payload for Batch {
     }
 }
 
-/// Hands the records of a list, which nobody else changes from now on, on in batches of bounded size.
+/// Hands the records of a list, which does not change from now on, on in batches of bounded size.
 pub(crate) fn in_batches(
     list: Bound<'_, PyList>,
     send: impl FnMut(Batch) -> Result<(), BoxError>,

@@ -6,8 +6,8 @@
 //! bridge: it gives access on the home thread, while the worker runs, and nowhere else; whether the caller is attached to the
 //! interpreter does not matter. An object that dies elsewhere is left at its home, whose worker drops it.
 //!
-//! Once the worker has ended nobody gets access any more. What is left is only dropped, by one thread at a time: the one
-//! that finds nobody else at it drops for all, and who leaves something meanwhile hands it over under the lock.
+//! Once the worker has ended there is no access any more. What is left is only dropped, by one thread at a time: the one
+//! that finds no other at it drops for all, and a thread that leaves something meanwhile hands it over under the lock.
 
 use std::any::Any;
 use std::mem::ManuallyDrop;

@@ -1,4 +1,4 @@
-//! In-memory capture: a stream's events, kept for whoever asks.
+//! In-memory capture: a stream's events, kept to be read.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -287,7 +287,7 @@ impl Stage {
             StageKind::InspectBatch => {
                 let time = time();
                 if self.parts[0].are_none() {
-                    // Nobody else reads the batch: the function may have it as it is.
+                    // No other stage reads the batch: the function may have it as it is.
                     drop(list);
                     function.call1((time, batch.into_list(py)))?;
                     return Ok(Vec::new());

@@ -37,7 +37,7 @@ impl Drop for Connections {
     fn drop(&mut self) {
         let transport = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(transport) = transport.take() {
-            transport.close(); // nobody became of it what it was made for
+            transport.close(); // it never became a cluster's
         }
     }
 }

@@ -352,7 +352,7 @@ impl Cluster {
         self.engine.listen(Box::new(move |from, what| {
             let hear = Arc::clone(&hear);
             std::thread::spawn(move || {
-                // Where the interpreter is gone, nobody asks any more.
+                // Where the interpreter is gone, no question comes any more.
                 let _heard =
                     Python::try_attach(|py| hear.get().bind(py).call1((from, what)).map(drop));
             });

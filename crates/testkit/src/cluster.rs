@@ -311,7 +311,7 @@ impl<D: Domain> Cluster<D> {
         Ok(())
     }
 
-    /// Delivers everything until nobody has anything to say, while the operators do nothing; then
+    /// Delivers everything until no worker has anything to say, while the operators do nothing; then
     /// every frontier has to be exact.
     fn settle(&mut self) -> Result<(), Violation> {
         loop {

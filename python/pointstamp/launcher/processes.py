@@ -195,7 +195,7 @@ class _Watch:
                 stream.close()
                 lines.end()
         except BrokenPipeError:
-            # Whoever read what we write has gone, as `head` does: there is nothing left to run for.
+            # The reader of what we write has gone, as `head` does: there is nothing left to run for.
             if signal.SIGPIPE not in self.passed_on:
                 self.passed_on.add(signal.SIGPIPE)
                 self._send(signal.SIGTERM)
@@ -204,7 +204,7 @@ class _Watch:
     def _send(self, number: int) -> None:
         """Sends a signal to the processes that run, and to what they have started."""
         for process in self._running.values():
-            # Its number cannot be another's: nobody has waited for it yet.
+            # Its number cannot be another's: it has not been waited for yet.
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, number)
 

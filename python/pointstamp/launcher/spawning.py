@@ -211,7 +211,7 @@ class _Processes:
             return
         self._send(signal.SIGINT)
         self._deadline = time.monotonic() + PATIENCE
-        with suppress(KeyboardInterrupt):  # another: nobody waits any more
+        with suppress(KeyboardInterrupt):  # another: the wait is over
             self.until_all_have_answered()
         notes = [note for _, answer in self._failures for note in answer.get("notes", [])]
         for note in dict.fromkeys(note for note in notes if not note.startswith("raised in ")):

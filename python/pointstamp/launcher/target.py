@@ -166,7 +166,7 @@ def _names(source: bytes, path: str) -> set[str] | None:
         TargetError: If it is not Python.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # whoever runs it is told
+        warnings.simplefilter("ignore")  # the process that runs it is told
         try:
             tree = ast.parse(source, path)
             table = symtable.symtable(decode_source(source), path, "exec")

@@ -1,5 +1,5 @@
 """What a dataflow says of itself: its graph, what it waits for, what it does.
 
 `graph` is the graph as data, `drawing` pictures of it; `explanation` says what a time waits for, from what
-every worker told `asking`. Nothing here runs while nobody asks.
+every worker told `asking`. Nothing here runs until a program asks.
 """

@@ -1,7 +1,7 @@
 """Why a time is still possible at a probe: who holds what, on which worker, and what to do about it.
 
 Owns `Explanation` and its `Holder`s. A time is possible because of pointstamps that could result in it:
-messages that nobody has taken, and capabilities. Those that no other of them could have led to are the
+messages that have not been taken, and capabilities. Those that no other of them could have led to are the
 causes; the rest waits for them, and is listed after them. What a cause is follows from what each worker says
 it has of it.
 """

@@ -84,7 +84,7 @@ class Look:
         self._silent = silent
 
     def holders(self, stamp: Stamp) -> list[Holder]:
-        """Who has a pointstamp; at least one, if only as somebody that nobody knows."""
+        """Who has a pointstamp; at least one, if only an unknown holder."""
         holders = list(self._capabilities(stamp) if stamp.place.output else self._messages(stamp))
         return [holder._replace(way=stamp.way) for holder in holders]
 
@@ -283,7 +283,7 @@ class Look:
     # ------------------------------------------------------------ who it may be
 
     def _elsewhere(self, stamp: Stamp) -> Holder:
-        """Nobody who answered has it."""
+        """No worker that answered has it."""
         name, made = self._named(stamp)
         when = written(outside(stamp.time))
         thing = "a capability of" if stamp.place.output else "records for"

@@ -1,7 +1,8 @@
 """Saying what a computation waits for: when somebody asks, interrupts it, or it stands still.
 
 Owns who asks, and where the answer goes: an `Explanation` to the program, a note on a `KeyboardInterrupt`, a
-text on standard error for signals and for `stall_report=`. Signals are only taken over where nobody else has.
+text on standard error for signals and for `stall_report=`. Signals are only taken over where the program has
+no handler of its own.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def interrupted(asking: Asking, worker: _core.Worker | None, error: BaseExceptio
 
 
 class Report:
-    """Says on standard error what a computation waits for, to whoever has not asked from inside.
+    """Says on standard error what a computation waits for, where the program has not asked from inside.
 
     Args:
         asking: Who is asked.

@@ -108,7 +108,7 @@ def connect(address: tuple[str, int], secret: bytes, name: str | None = None) ->
         name: The server's name; its address if it has no other.
 
     Raises:
-        ClusterError: If nobody is there who knows the secret and has this name.
+        ClusterError: If no party there knows the secret and has this name.
     """
     where = _name(address)
     try:

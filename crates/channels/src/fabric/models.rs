@@ -129,7 +129,7 @@ fn a_receiver_that_acknowledges_too_late_is_caught() {
     });
 }
 
-// A mailbox alone: whoever rings between the last look and the sleep is heard.
+// A mailbox alone: a ring between the last look and the sleep is heard.
 
 fn ring(ring: fn(&crate::Doorbell)) {
     let mut mailbox = Mailbox::new();
@@ -271,7 +271,7 @@ struct Worker {
 }
 
 impl Worker {
-    /// Says its messages, one in a step; then steps and sleeps until nobody says anything any more.
+    /// Says its messages, one in a step; then steps and sleeps until no process says anything any more.
     fn run(mut self, parks: fn(&Fabric, usize) -> Option<std::time::Instant>) {
         for number in 0..MESSAGES {
             self.fabric.step_begins(self.index);

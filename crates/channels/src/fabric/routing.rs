@@ -89,7 +89,7 @@ impl Fabric {
         Ok((Combined { pot, local }, receiver))
     }
 
-    /// The queues of a channel in this process. `with` sees the channel's entry while nobody else does.
+    /// The queues of a channel in this process. `with` sees the channel's entry while no other thread does.
     fn queues<T: Encode>(
         &self,
         worker: usize,

@@ -11,7 +11,7 @@ impl Fabric {
     #[inline]
     pub fn step_begins(&self, worker: usize) {
         if self.peers == 1 {
-            return; // nobody to tell, and nothing is ever on its way
+            return; // no peer to tell, and nothing is ever on its way
         }
         self.activity.steps(worker - self.first);
         if let Some(combiner) = &self.combiner {
@@ -76,13 +76,13 @@ impl Fabric {
     }
 
     /// A number that changes whenever [`is_pressed`](Self::is_pressed) ceases to hold, and all workers are woken then. Read it first:
-    /// whoever finds the fabric pressed afterwards sees this change.
+    /// a thread that finds the fabric pressed afterwards sees this change.
     #[inline]
     pub fn releases(&self) -> u64 {
         self.pressure.releases()
     }
 
-    /// Asks the processes that are pressed to give way if nothing moves in them. To be called every [`ASK`](crate::ASK) by whoever
+    /// Asks the processes that are pressed to give way if nothing moves in them. To be called every [`ASK`](crate::ASK) by the thread that
     /// waits for the pressure to end.
     pub fn ask_for_release(&self) {
         self.pressure.ask();

@@ -1,7 +1,7 @@
 //! Watching all that is downstream of a stream, so that a source can bound what it has in flight.
 //!
 //! A time is in the dataflow while some record or capability of it is, anywhere that a stream leads to. Frontiers only
-//! grow along paths that do not advance times, so it is enough to watch where such paths end: outputs that nobody
+//! grow along paths that do not advance times, so it is enough to watch where such paths end: outputs that no operator
 //! reads, operators without outputs, and the inputs of operators that advance times (loops). The watching operator
 //! has an input for each end, connected by an edge that carries frontiers and no records: what is watched
 //! costs nothing per record. An operator whose inputs are watched gets one more output, on which it never sends.

@@ -15,16 +15,16 @@ use crate::run::edge::Inbox;
 use crate::run::subgraph::{Child, Parts, Subgraph};
 
 impl<P: Payload> ChildDraft<P> {
-    fn install(&self, room: &Rc<Room>) -> Result<Child, Error> {
+    fn install(&self, room: &Rc<Room>, peers: usize) -> Result<Child, Error> {
         let room = Rc::clone(room);
         Ok(match self {
             ChildDraft::Operator(draft) => {
                 let mut draft = draft.borrow_mut();
-                Child::new(draft.describe()?, draft.activation().clone(), room)
+                Child::new(draft.describe()?, draft.activation().clone(), room, peers)
             }
             ChildDraft::Scope(scope) => {
                 let subgraph = scope.install()?;
-                Child::new(subgraph.describe(), scope.0.activation.clone(), room)
+                Child::new(subgraph.describe(), scope.0.activation.clone(), room, peers)
             }
         })
     }
@@ -112,7 +112,9 @@ impl<P: Payload> Scope<P> {
         self.0.state.set(State::Installed);
         let drafts = self.0.children.take();
         let worker = &self.0.worker;
-        let installed = drafts.iter().map(|draft| draft.install(worker.room()));
+        let installed = drafts
+            .iter()
+            .map(|draft| draft.install(worker.room(), worker.peers()));
         let children = installed.collect();
         let children = match children {
             Ok(children) => children,

@@ -18,7 +18,7 @@ struct State {
 }
 
 impl Departures {
-    /// Nobody has left, out of so many; `process` does not wait for itself.
+    /// None has left, out of so many; `process` does not wait for itself.
     pub(crate) fn new(process: usize, processes: usize) -> Self {
         let mut left = vec![false; processes];
         left[process] = true;

@@ -37,7 +37,7 @@ impl Probe {
 }
 
 /// A place of a probe. When its operator goes, because the dataflow is dropped or was never installed, nothing can
-/// appear there any more, and nobody waits for it.
+/// appear there any more, and no program waits for it.
 struct Attached {
     probe: Probe,
     place: usize,

@@ -29,7 +29,7 @@ impl Arrivals {
     /// Registers who is told that a channel has messages.
     pub(crate) fn expect(&self, id: ChannelId, reader: &Rc<dyn Arrival>) {
         self.0.borrow_mut().insert(id, Rc::downgrade(reader));
-        // Another worker may have sent before; if this one was stepping, the event found nobody and is gone.
+        // Another worker may have sent before; if this one was stepping, the event found no sleeper and is gone.
         reader.arrived();
     }
 

@@ -92,7 +92,7 @@ impl OutputCore {
 pub struct Capability {
     time: Point,
     output: Rc<OutputCore>,
-    /// For those who observe; 0 where nobody did.
+    /// For those who observe; 0 where there was no observer.
     number: u64,
 }
 

@@ -397,7 +397,7 @@ impl<P: Payload> OutputPort<P> {
             return Ok(());
         }
         if self.is_gone() {
-            return Ok(()); // nobody is left to read it, and its functions are being dropped
+            return Ok(()); // no operator is left to read it, and its functions are being dropped
         }
         let time = time.clone();
         let pushed = self.tee.push(Message { time, data });

@@ -442,8 +442,9 @@ impl Subgraph {
         }
         for ((port, time), diff) in child.progress.internal.borrow_mut().drain() {
             count(Source { node, port }.into(), &time, diff);
-            if local {
-                child.held.update((port, time), diff);
+            child.holding += diff;
+            if local && let Some(held) = &mut child.held {
+                held.update((port, time), diff);
             }
         }
         for ((port, time), records) in child.progress.produced.borrow_mut().drain() {
@@ -457,7 +458,7 @@ impl Subgraph {
     fn send_progress(&mut self) {
         let outgoing = match &self.links {
             Some(_) => self.view.take_outgoing(),
-            None => self.view.flush_outgoing(), // alone: nobody to hold anything back from
+            None => self.view.flush_outgoing(), // alone: no peer to hold anything back from
         };
         if let Some(batch) = outgoing
             && let Some((links, _)) = &self.links

@@ -10,8 +10,8 @@ use crate::error::{Error, UserResult};
 use crate::payload::{Message, Payload};
 use crate::run::edge::Edge;
 
-/// The tees of a dataflow. When it ends its edges are forgotten, whoever still has a stream of it: an edge holds
-/// a routing function, which may hold the stream in turn, and an input that outlives the dataflow feeds nobody.
+/// The tees of a dataflow. When it ends its edges are forgotten, also where a program still has a stream of it: an edge holds
+/// a routing function, which may hold the stream in turn, and an input that outlives the dataflow feeds no operator.
 pub(crate) struct Tees<P: Payload>(RefCell<Vec<Tee<P>>>);
 
 impl<P: Payload> Default for Tees<P> {

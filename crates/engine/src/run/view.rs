@@ -36,6 +36,8 @@ pub(crate) trait View {
     fn pointstamps(&self, location: Location) -> Vec<(Point, i64)>;
     fn hops(&self) -> Vec<(Location, Location, Option<Summary>)>;
     fn unsent(&mut self) -> Vec<Change>;
+    /// What this worker knows, and has not propagated or not told.
+    fn pending(&mut self) -> Vec<Change>;
 }
 
 /// The view of a scope whose times have `dims` coordinates, and the summary of the scope.
@@ -190,10 +192,13 @@ impl<T: Time> View for Protocol<T> {
     }
 
     fn unsent(&mut self) -> Vec<Change> {
-        let local = Protocol::local(self).iter().cloned();
-        local
-            .map(|((at, time), diff)| ((at, time.point()), diff))
-            .collect()
+        points(Protocol::local(self).iter().cloned().collect())
+    }
+
+    fn pending(&mut self) -> Vec<Change> {
+        let mut pending = Protocol::local(self).clone();
+        pending.extend(Protocol::shared(self).iter().cloned());
+        points(pending.into_inner())
     }
 }
 

@@ -255,7 +255,7 @@ impl<P: Payload> Worker<P> {
     }
 
     /// Steps while too much is on its way, so that less is, but not longer than until `deadline`; whether there is room then. Where
-    /// nothing moves any more there is room, after a second: nobody waits for ever. Inside an operator, which must not wait,
+    /// nothing moves any more there is room, after a second: no worker waits for ever. Inside an operator, which must not wait,
     /// there always is.
     ///
     /// # Errors

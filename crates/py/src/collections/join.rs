@@ -1,7 +1,7 @@
 //! Joins of two arrangements.
 //!
 //! The kernel says what a batch that arrives on one side adds to the result; it is worked on in instalments, each of which
-//! is one message, so that a key with many values on both sides stalls nobody: the operator asks to run again while
+//! is one message, so that a key with many values on both sides stalls no other operator: this one asks to run again while
 //! something waits, and holds the capabilities of what does. A function of the user's is called for an instalment at once.
 
 use pointstamp_arrange::{Join, JoinStep, Rows};

@@ -58,7 +58,7 @@ pub(crate) fn import_batches(
     let capsule = capsule(&method.call0()?)?;
     let pointer = capsule.pointer_checked(Some(STREAM))?;
     // SAFETY: the interface says that a capsule of this name points to an ArrowArrayStream, which the first consumer
-    // may move out, leaving a released one behind; the GIL is held, so that nobody else does at the same time.
+    // may move out, leaving a released one behind; the GIL is held, so that no other thread does at the same time.
     let reader = unsafe { RecordBatchStreamReader::from_raw(pointer.cast().as_ptr()) };
     for batch in reader.map_err(|error| not_a_table(object, &error))? {
         each(batch.map_err(|error| invalid(&error))?)?;

@@ -1,7 +1,7 @@
 //! Reading events: from a file, or from bytes that a thread of Python's brings.
 //!
-//! One lock guards a feed, and nobody attaches while holding it: batches are decoded after it. What a thread brings is bounded: it
-//! waits while [`ROOM`] bytes are there that nobody took.
+//! One lock guards a feed, and no thread attaches while holding it: batches are decoded after it. What a thread brings is bounded: it
+//! waits while [`ROOM`] bytes are there that were not taken.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -51,7 +51,7 @@ struct State {
     /// Whether an operator plays it.
     played: bool,
     reader: Option<RemoteActivator>,
-    /// Nobody wants more.
+    /// No more is wanted.
     closed: bool,
 }
 
@@ -91,7 +91,7 @@ impl Shared {
         CodecError::new_err(format!("{}: damaged at byte {offset}: {what}", self.name))
     }
 
-    /// Nobody wants more: who feeds stops.
+    /// No more is wanted: the thread that feeds stops.
     pub(super) fn close(&self) {
         self.state().close();
         self.room.notify_all();
@@ -100,7 +100,7 @@ impl Shared {
         if let Some(stop) = stop {
             attached(|py| {
                 if let Err(error) = stop.get().bind(py).call0() {
-                    error.write_unraisable(py, None); // there is nobody to raise it to
+                    error.write_unraisable(py, None); // no caller is left to raise it to
                 }
             });
         }
@@ -287,7 +287,7 @@ impl EventFeed {
         EventFeed::new(name, Input::Fed(Feeding::Going))
     }
 
-    /// Puts bytes behind those that are there; waits for room. False when nobody wants more.
+    /// Puts bytes behind those that are there; waits for room. False when no more is wanted.
     #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
     fn feed(&self, py: Python<'_>, bytes: Bound<'_, PyBytes>) -> bool {
         let bytes = bytes.as_bytes();
@@ -320,7 +320,7 @@ impl EventFeed {
         }
     }
 
-    /// Takes a function that ends the thread that feeds, for when nobody wants more.
+    /// Takes a function that ends the thread that feeds, for when no more is wanted.
     fn on_close(&self, stop: Py<PyAny>) {
         let mut kept = self
             .shared
@@ -330,12 +330,12 @@ impl EventFeed {
         *kept = Some(Held::new(stop));
     }
 
-    /// Nobody wants more.
+    /// No more is wanted.
     fn close(&self) {
         self.shared.close();
     }
 
-    /// Whether nobody wants more.
+    /// Whether no more is wanted.
     #[getter]
     fn closed(&self) -> bool {
         self.shared.state().closed

@@ -2,7 +2,7 @@
 //!
 //! Who asks leaves a request and wakes the worker; the worker answers between two steps, when nothing of the engine is in the
 //! middle of anything, with what it looked like then. A worker that runs the program's own code answers when
-//! that lets it step again, so that whoever asks waits a while only.
+//! that lets it step again, so that the thread that asks waits a while only.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! What is noted on a worker while its program runs, for whoever asks later what it waits for.
+//! What is noted on a worker while its program runs, for a later question of what it waits for.
 //!
 //! For each operator the line of the program that made it, and for those with Python logic how often they ran and when last; for
 //! each capability that Python code holds its time, since when, and the line that made it; for each input that `main`

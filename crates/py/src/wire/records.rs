@@ -60,7 +60,7 @@ fn copied(view: &Bound<'_, PyAny>, len: usize) -> PyResult<Bytes> {
     let size = ffi::Py_ssize_t::try_from(len).map_err(|_| PyOverflowError::new_err("too long"))?;
     let mut copy = BytesMut::zeroed(len);
     // SAFETY: the memory is `len` bytes long, is written to by Python only while it is exposed here, and outlives the view
-    // of it, which is released below before anything else sees either: nobody but the assignment gets to know it.
+    // of it, which is released below before anything else sees either: only the assignment gets to know it.
     let exposed = unsafe {
         let start = copy.as_mut_ptr().cast();
         let view = ffi::PyMemoryView_FromMemory(start, size, PYBUF_WRITE);

@@ -33,7 +33,7 @@ _BYTES = 4 << 20
 
 
 class Stopped(Exception):
-    """The task has ended: nobody takes its output any more."""
+    """The task has ended: its output is not taken any more."""
 
 
 class Drain:

@@ -1,4 +1,4 @@
-"""The tasks of one attempt at a barrier stage: how they find each other, and nobody else.
+"""The tasks of one attempt at a barrier stage: how they find each other, and only each other.
 
 Each binds a port first and then tells the others, in the one exchange of messages that Spark offers; it costs
 about a second. Spark's number for an attempt is always 0, so the least of its tasks' own numbers stands for

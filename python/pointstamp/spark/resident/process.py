@@ -190,7 +190,7 @@ class Resident:
                 else:
                     self._answer(driver, request, name, arguments)
         except (OSError, EOFError):
-            pass  # the driver has gone, and with it whoever could ask for anything
+            pass  # the driver has gone, and with it every request
         finally:
             self.command("stop")
 
@@ -253,7 +253,7 @@ class Resident:
             channel.send(None)
 
     def fail(self, error: BaseException) -> None:
-        """The workers have ended: so says whoever waits for them."""
+        """The workers have ended: the thread that waits for them says so."""
         with self._changed:
             self._failure = error
             self._changed.notify_all()

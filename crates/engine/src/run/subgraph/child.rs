@@ -21,8 +21,10 @@ pub(crate) struct Child {
     pub(super) activation: Activation,
     pub(super) operator: Option<Box<dyn Schedule>>,
     pub(super) progress: Rc<SharedProgress>,
-    /// This worker's capabilities, by output and time; for people.
-    pub(super) held: PortChanges,
+    /// How many capabilities this worker has.
+    pub(super) holding: i64,
+    /// Which, by output and time, where others may have some, too; for people.
+    pub(super) held: Option<PortChanges>,
     pub(super) local: bool,
     /// By input: when its frontier makes the operator run.
     pub(super) notify: Vec<Notify>,
@@ -38,15 +40,20 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    pub(crate) fn new(description: Description, activation: Activation, room: Rc<Room>) -> Self {
+    /// An operator on one of `peers` workers.
+    pub(crate) fn new(
+        description: Description,
+        activation: Activation,
+        room: Rc<Room>,
+        peers: usize,
+    ) -> Self {
+        let initial = description.initial.iter();
+        let held = initial.map(|initial| (initial.clone(), 1)).collect();
         Child {
             id: description.id,
             name: description.name.as_str().into(),
-            held: description
-                .initial
-                .iter()
-                .map(|initial| (initial.clone(), 1))
-                .collect(),
+            holding: description.initial.len() as i64,
+            held: (peers > 1).then_some(held),
             room,
             activation,
             operator: None,
@@ -71,7 +78,7 @@ impl Child {
         }
         let board = &self.progress;
         board.frontiers.borrow_mut().update((port, time), diff);
-        let mut holds = || !self.held.is_empty() || board.internal.borrow().has_updates();
+        let holds = || self.holding > 0 || board.internal.borrow().has_updates();
         if when == Notify::Always || holds() {
             self.activation.run();
         }
@@ -99,7 +106,7 @@ impl Child {
 }
 
 impl Drop for Child {
-    /// Capabilities and outputs of the operator may outlive it; nobody collects what they report.
+    /// Capabilities and outputs of the operator may outlive it; what they report is not collected.
     fn drop(&mut self) {
         self.progress.close();
         self.shut_down();

@@ -1,16 +1,21 @@
 //! What a scope that runs says of itself.
 
+use pointstamp_order::{ChangeBatch, Point};
 use pointstamp_progress::Location;
 
 use super::{Child, Subgraph};
 use crate::inspect::{EdgeState, InputState, OperatorState, OutputState, ScopeState};
+use crate::observe::Change;
 use crate::run::brake::Gate;
 use crate::run::operate::Inside;
+use crate::run::progress::PortChanges;
+use crate::run::view::View;
 
 impl Subgraph {
     /// What is known of the scope now; its address is the caller's to say.
     pub(crate) fn inspect(&mut self, address: &[usize]) -> ScopeState {
         let inner = self.outer_dims + self.appended;
+        let pending = self.view.pending();
         ScopeState {
             id: self.id,
             address: address.to_vec(),
@@ -20,7 +25,7 @@ impl Subgraph {
                 .map(|port| self.view.frontier(Location::source(0, port)))
                 .collect(),
             operators: (0..self.children.len())
-                .map(|index| self.inspect_child(index, address))
+                .map(|index| self.inspect_child(index, address, &pending))
                 .collect(),
             edges: self
                 .edges
@@ -37,7 +42,13 @@ impl Subgraph {
         }
     }
 
-    fn inspect_child(&mut self, index: usize, address: &[usize]) -> OperatorState {
+    /// `pending` is what has not been propagated in the scope.
+    fn inspect_child(
+        &mut self,
+        index: usize,
+        address: &[usize],
+        pending: &[Change],
+    ) -> OperatorState {
         let node = index + 1;
         let Subgraph { children, view, .. } = self;
         let child = &mut children[index];
@@ -58,7 +69,7 @@ impl Subgraph {
                 OutputState {
                     frontier: view.frontier(at),
                     pointstamps: view.pointstamps(at),
-                    here: child.held_at(port),
+                    here: child.held_at(port, at, view.as_ref(), pending),
                 }
             })
             .collect();
@@ -92,11 +103,28 @@ impl Subgraph {
 }
 
 impl Child {
-    /// The capabilities that this worker has for an output, by time, with what was not collected yet.
-    fn held_at(&mut self, output: usize) -> Vec<(pointstamp_order::Point, i64)> {
-        let mut all = self.held.clone();
-        all.extend(self.progress.internal.borrow_mut().iter().cloned());
-        let held = all.drain().filter(|((port, _), _)| *port == output);
-        held.map(|((_, time), count)| (time, count)).collect()
+    /// The capabilities that this worker has for an output, by time, with what was not collected yet. On a worker alone they are all
+    /// that are counted in the scope.
+    fn held_at(
+        &mut self,
+        output: usize,
+        at: Location,
+        view: &dyn View,
+        pending: &[Change],
+    ) -> Vec<(Point, i64)> {
+        let mut all = ChangeBatch::new();
+        let mut add = |changes: &mut PortChanges| {
+            let changes = changes.iter().filter(|((port, _), _)| *port == output);
+            all.extend(changes.map(|((_, time), diff)| (time.clone(), *diff)));
+        };
+        add(&mut self.progress.internal.borrow_mut());
+        if let Some(held) = &mut self.held {
+            add(held);
+        } else {
+            let pending = pending.iter().filter(|((place, _), _)| *place == at);
+            all.extend(pending.map(|((_, time), diff)| (time.clone(), *diff)));
+            all.extend(view.pointstamps(at));
+        }
+        all.into_inner()
     }
 }

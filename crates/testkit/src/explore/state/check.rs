@@ -24,7 +24,7 @@ impl State {
         Ok(())
     }
 
-    /// Whether nothing is on its way, and nobody says anything before an operator does something.
+    /// Whether nothing is on its way, and no worker says anything before an operator does something.
     pub(in crate::explore) fn is_quiet(&self, next: &[Step]) -> bool {
         self.links.is_empty()
             && self.pots.is_empty()

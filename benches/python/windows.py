@@ -1,0 +1,150 @@
+"""Keyed state, windows and calls: ours beside a loop, Polars and asyncio, in one run.
+
+    python benches/python/windows.py [--records N] [--rows N] [--calls N]
+
+Each figure is a ratio of times, the best of three runs of each side in turn; 1.0 is as fast as the other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pointstamp as ps
+
+
+def best(run: Callable[[], Any], times: int = 3) -> float:
+    """The least of the seconds that a call takes."""
+    found = []
+    for _ in range(times):
+        start = time.perf_counter()
+        run()
+        found.append(time.perf_counter() - start)
+    return min(found)
+
+
+def running_maximum(count: int) -> tuple[float, float]:
+    """A running maximum for each of 1,000 keys, by a closure: a loop over a dict, and `scan`."""
+    source = random.Random(1)
+    records = [(source.randrange(1000), source.random()) for _ in range(count)]
+
+    def larger(best: float, value: float) -> float:
+        return value if value > best else best
+
+    def loop() -> int:
+        states: dict[int, float] = {}
+        results = []
+        for key, value in records:
+            states[key] = state = larger(states.get(key, 0.0), value)
+            results.append((key, state))
+        return len(results)
+
+    def ours() -> int:
+        seen = [0]
+
+        def build(scope: ps.Scope) -> None:
+            by_key = scope.to_stream(records).key_by(lambda record: record[0], lambda record: record[1])
+            results = by_key.scan(float, larger)
+            results.inspect_batch(lambda _, batch: seen.__setitem__(0, seen[0] + len(batch)))
+
+        ps.example(build)
+        assert seen == [count]
+        return seen[0]
+
+    return best(ours), best(loop)
+
+
+def tumbling_count(count: int) -> tuple[float, float]:
+    """Rows counted by key and minute, on columns: Polars' `group_by_dynamic`, and `window`."""
+    import numpy as np
+    import polars as pl
+    import pyarrow as pa
+
+    source = np.random.default_rng(1)
+    table = pa.table(
+        {
+            "at": np.arange(count, dtype=np.int64),
+            "key": source.integers(0, 1000, count),
+            "value": np.ones(count),
+        }
+    )
+    length = count // 20
+    frame: Any = pl.from_arrow(table)
+
+    def polars() -> int:
+        found = frame.group_by_dynamic("at", every=f"{length}i", group_by="key").agg(pl.len())
+        return int(found["len"].sum())
+
+    def ours() -> int:
+        def main(worker: ps.Worker) -> int:
+            total = 0
+
+            def add(_time: ps.Time, batch: pa.RecordBatch) -> None:
+                nonlocal total
+                total += batch["value_count"].to_numpy().sum()
+
+            rows = ps.ArrowInput(table.schema)
+            with worker.dataflow() as scope:
+                on_time, _ = rows.to_stream(scope).event_time("at")
+                on_time.window(ps.Tumbling(length), "key", [("value", "count")]).inspect_batch(add)
+            rows.send(table)
+            rows.close()
+            worker.run()
+            return total
+
+        return int(ps.execute(main)[0])
+
+    assert ours() == polars() == count
+    return best(ours), best(polars)
+
+
+def calls(count: int, capacity: int = 1000, seconds: float = 0.01) -> tuple[float, float, float]:
+    """Calls that wait: `async_map`, the ideal, and as many asyncio tasks over one iterator."""
+
+    async def call(record: int) -> int:
+        await asyncio.sleep(seconds)
+        return record
+
+    def ours() -> None:
+        def build(scope: ps.Scope) -> Any:
+            results, _ = scope.to_stream(range(count)).async_map(call, capacity=capacity)
+            return results.count().capture()
+
+        assert ps.example(build).extract() == [(0, [count])]
+
+    async def tasks() -> None:
+        records = iter(range(count))
+
+        async def worker() -> None:
+            for record in records:
+                await call(record)
+
+        await asyncio.gather(*[worker() for _ in range(capacity)])
+
+    return best(ours), count / capacity * seconds, best(lambda: asyncio.run(tasks()))
+
+
+def main() -> None:
+    """Prints a line for each figure."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("--records", type=int, default=1_000_000)
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--calls", type=int, default=10_000)
+    given = parser.parse_args()
+    ours, loop = running_maximum(given.records)
+    print(f"keyed running maximum: {ours:.3f} s, a dict loop {loop:.3f} s: {loop / ours:.2f} of its speed")
+    ours, polars = tumbling_count(given.rows)
+    print(f"tumbling count of columns: {ours:.3f} s, Polars {polars:.3f} s: {polars / ours:.2f} of its speed")
+    ours, ideal, tasks = calls(given.calls)
+    print(
+        f"async_map: {ours:.3f} s, {ours / ideal:.2f} times the ideal {ideal:.3f} s; asyncio alone "
+        f"{tasks:.3f} s, {tasks / ideal:.2f} times"
+    )
+
+
+if __name__ == "__main__":
+    main()
