@@ -14,8 +14,7 @@ from pointstamp.collections.making import CollectionScope
 from pointstamp.nested import Nested
 from pointstamp.operators.iterator_source import Source
 from pointstamp.outside import FromOutside
-from pointstamp.seeing.drawing import to_dot, to_mermaid, to_svg
-from pointstamp.seeing.graph import Graph
+from pointstamp.seeing.drawn import Drawn
 from pointstamp.stream import Stream
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Scope(FromOutside, CollectionScope):
+class Scope(FromOutside, CollectionScope, Drawn):
     """A part of a dataflow while it is being built: the dataflow itself, or a scope nested in it.
 
     Attributes:
@@ -46,7 +45,7 @@ class Scope(FromOutside, CollectionScope):
         parent: The scope around it; None for the dataflow itself.
     """
 
-    __slots__ = ("_graph", "address", "core", "dims", "index", "name", "parent", "peers")
+    __slots__ = ("address", "core", "dims", "index", "name", "parent", "peers")
 
     core: _core.Scope
     parent: Scope | None
@@ -54,7 +53,7 @@ class Scope(FromOutside, CollectionScope):
     def __init__(self, core: _core.Scope, parent: Scope | None) -> None:
         self.core = core
         self.parent = parent
-        self._graph: Graph | None = None
+        super().__init__()
         self.name = core.name
         self.address = core.address
         self.dims = core.dims
@@ -73,63 +72,6 @@ class Scope(FromOutside, CollectionScope):
 
     def __repr__(self) -> str:
         return f"<Scope '{self.name}' {self.address}>"
-
-    # ------------------------------------------------------------ pictures
-
-    def installed_by(self, worker: _core.Worker) -> None:
-        """Installs the dataflow of which this is the root."""
-        self._graph = Graph.from_data(worker.install(self.core))
-
-    @property
-    def graph(self) -> Graph:
-        """The dataflow's operators, scopes and edges, once its block has ended.
-
-        Raises:
-            GraphError: While the dataflow is being built.
-        """
-        root = self
-        while root.parent is not None:
-            root = root.parent
-        if root._graph is None:
-            raise GraphError(f"the dataflow '{root.name}' is drawn once its `with` block has ended")
-        return root._graph
-
-    def to_mermaid(self) -> str:
-        """The scope as a flowchart of Mermaid, which Markdown on many sites shows as a picture.
-
-        Raises:
-            GraphError: While the dataflow is being built.
-
-        Examples:
-            >>> import pointstamp as ps
-            >>> def main(worker):
-            ...     with worker.dataflow() as scope:
-            ...         scope.to_stream("ab").exchange(ord).inspect(str)
-            ...     return scope.to_mermaid()
-            >>> print(ps.execute(main)[0])
-            flowchart LR
-              n0_1(["to_stream"])
-              n0_2["exchange"]
-              n0_3["inspect"]
-              n0_1 == exchange ==> n0_2
-              n0_2 --> n0_3
-        """
-        return to_mermaid(self.graph, self.address)
-
-    def to_dot(self) -> str:
-        """The scope in the language of Graphviz.
-
-        Raises:
-            GraphError: While the dataflow is being built.
-        """
-        return to_dot(self.graph, self.address)
-
-    def _repr_html_(self) -> str | None:
-        """What notebooks show: a picture of the scope; while it is being built, its `repr`."""
-        try:
-            return to_svg(self.graph, self.address)
-        except GraphError:
-            return None
 
     # ------------------------------------------------------------ sources
 
