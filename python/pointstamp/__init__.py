@@ -52,6 +52,7 @@ from pointstamp.keys import register_key
 from pointstamp.notify import FrontierNotificator, Notificator
 from pointstamp.pacts import Broadcast, Exchange, Pact, Pipeline
 from pointstamp.scope import Scope
+from pointstamp.seeing.bar import progress_bar
 from pointstamp.stream import Stream
 from pointstamp.tls import TLS
 from pointstamp.vertex import Vertex
@@ -123,6 +124,7 @@ __all__ = [
     "example",
     "execute",
     "execute_from_args",
+    "progress_bar",
     "register_encoder",
     "register_key",
     "stable_hash",

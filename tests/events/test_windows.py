@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -271,10 +272,23 @@ def test_what_makes_no_sense_is_refused(program: Callable[[Any], Any], message: 
         ps.example(lambda scope: program(scope.to_stream([1]).key_by(lambda x: x)))
 
 
-def test_windows_in_a_loop_are_refused() -> None:
+ROWS = pa.schema([("at", pa.int64())])
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda stream: stream.key_by(lambda x: x),
+        lambda stream: stream.event_time(lambda x: x),
+        lambda stream: stream.to_arrow(ROWS).event_time("at"),
+        lambda stream: stream.to_arrow(ROWS).delay("at"),
+        lambda stream: stream.to_arrow(ROWS).window(ps.Tumbling(5), "at", [], column="at"),
+    ],
+)
+def test_event_times_in_a_loop_are_refused(program: Callable[[Any], Any]) -> None:
     def build(scope: ps.Scope) -> None:
         with scope.iterative() as inner:
-            scope.to_stream([1]).enter(inner).key_by(lambda x: x)
+            program(scope.to_stream([1]).enter(inner))
 
     with pytest.raises(ps.GraphError, match=r"times in .* have 2 coordinates"):
         ps.example(build)
