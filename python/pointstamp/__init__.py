@@ -13,11 +13,11 @@ from pointstamp._core import (
     LoopHandle,
     OutputPort,
     ProbeHandle,
-    Session,
     UnorderedInput,
     __version__,
     stable_hash,
 )
+from pointstamp._core import Session as OutputSession
 from pointstamp._errors import (
     CapabilityError,
     ClusterError,
@@ -56,8 +56,7 @@ from pointstamp.seeing.bar import progress_bar
 from pointstamp.stream import Stream
 from pointstamp.tls import TLS
 from pointstamp.vertex import Vertex
-from pointstamp.windows import Count, Sliding, Tumbling, Window
-from pointstamp.windows import Session as SessionWindow
+from pointstamp.windows import Count, Session, Sliding, Tumbling, Window
 from pointstamp.worker import Sequencer, Worker
 
 __all__ = [
@@ -96,6 +95,7 @@ __all__ = [
     "OperatorBuilder",
     "OperatorInfo",
     "OutputPort",
+    "OutputSession",
     "Pact",
     "Pipeline",
     "PointstampError",
@@ -103,7 +103,6 @@ __all__ = [
     "Scope",
     "Sequencer",
     "Session",
-    "SessionWindow",
     "Sliding",
     "StallError",
     "Stream",

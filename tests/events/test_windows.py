@@ -87,7 +87,7 @@ def test_sliding_and_tumbling(
 @on_workers
 @given(data=events(), lateness=st.sampled_from([0, 5, 100]), gap=st.integers(1, 20), idle=st.booleans())
 def test_sessions(workers: int, data: list[Event], lateness: int, gap: int, idle: bool) -> None:
-    found = collected(workers, data, collecting(ps.SessionWindow(gap=gap)), lateness=lateness, idle=idle)
+    found = collected(workers, data, collecting(ps.Session(gap=gap)), lateness=lateness, idle=idle)
     on_time = timely(data, workers, idle, lateness)
     assert found == expected(on_time, lambda mine: in_sessions(mine, gap), bag)
 
@@ -126,13 +126,13 @@ REDUCERS: list[tuple[str, Callable[[ps.WindowedStream[str, Event]], Any], Callab
 
 
 @pytest.mark.parametrize("name", [name for name, _, _ in REDUCERS])
-@pytest.mark.parametrize("window", [ps.Tumbling(10), ps.SessionWindow(gap=6)])
+@pytest.mark.parametrize("window", [ps.Tumbling(10), ps.Session(gap=6)])
 @settings(max_examples=examples(6))
 @given(data=events())
 def test_reducers(name: str, window: Any, data: list[Event]) -> None:
     _, program, oracle = next(reducer for reducer in REDUCERS if reducer[0] == name)
     found = collected(2, data, lambda stream: program(stream.key_by(lambda event: event.key).window(window)))
-    cut = in_sessions if isinstance(window, type(ps.SessionWindow(gap=1))) else None
+    cut = in_sessions if isinstance(window, type(ps.Session(gap=1))) else None
 
     def windows(mine: list[Event]) -> dict[ps.Window, list[Event]]:
         return cut(mine, 6) if cut else in_windows(mine, 10, 10, 0)
@@ -249,7 +249,7 @@ def test_windows_of_plain_streams_go_by_their_times() -> None:
         (lambda: ps.Tumbling(0), "length must be more than 0"),
         (lambda: ps.Tumbling("day"), "an int or a timedelta, not 'day'"),
         (lambda: ps.Sliding(5, every=6), "leave gaps"),
-        (lambda: ps.SessionWindow(gap=True), "an int or a timedelta, not True"),
+        (lambda: ps.Session(gap=True), "an int or a timedelta, not True"),
         (lambda: ps.Count(0), "at least 1"),
     ],
 )
