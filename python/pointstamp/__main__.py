@@ -16,6 +16,7 @@ from pointstamp._errors import ConfigError
 from pointstamp.config import OPTIONS, Config, from_command_line
 from pointstamp.execution import execute
 from pointstamp.launcher import processes, started, target
+from pointstamp.seeing import viewing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,11 +35,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if argv is None else argv)
     if given[:1] == ["events"]:
         return listing.main(given[1:])
+    if given[:1] == ["view"]:
+        return viewing.main(given[1:])
     own, text, arguments = split(given)
     parser, run = parsers()
     options = parser.parse_args(own)
     if options.command is None:
-        parser.error("say what to do: run, or events")
+        parser.error("say what to do: run, events, or view")
     if text is None:
         run.error("say what to run: module:main, or path/to/file.py:main")
     place = started.taken()
@@ -101,6 +104,7 @@ def parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
         allow_abbrev=False,
     )
     commands.add_parser("events", help="list what is in captured streams")
+    commands.add_parser("view", help="show a log that Config(log=...) wrote")
     for names, details in OPTIONS.items():
         run.add_argument(*names, **details)
     run.add_argument("--label", action="store_true", help="mark each line of output with its process")

@@ -53,6 +53,10 @@ class Config:
         tls: Certificates, for a network that is not trusted; every process has its own. Left out: the
             connections are authenticated, and not encrypted.
         stall_timeout: Seconds without a sign of life after which a process counts as lost.
+        log: A folder to write all that the workers do to, as Arrow: see `pointstamp.seeing.log`.
+        dashboard: A port of the loopback interface for the live page, and for metrics at ``/metrics``; 0
+        takes
+            a free one. ``"host:port"`` serves it elsewhere, to those who have the token that is printed.
 
     Raises:
         ConfigError: If a value cannot work, alone or with the others.
@@ -87,6 +91,10 @@ class Config:
     """The certificates of connections; None where they are not encrypted."""
     stall_timeout: float
     """Seconds without a sign of life after which a process counts as lost."""
+    log: str | None
+    """A folder for a log; None for none."""
+    dashboard: tuple[str, int] | None
+    """The interface and port of the live page; None for none."""
 
     def __init__(
         self,
@@ -101,6 +109,8 @@ class Config:
         high_water: int = _core.HIGH_WATER,
         tls: TLS | None = None,
         stall_timeout: float = 10.0,
+        log: str | os.PathLike[str] | None = None,
+        dashboard: int | str | None = None,
     ) -> None:
         workers = _at_least("workers", workers, 1)
         processes = _at_least("processes", processes, 1)
@@ -133,6 +143,8 @@ class Config:
             "high_water": _at_least("high_water", high_water, 1),
             "tls": tls,
             "stall_timeout": _checked_timeout("stall_timeout", stall_timeout),
+            "log": None if log is None else os.fspath(log),
+            "dashboard": _checked_page(dashboard),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)  # it is frozen
@@ -189,6 +201,18 @@ def _at_least(name: str, value: int, least: int) -> int:
     if number < least:
         raise ConfigError(f"{name} must be at least {least}, and is {number}")
     return number
+
+
+def _checked_page(place: int | str | None) -> tuple[str, int] | None:
+    """Where the live page is served."""
+    if place is None:
+        return None
+    if isinstance(place, str):
+        return _split_address(place)
+    port = _at_least("dashboard", place, 0)
+    if port > 65535:
+        raise ConfigError(f"dashboard is a port, from 0 to 65535, and is {port}")
+    return "127.0.0.1", port
 
 
 def _checked_timeout(name: str, value: float) -> float:

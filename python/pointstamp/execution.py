@@ -19,6 +19,7 @@ from pointstamp._mistakes import main_of
 from pointstamp._threads import Helper, join
 from pointstamp.config import Config
 from pointstamp.seeing.asking import Asking
+from pointstamp.seeing.showing import Showing
 from pointstamp.seeing.stalls import Report, reporting
 from pointstamp.worker import Worker
 
@@ -113,9 +114,10 @@ def execute(
         cluster = form(config, listener)
     asking = Asking(cluster, config.process, config.processes, config.workers)
     report = Report(asking)
+    showing = Showing(config, asking)
     try:
-        with reporting(report, stall_report, alone=config.process == 0):
-            results = _run(cluster, main, config, report, asking)
+        with reporting(report, stall_report, alone=config.process == 0), showing:
+            results = _run(cluster, main, config, report, showing)
         if config.processes > 1:
             cluster.leave()
             while not cluster.wait_for_others(_PATIENCE):
@@ -151,15 +153,16 @@ def _on_processes(
 
 
 def _run(
-    cluster: _core.Cluster, main: Callable[[Worker], R], config: Config, report: Report, asking: Asking
+    cluster: _core.Cluster, main: Callable[[Worker], R], config: Config, report: Report, showing: Showing
 ) -> list[R | None]:
     if config.workers > 1:
-        return _run_on_threads(cluster, main, config, report, asking)
+        return _run_on_threads(cluster, main, config, report, showing)
     signals = threading.current_thread() is threading.main_thread()
 
     def wrap(core: _core.Worker) -> Worker:
         report.worker = core
-        return Worker(core, asking)
+        showing.begins(core)
+        return Worker(core, showing.asking)
 
     def run() -> list[R | None]:
         ident = threading.get_ident()
@@ -190,11 +193,14 @@ def _watch(cluster: _core.Cluster, ended: threading.Event) -> None:
 
 
 def _run_on_threads(
-    cluster: _core.Cluster, main: Callable[[Worker], R], config: Config, report: Report, asking: Asking
+    cluster: _core.Cluster, main: Callable[[Worker], R], config: Config, report: Report, showing: Showing
 ) -> list[R | None]:
     results: list[R | None] = [None] * config.workers
     ended = threading.Semaphore(0)
-    wrap = partial(Worker, asking=asking)
+
+    def wrap(core: _core.Worker) -> Worker:
+        showing.begins(core)
+        return Worker(core, showing.asking)
 
     def run(index: int) -> None:
         try:

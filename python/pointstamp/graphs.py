@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pointstamp._errors import GraphError
 from pointstamp.collections import Collection
+from pointstamp.fields import key, left, record, right
 
 if TYPE_CHECKING:
     from pointstamp.scope import Scope
@@ -49,10 +50,10 @@ def bfs(edges: Collection[tuple[N, N]], roots: Collection[N]) -> Collection[tupl
         [(0, [(('a', 0), 1), (('b', 1), 1), (('c', 1), 1)])]
     """
     _check_collections("bfs", edges, roots)
-    start = roots.map(lambda node: (node, 0), name="roots")
+    start = roots.map((record, 0), name="roots")
 
     def turn(inner: Scope, reached: Collection[Any]) -> Collection[Any]:
-        steps = reached.join(edges.enter(inner), lambda _, hops, target: (target, hops + 1))
+        steps = reached.join(edges.enter(inner), (right, left + 1))
         return steps.concat(start.enter(inner)).min()
 
     return start.iterate(turn)
@@ -83,7 +84,7 @@ def shortest_paths(
         [(0, [(('a', 0), 1), (('b', 3), 1), (('c', 1), 1)])]
     """
     _check_collections("shortest_paths", edges, roots)
-    start = roots.map(lambda node: (node, 0), name="roots")
+    start = roots.map((record, 0), name="roots")
 
     def along(source: N, distance: Any, edge: tuple[N, Any]) -> tuple[N, Any]:
         target, weight = edge
@@ -127,10 +128,10 @@ def _least_reaching(
     edges: Collection[tuple[N, N]], nodes: Collection[N] | None = None
 ) -> Collection[tuple[N, N]]:
     """The least node from which each node can be reached, itself among them."""
-    own = _nodes(edges, nodes).map(lambda node: (node, node))
+    own = _nodes(edges, nodes).map((record, record))
 
     def turn(inner: Scope, labels: Collection[Any]) -> Collection[Any]:
-        passed = labels.join(edges.enter(inner), lambda _, label, target: (target, label))
+        passed = labels.join(edges.enter(inner), (right, left))
         return passed.concat(own.enter(inner)).min()
 
     return own.iterate(turn)
@@ -159,25 +160,25 @@ def strongly_connected_components(
     _check_collections("strongly_connected_components", edges, edges if nodes is None else nodes)
     edges = edges.distinct()
 
-    def trim(inner: Scope, left: Collection[Any]) -> Collection[Any]:
-        forward = _within_one_label(inner, left, edges)
-        return _within_one_label(inner, forward.map(_turned), edges.map(_turned)).map(_turned)
+    def trim(inner: Scope, remaining: Collection[Any]) -> Collection[Any]:
+        forward = _within_one_label(inner, remaining, edges)
+        return _within_one_label(inner, forward.map(_TURNED), edges.map(_TURNED)).map(_TURNED)
 
     cycles = edges.iterate(trim)
     # What is left of the edges runs inside of components; a node without one is a component of its own.
     labels = _least_reaching(cycles)
-    alone = _nodes(edges, nodes).map(lambda node: (node, node)).antijoin(_nodes(cycles))
+    alone = _nodes(edges, nodes).map((record, record)).antijoin(_nodes(cycles))
     return labels.concat(alone)
 
 
 def _within_one_label(
-    inner: Scope, left: Collection[tuple[N, N]], all_edges: Collection[tuple[N, N]]
+    inner: Scope, remaining: Collection[tuple[N, N]], all_edges: Collection[tuple[N, N]]
 ) -> Collection[tuple[N, N]]:
     """The edges whose ends the same least node reaches, along the edges that are left."""
-    labels = _least_reaching(left)
-    by_source = all_edges.enter(inner).join(labels, lambda source, target, label: (target, (source, label)))
-    both = by_source.join(labels, lambda target, there, label: ((there[0], target), there[1] == label))
-    return both.filter(lambda edge: edge[1]).map(lambda edge: edge[0])
+    labels = _least_reaching(remaining)
+    by_source = all_edges.enter(inner).join(labels, (left, (key, right)))
+    both = by_source.join(labels, (left[0], key, left[1], right))
+    return both.filter(record[2] == record[3]).map((record[0], record[1]))
 
 
 def pagerank(
@@ -218,19 +219,19 @@ def pagerank(
     there = _nodes(edges, nodes)
     targets = edges.arrange()
     degrees = edges.count_by_key().arrange()
-    sinks = there.map(lambda node: (node, None)).antijoin(edges.map(lambda edge: edge[0]))
-    everything: Any = there.map(lambda _: (None, 1)).sum().arrange()
-    by_node = there.map(lambda node: (None, node)).arrange()
-    ranks: Any = everything.join(by_node, lambda _, count, node: (node, 1 / count))
+    sinks = there.map((record, None)).antijoin(edges.map(record[0]))
+    everything: Any = there.map((None, 1)).sum().arrange()
+    by_node = there.map((None, record)).arrange()
+    ranks: Any = everything.join(by_node, (right, 1 / left))
     for _ in range(iterations):
         arranged = ranks.arrange()
-        shares = arranged.join(degrees, lambda node, rank, degree: (node, rank / degree))
-        passed = shares.join(targets, lambda _, share, target: (target, share))
-        lost = arranged.join(sinks, lambda _, rank, __: (None, rank))
-        lost = lost.concat(there.map(lambda _: (None, 0.0))).sum()
-        base = everything.join(lost, lambda _, count, sum_: (None, (1 - damping + damping * sum_) / count))
-        base = base.join(by_node, lambda _, share, node: (node, share))
-        ranks = passed.map(lambda pair: (pair[0], pair[1] * damping)).concat(base).sum()
+        shares = arranged.join(degrees, (key, left / right))
+        passed = shares.join(targets, (right, left))
+        lost = arranged.join(sinks, (None, left))
+        lost = lost.concat(there.map((None, 0.0))).sum()
+        base = everything.join(lost, (None, (1 - damping + damping * right) / left))
+        base = base.join(by_node, (right, left))
+        ranks = passed.map((record[0], record[1] * damping)).concat(base).sum()
     return ranks  # type: ignore[no-any-return]  # of the turns each has another type
 
 
@@ -254,13 +255,13 @@ def label_propagation(
     _check_collections("label_propagation", edges, edges if nodes is None else nodes)
     _check_iterations("label_propagation", iterations)
     edges = edges.distinct()
-    ways = edges.concat(edges.map(_turned)).arrange()
-    labels: Any = _nodes(edges).map(lambda node: (node, node))
+    ways = edges.concat(edges.map(_TURNED)).arrange()
+    labels: Any = _nodes(edges).map((record, record))
     for _ in range(iterations):
-        seen = ways.join(labels, lambda _, neighbour, label: (neighbour, label))
+        seen = ways.join(labels, (left, right))
         labels = seen.reduce(lambda _, counted: [_most_frequent(counted)])
     if nodes is not None:
-        alone = nodes.distinct().map(lambda node: (node, node)).antijoin(_nodes(edges))
+        alone = nodes.distinct().map((record, record)).antijoin(_nodes(edges))
         labels = labels.concat(alone)
     return labels  # type: ignore[no-any-return]  # of the turns each has another type
 
@@ -294,16 +295,16 @@ def clustering_coefficients(
     """
     _check_collections("clustering_coefficients", edges, edges if nodes is None else nodes)
     there = _nodes(edges, nodes)
-    edges = edges.distinct().filter(lambda edge: edge[0] != edge[1])
+    edges = edges.distinct().filter(record[0] != record[1])
     neighbours = _both_ways(edges).arrange()
     # Each edge as seen from the nodes that are neighbours of both of its ends: (source, target, node) met
     # twice.
-    at_source = edges.join(neighbours, lambda source, target, node: ((target, node), source))
+    at_source = edges.join(neighbours, ((left, right), key))
     met = at_source.semijoin(neighbours.as_collection())
-    found = met.map(lambda record: (record[0][1], 1)).sum()
+    found = met.map((record[0][1], 1)).sum()
     degrees = neighbours.count_by_key()
-    zeros = there.map(lambda node: (node, 0.0))
-    some = found.join(degrees, lambda node, n, degree: (node, n / (degree * (degree - 1))))
+    zeros = there.map((record, 0.0))
+    some = found.join(degrees, (key, left / (right * (right - 1))))
     return some.concat(zeros).sum()
 
 
@@ -324,9 +325,9 @@ def triangles(edges: Collection[tuple[N, N]]) -> Collection[tuple[N, N, N]]:
     _check_collections("triangles", edges)
     up = _upwards(edges)
     arranged = up.arrange()
-    wedges: Any = arranged.join(arranged, lambda a, b, c: ((b, c), a))
+    wedges: Any = arranged.join(arranged, ((left, right), key))
     closed: Collection[Any] = wedges.semijoin(up)
-    return closed.map(lambda wedge: (wedge[1], *wedge[0]))
+    return closed.map((record[1], record[0][0], record[0][1]))
 
 
 def k_core(edges: Collection[tuple[N, N]], k: int) -> Collection[tuple[N, N]]:
@@ -353,12 +354,12 @@ def k_core(edges: Collection[tuple[N, N]], k: int) -> Collection[tuple[N, N]]:
     _check_collections("k_core", edges)
     if k < 1:
         raise GraphError(f"k_core takes the least number of neighbours, 1 or more, not {k!r}")
-    both = _both_ways(edges).filter(lambda edge: edge[0] != edge[1])
+    both = _both_ways(edges).filter(record[0] != record[1])
 
-    def turn(_: Scope, left: Collection[Any]) -> Collection[Any]:
-        strong = left.count_by_key().filter(lambda pair: pair[1] >= k).map(lambda pair: pair[0])
+    def turn(_: Scope, remaining: Collection[Any]) -> Collection[Any]:
+        strong = remaining.count_by_key().filter(record[1] >= k).map(record[0])
         # Both ends are strong: the edge is met by its source, turned round, and met by its target.
-        return left.semijoin(strong).map(_turned).semijoin(strong).map(_turned)
+        return remaining.semijoin(strong).map(_TURNED).semijoin(strong).map(_TURNED)
 
     return both.iterate(turn)
 
@@ -366,32 +367,24 @@ def k_core(edges: Collection[tuple[N, N]], k: int) -> Collection[tuple[N, N]]:
 # ------------------------------------------------------------ what they share
 
 
-def _turned(edge: tuple[N, N]) -> tuple[N, N]:
-    return edge[1], edge[0]
+_TURNED = (record[1], record[0])
 
 
 def _nodes(edges: Collection[tuple[N, N]], nodes: Collection[N] | None = None) -> Collection[N]:
     """The nodes that have an edge, and others."""
-    ends = edges.flat_map(lambda edge: edge, name="nodes")
+    ends = edges.map(record[0], name="sources").concat(edges.map(record[1], name="targets"))
     return (ends if nodes is None else ends.concat(nodes)).distinct()
 
 
 def _both_ways(edges: Collection[tuple[N, N]]) -> Collection[tuple[N, N]]:
     """Each edge in both directions, once."""
-    kept = edges.flat_map(lambda edge: (edge, (edge[1], edge[0])), name="both ways")
-    return kept.distinct()
+    return edges.concat(edges.map(_TURNED)).distinct()
 
 
 def _upwards(edges: Collection[tuple[N, N]]) -> Collection[tuple[N, N]]:
     """Each edge between different nodes once, from the lesser node to the greater."""
-
-    def sort(edge: tuple[Any, Any]) -> list[tuple[Any, Any]]:
-        source, target = edge
-        if source == target:
-            return []
-        return [edge if source < target else (target, source)]
-
-    return edges.flat_map(sort, name="upwards").distinct()
+    falling = edges.filter(record[0] > record[1]).map(_TURNED)
+    return edges.filter(record[0] < record[1]).concat(falling).distinct()
 
 
 def _check_collections(name: str, *given: Any) -> None:

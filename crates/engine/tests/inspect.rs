@@ -102,7 +102,10 @@ fn a_capability_that_is_kept_in_a_loop_is_found_on_every_worker() {
             input.advance_to(&Point::new(&[1]))?;
             let end = Point::new(&[1]);
             // Until nothing but the leak is in the way.
+            let mut steps = 0;
             let (snapshot, holder) = loop {
+                steps += 1;
+                assert!(steps < 1_000_000, "something else is in the way");
                 worker.step()?;
                 let snapshot = worker.inspect();
                 assert_eq!(at, find(&snapshot, "probe"));

@@ -12,7 +12,7 @@
 use std::any::Any;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use pointstamp_engine::cluster::Cluster;
 use pointstamp_engine::error::Error;
@@ -21,6 +21,7 @@ use pyo3::prelude::*;
 use crate::errors::{GraphError, PointstampError};
 use crate::seeing::inquiry::Inquiry;
 use crate::seeing::notes::Notes;
+use crate::seeing::record::Recorder;
 
 /// Where a worker's objects live.
 pub(crate) struct Home {
@@ -32,6 +33,7 @@ pub(crate) struct Home {
     left: Mutex<Left>,
     notes: Notes,
     inquiry: Inquiry,
+    recorder: OnceLock<Arc<Py<Recorder>>>,
 }
 
 /// What died elsewhere.
@@ -68,6 +70,7 @@ impl Home {
             left,
             notes: Notes::new(),
             inquiry: Inquiry::default(),
+            recorder: OnceLock::new(),
         })
     }
 
@@ -84,6 +87,11 @@ impl Home {
     /// Where any thread asks the worker what it does.
     pub(crate) fn inquiry(&self) -> &Inquiry {
         &self.inquiry
+    }
+
+    /// What records the worker, once something does.
+    pub(crate) fn recorder(&self) -> &OnceLock<Arc<Py<Recorder>>> {
+        &self.recorder
     }
 
     /// Wakes the worker, if it sleeps.

@@ -42,6 +42,7 @@ mod seeing;
 mod session;
 mod simulation;
 mod stream;
+mod threads;
 mod time;
 mod tools;
 mod wire;
@@ -128,6 +129,10 @@ mod _core {
     // Captured events.
     #[pymodule_export]
     use crate::events::{feed::EventFeed, replay::replay, writer::EventSink};
+
+    // What workers do.
+    #[pymodule_export]
+    use crate::seeing::record::Recorder;
 
     // Batches as bytes.
     #[pymodule_export]

@@ -27,8 +27,9 @@ use crate::raised::{Raised, exception, told};
 use crate::scope::Scope;
 use crate::seeing::graph::Collector;
 use crate::seeing::inquiry::Answer;
-use crate::seeing::look::look;
+use crate::seeing::record::{Recorder, Recording};
 use crate::simulation::Simulation;
+use crate::threads::{Running, Threads, absorb_interruption};
 
 /// One worker.
 #[pyclass(frozen, module = "pointstamp._core")]
@@ -129,9 +130,12 @@ impl Worker {
         })
     }
 
-    /// What this worker does, as it is now: see `pointstamp.seeing.asking`.
-    fn look(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        look(py, self.0.home(), self.0.engine()?)
+    /// Records all that this worker does from now on.
+    fn record(&self, recorder: Py<Recorder>) -> PyResult<()> {
+        let recorder = Arc::new(recorder);
+        let _first = self.0.home().recorder().set(Arc::clone(&recorder));
+        self.0.engine()?.observe(Rc::new(Recording(recorder)));
+        Ok(())
     }
 
     /// Tells those who have asked what this worker does, as it does before each step.
@@ -429,36 +433,6 @@ impl Cluster {
 /// How long somebody who asks waits at most before it looks whether it is asked itself.
 const SLICE: Duration = Duration::from_millis(5);
 
-/// For each worker of a process that is running Python code of the user's, its thread.
-struct Threads(Mutex<Vec<Option<Running>>>);
-
-impl Threads {
-    fn all(&self) -> MutexGuard<'_, Vec<Option<Running>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn len(&self) -> usize {
-        self.all().len()
-    }
-
-    /// Says which thread runs a worker's code from now on; what was said before.
-    fn note(&self, index: usize, now: Option<Running>) -> Option<Running> {
-        std::mem::replace(&mut self.all()[index], now)
-    }
-
-    /// The threads that run, which are interrupted from now on.
-    fn interrupted(&self) -> Vec<std::ffi::c_ulong> {
-        let mut all = self.all();
-        let running = all.iter_mut().flatten();
-        running
-            .map(|running| {
-                running.interrupted = true;
-                running.thread
-            })
-            .collect()
-    }
-}
-
 fn traffic(cluster: &EngineCluster) -> (u64, u64, u64, u64) {
     let sent = cluster.traffic();
     (
@@ -467,34 +441,4 @@ fn traffic(cluster: &EngineCluster) -> (u64, u64, u64, u64) {
         sent.progress_frames,
         sent.progress_bytes,
     )
-}
-
-/// A thread that runs the user's code, and may be interrupted.
-struct Running {
-    thread: std::ffi::c_ulong,
-    interrupted: bool,
-}
-
-impl Running {
-    fn new(thread: std::ffi::c_ulong) -> Self {
-        Running {
-            thread,
-            interrupted: false,
-        }
-    }
-}
-
-/// Lets an interruption of this thread, which came too late to stop anything, strike here and nowhere else.
-///
-/// It has to be raised: the interpreter marks all threads as having something to look after when an exception is sent, and
-/// takes the mark away when one is raised, not when it is withdrawn. A mark that stays slows all Python code down,
-/// and under a debugger, or anything that traces, CPython 3.11 never gets past it.
-fn absorb_interruption(py: Python<'_>, thread: std::ffi::c_ulong) {
-    let exception = py.get_type::<WorkerStopped>();
-    // Sent once more, so that there is one to raise, whether or not the other has struck.
-    // SAFETY: attached, with a live exception type, and `thread` is this one.
-    let sent = unsafe { ffi::PyThreadState_SetAsyncExc(thread.cast_signed(), exception.as_ptr()) };
-    if sent == 1 {
-        let _raised = py.run(c"while True: pass", None, None);
-    }
 }

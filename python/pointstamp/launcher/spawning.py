@@ -122,6 +122,8 @@ class _Processes:
                 "high_water": config.high_water,
                 "tls": config.tls,
                 "stall_timeout": config.stall_timeout,
+                "log": config.log,
+                "dashboard": config.dashboard and "{}:{}".format(*config.dashboard),
             }
             with suppress(ConnectionError):  # it has ended already, which is found out below
                 channel.sendall(frame({**told, "config": values}))

@@ -63,6 +63,10 @@ class Asking:
             worker: The worker on whose thread this is called; None on any other thread.
             seconds: How long the workers of this process have to answer.
         """
+        return [_teller(one) for one in self.data(worker, seconds)]
+
+    def data(self, worker: _core.Worker | None = None, seconds: float = PATIENCE) -> list[dict[str, Any]]:
+        """What `everyone` says, as it was said: for JSON."""
         number = next(self._numbers)
         if self._processes > 1:
             import json
@@ -73,7 +77,7 @@ class Asking:
         data = self._here(worker, seconds)
         if self._processes > 1:
             data += self._elsewhere(number, worker, seconds + DISTANCE)
-        return [_teller(one) for one in sorted(data, key=lambda one: (one["process"], one["worker"] or 0))]
+        return sorted(data, key=lambda one: (one["process"], one["worker"] or 0))
 
     def _here(self, worker: _core.Worker | None, seconds: float) -> list[dict[str, Any]]:
         """What the workers of this process say."""

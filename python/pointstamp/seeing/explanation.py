@@ -62,13 +62,17 @@ class Explanation:
         return f"<Explanation time={self.time!r} causes={len(self.causes)}>"
 
     def __str__(self) -> str:
+        return self.text(SHOWN)
+
+    def text(self, most: int) -> str:
+        """The explanation for people, with so many of its causes at most."""
         lines = [self.subject]
         if not self.causes and not self.silent:
             return self.subject
         alike: dict[object, list[Holder]] = {}
         for holder in self.causes:
             alike.setdefault((holder.kind, holder.address, holder.port, holder.time), []).append(holder)
-        for number, (holder, *others) in enumerate(list(alike.values())[:SHOWN], 1):
+        for number, (holder, *others) in enumerate(list(alike.values())[:most], 1):
             lines.append(f"{number}. {holder.what}")
             workers = sorted({other.worker for other in others if other.worker is not None})
             if workers:
@@ -77,11 +81,11 @@ class Explanation:
                 lines.append(f"   {holder.cure}")
             if len(holder.way) > 1:
                 lines.append(f"   Its way there: {' -> '.join(holder.way)}.")
-        if len(alike) > SHOWN:
-            lines.append(f"And {len(alike) - SHOWN} more.")
+        if len(alike) > most:
+            lines.append(f"And {len(alike) - most} more.")
         if not any(holder.kind == "worker" for holder in self.causes):
             lines.extend(silence(silent) for silent in self.silent if not silent.ended)
-        if self.waiting:
+        if self.waiting and most >= SHOWN:
             names = list(
                 dict.fromkeys(f"'{holder.operator}' at {written(holder.time)}" for holder in self.waiting)
             )

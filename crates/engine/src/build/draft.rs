@@ -13,8 +13,8 @@ use crate::run::activation::Activation;
 use crate::run::capability::OutputCore;
 use crate::run::closure::{ClosureOperator, Logic};
 use crate::run::notify::Notify;
-use crate::run::operate::Description;
 use crate::run::port::InputCore;
+use crate::run::schedule::Description;
 use crate::run::site::Site;
 
 /// How the shared part of an output is made.

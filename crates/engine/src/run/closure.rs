@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use crate::error::{Error, UserResult};
 use crate::payload::Payload;
-use crate::run::operate::{Inside, Schedule};
 use crate::run::port::InputCore;
+use crate::run::schedule::{Inside, Schedule};
 use crate::run::site::Site;
 
 /// An operator's logic. `Ok(true)` keeps the dataflow from ending although no frontier shows why.

@@ -23,8 +23,8 @@ use crate::observe::{EdgeId, Observation};
 use crate::payload::{Message, Payload};
 use crate::run::arrival::Arrival;
 use crate::run::capability::{Capability, OutputCore};
-use crate::run::operate::Waiting;
 use crate::run::queue::LocalQueue;
+use crate::run::schedule::Waiting;
 use crate::run::site::Site;
 use crate::run::tee::Tee;
 

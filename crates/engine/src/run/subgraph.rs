@@ -28,8 +28,8 @@ use crate::run::brake::Brake;
 use crate::run::changes::Changes;
 use crate::run::edge::{EdgeShape, Inbox};
 use crate::run::notify::Notify;
-use crate::run::operate::{Description, Inside, Schedule};
 use crate::run::progress::{PortChanges, SharedProgress};
+use crate::run::schedule::{Description, Inside, Schedule};
 use crate::run::view::{View, view};
 
 pub(crate) use child::Child;

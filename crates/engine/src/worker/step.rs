@@ -12,7 +12,7 @@ use super::Worker;
 use crate::error::Error;
 use crate::observe::Observation;
 use crate::payload::Payload;
-use crate::run::operate::Schedule;
+use crate::run::schedule::Schedule;
 
 /// Whether a turn may sleep where there is nothing to do.
 #[derive(Clone, Copy)]

@@ -48,6 +48,26 @@ pub(crate) fn look(
     told.set_item("busy", engine.has_work())?;
     told.set_item("in_flight", snapshot.in_flight)?;
     told.set_item("high_water", engine.high_water())?;
+    if let Some(recorder) = home.recorder().get() {
+        let (totals, parked) = recorder.get().totals();
+        let list = PyList::empty(py);
+        for (id, done) in totals {
+            if let Some(address) = addresses.get(&id) {
+                let (runs, nanoseconds) = (done.runs, done.nanoseconds);
+                let records = (done.records_in, done.records_out);
+                let batches = (done.batches_in, done.batches_out);
+                list.append((
+                    PyTuple::new(py, address)?,
+                    runs,
+                    nanoseconds,
+                    records,
+                    batches,
+                ))?;
+            }
+        }
+        told.set_item("totals", list)?;
+        told.set_item("parked", parked)?;
+    }
     Ok(told.into_any().unbind())
 }
 
@@ -126,6 +146,7 @@ struct Form<'py, 'a> {
     queued: Bound<'py, PyList>,
     held: Bound<'py, PyList>,
     paused: Bound<'py, PyList>,
+    frontiers: Bound<'py, PyList>,
 }
 
 impl<'py, 'a> Form<'py, 'a> {
@@ -141,6 +162,7 @@ impl<'py, 'a> Form<'py, 'a> {
             queued: PyList::empty(py),
             held: PyList::empty(py),
             paused: PyList::empty(py),
+            frontiers: PyList::empty(py),
         }
     }
 
@@ -156,6 +178,7 @@ impl<'py, 'a> Form<'py, 'a> {
         dataflow.set_item("queued", self.queued)?;
         dataflow.set_item("held", self.held)?;
         dataflow.set_item("paused", self.paused)?;
+        dataflow.set_item("frontiers", self.frontiers)?;
         Ok(dataflow)
     }
 
@@ -195,6 +218,11 @@ impl<'py, 'a> Form<'py, 'a> {
                 }
             }
             for (port, output) in operator.outputs.iter().enumerate() {
+                let frontier = PyList::empty(py);
+                for time in &output.frontier {
+                    frontier.append(coordinates(py, time)?)?;
+                }
+                self.frontiers.append((&at, port, frontier))?;
                 for (time, count) in &output.pointstamps {
                     let time = coordinates(py, time)?;
                     self.pointstamps.append((&at, true, port, time, count))?;

@@ -9,8 +9,8 @@ use crate::observe::{Observation, OperatorId, Room};
 use crate::run::activation::Activation;
 use crate::run::brake::Gate;
 use crate::run::notify::Notify;
-use crate::run::operate::{Description, Schedule};
 use crate::run::progress::{PortChanges, SharedProgress};
+use crate::run::schedule::{Description, Schedule};
 
 /// An operator of a subgraph, and what the subgraph knows of it.
 pub(crate) struct Child {

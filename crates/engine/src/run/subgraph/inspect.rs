@@ -7,8 +7,8 @@ use super::{Child, Subgraph};
 use crate::inspect::{EdgeState, InputState, OperatorState, OutputState, ScopeState};
 use crate::observe::Change;
 use crate::run::brake::Gate;
-use crate::run::operate::Inside;
 use crate::run::progress::PortChanges;
+use crate::run::schedule::Inside;
 use crate::run::view::View;
 
 impl Subgraph {

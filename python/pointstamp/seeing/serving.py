@@ -1,0 +1,184 @@
+"""The live page: a small web server of this process, for people and for Prometheus.
+
+It serves one page that fetches nothing from elsewhere, the state as JSON, what the dataflows wait for as a
+text, and metrics. On the loopback interface it answers requests that were meant for it (another site in the
+same browser is refused by its name); on any other, only those that bring the token of its address.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+import sys
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
+
+from pointstamp._threads import Helper, join
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+__all__ = ["Answers", "Page", "announce", "as_json"]
+
+Answers = dict[str, Callable[[dict[str, str]], tuple[str, str]]]
+"""By path, what is answered: a function of the query that returns a kind of content and a text."""
+
+PAGE = Path(__file__).with_name("page.html")
+
+PATIENCE = 10.0
+"""Seconds that a browser has to say what it wants, once it has connected."""
+
+COOKIE = "pointstamp-token"
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers one request."""
+
+    server: _Server
+    server_version = "pointstamp"
+    sys_version = ""
+    timeout = PATIENCE
+
+    def do_GET(self) -> None:
+        self.server.answer(self)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Says nothing."""
+
+
+class _Server(ThreadingHTTPServer):
+    """A server that leaves no connection behind: browsers open some that they never use."""
+
+    daemon_threads = True
+    answer: Callable[[BaseHTTPRequestHandler], None]
+
+    def __init__(self, *arguments: Any) -> None:
+        self._open: set[Any] = set()
+        super().__init__(*arguments)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._open.add(request)
+        super().process_request(request, client_address)
+
+    def close_request(self, request: Any) -> None:
+        self._open.discard(request)
+        super().close_request(request)
+
+    def server_close(self) -> None:
+        super().server_close()
+        for request in list(self._open):
+            self.shutdown_request(request)
+
+
+class Page:
+    """The page, for as long as the block runs.
+
+    Args:
+        host: The interface to listen on.
+        port: The port; 0 takes one that is free.
+        answers: By path, what is answered: a function of the query that returns a kind of content and a text.
+    """
+
+    def __init__(self, host: str, port: int, answers: Answers) -> None:
+        self.token = None if host in LOOPBACK else secrets.token_urlsafe(24)
+        self._server = _Server((host, port), _Handler)
+        self._server.answer = lambda request: self.answer(request, answers)
+        at = self._server.server_address[1]
+        self.address = f"http://{f'[{host}]' if ':' in host else host}:{at}/"
+        self.url = self.address if self.token is None else f"{self.address}?token={self.token}"
+        self._thread = Helper(
+            lambda: self._server.serve_forever(poll_interval=0.1), "pointstamp-page", daemon=True
+        )
+
+    def answer(
+        self,
+        request: BaseHTTPRequestHandler,
+        answers: Answers,
+    ) -> None:
+        """Answers a request, if it may be answered."""
+        where = urlsplit(request.path)
+        query = {name: values[0] for name, values in parse_qs(where.query).items()}
+        if not self._may(request, query):
+            return _send(request, 403, "text/plain", "This page needs the token that its program printed.\n")
+        if where.path == "/":
+            nonce = secrets.token_urlsafe(12)
+            text = PAGE.read_text(encoding="utf-8").replace("NONCE", nonce)
+            return _send(request, 200, "text/html", text, nonce=nonce, cookie=self.token)
+        found = answers.get(where.path)
+        if found is None:
+            return _send(request, 404, "text/plain", "There is no such page.\n")
+        try:
+            kind, text = found(query)
+        except Exception as error:
+            return _send(request, 503, "text/plain", f"{error}\n")
+        return _send(request, 200, kind, text)
+
+    def _may(self, request: BaseHTTPRequestHandler, query: dict[str, str]) -> bool:
+        if self.token is None:
+            # A name that leads to this host but is none of its own is another site's, in the user's browser.
+            name = request.headers.get("Host", "").rsplit(":", 1)[0].strip("[]")
+            return name in LOOPBACK
+        cookies = request.headers.get("Cookie", "").split("; ")
+        brought = [cookie[len(COOKIE) + 1 :] for cookie in cookies if cookie.startswith(f"{COOKIE}=")]
+        bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        for token in (*brought, bearer, query.get("token", "")):
+            if hmac.compare_digest(token.encode(), self.token.encode()):
+                return True
+        return False
+
+    def __enter__(self) -> Page:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        join([self._thread], 0.1)
+        self._server.server_close()
+
+
+def _send(
+    request: BaseHTTPRequestHandler,
+    status: int,
+    kind: str,
+    text: str,
+    *,
+    nonce: str | None = None,
+    cookie: str | None = None,
+) -> None:
+    body = text.encode()
+    try:
+        request.send_response(status)
+        request.send_header("Content-Type", f"{kind}; charset=utf-8")
+        request.send_header("Content-Length", str(len(body)))
+        request.send_header("Cache-Control", "no-store")
+        request.send_header("X-Content-Type-Options", "nosniff")
+        request.send_header("Referrer-Policy", "no-referrer")
+        script = "" if nonce is None else f"script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; "
+        policy = f"default-src 'none'; {script}connect-src 'self'; base-uri 'none'; frame-ancestors 'none'"
+        request.send_header("Content-Security-Policy", policy)
+        if cookie is not None:
+            request.send_header("Set-Cookie", f"{COOKIE}={cookie}; HttpOnly; SameSite=Strict; Path=/")
+        request.end_headers()
+        request.wfile.write(body)
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # the browser has gone
+
+
+def as_json(value: Any) -> tuple[str, str]:
+    """An answer of JSON."""
+    return "application/json", json.dumps(value)
+
+
+def announce(url: str) -> None:
+    """Says where the page is."""
+    if sys.stderr is not None:
+        sys.stderr.write(f"pointstamp: the live page is at {url}\n")
+        sys.stderr.flush()

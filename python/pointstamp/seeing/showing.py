@@ -1,0 +1,75 @@
+"""What a configuration asks to be shown and kept of a computation: a log, the live page, metrics.
+
+Owns the recorders of this process's workers, and who takes what they have. Nothing is recorded, no thread
+runs and no port is open where the configuration asks for nothing.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from pointstamp import _core
+from pointstamp.seeing.explanation import explain
+from pointstamp.seeing.told import Told
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from pointstamp.config import Config
+    from pointstamp.seeing.asking import Asking
+
+__all__ = ["Showing"]
+
+
+class Showing:
+    """What is shown of one computation, for as long as the block runs."""
+
+    def __init__(self, config: Config, asking: Asking) -> None:
+        self._config = config
+        self.asking = asking
+        self._recorders: dict[int, _core.Recorder] = {}
+        self._stack = ExitStack()
+
+    def begins(self, worker: _core.Worker) -> None:
+        """Records a worker, on its thread, where that was asked for."""
+        if self._config.log is not None or self._config.dashboard is not None:
+            recorder = _core.Recorder(self._config.log is not None)
+            worker.record(recorder)
+            self._recorders[worker.index] = recorder
+
+    def __enter__(self) -> Showing:
+        with ExitStack() as stack:
+            if self._config.log is not None:
+                from pointstamp.seeing.log import Writer
+
+                stack.enter_context(Writer(self._config.log, self._recorders))
+            if self._config.dashboard is not None and self._config.process == 0:
+                from pointstamp.seeing.serving import Page, announce
+
+                host, port = self._config.dashboard
+                page = stack.enter_context(Page(host, port, self._answers()))
+                announce(page.url)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def _answers(self) -> Any:
+        from pointstamp.seeing.serving import as_json
+        from pointstamp.seeing.state import prometheus, state_of
+
+        def waits(_: dict[str, str]) -> tuple[str, str]:
+            tellers = self.asking.everyone()
+            own = next((one.worker for one in tellers if isinstance(one, Told)), -1)
+            return "text/plain", explain(tellers, own).text(2)
+
+        return {
+            "/about": lambda query: as_json({"moments": 0}),
+            "/state": lambda query: as_json(state_of(self.asking.data())),
+            "/explain": waits,
+            "/metrics": lambda query: ("text/plain", prometheus(state_of(self.asking.data()))),
+        }

@@ -1,0 +1,276 @@
+"""The live page, metrics and logs: what they say is what the engine did, and only those see it who may."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pointstamp as ps
+from pointstamp.seeing.log import read_log, to_perfetto
+from pointstamp.seeing.replaying import Replay
+from pointstamp.seeing.serving import Page
+
+XSS = "<img src=x onerror=\"document.title='struck'\">"
+
+RECORDS = 700
+
+
+def fetch(url: str, **headers: str) -> str:
+    with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=10) as answer:
+        text: str = answer.read().decode()
+        return text
+
+
+def shown(look: Callable[[str], Any], capfd: pytest.CaptureFixture[str], **options: Any) -> Any:
+    """A run with a page that has done its work and waits, while `look` is called with the page's address."""
+    done = threading.Event()
+    seen: list[Any] = []
+    workers = options.get("workers", 2)
+    ready = threading.Barrier(workers)
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow("shown") as scope:
+            numbers, stream = scope.new_input()
+            with scope.region("part") as part:
+                mapped = stream.exchange(lambda x: x).enter(part).map(lambda x: x + 1, name=XSS).leave()
+            probe = mapped.counts().probe()
+        if worker.index == 0:
+            numbers.send_batch(range(RECORDS))
+        numbers.advance_to(5)
+        worker.step_while(lambda: probe.less_than(5))
+        ready.wait()
+        if worker.index == 0:
+
+            def ask() -> None:
+                try:
+                    said = capfd.readouterr().err
+                    found = re.search(r"http://\S+", said)
+                    assert found is not None, said
+                    seen.append(look(found.group()))
+                except BaseException as error:
+                    seen.append(error)
+                finally:
+                    done.set()
+
+            threading.Thread(target=ask).start()
+        while not done.is_set():
+            worker.step_or_park(0.02)
+        numbers.close()
+
+    ps.execute(main, config=ps.Config(dashboard=0, **{"workers": workers, **options}))
+    [result] = seen
+    if isinstance(result, BaseException):
+        raise result
+    return result
+
+
+def operators(state: dict[str, Any]) -> dict[str, Any]:
+    return {one["name"]: one for flow in state["dataflows"] for one in flow["operators"]}
+
+
+def test_the_state_is_what_the_engine_did(capfd: pytest.CaptureFixture[str]) -> None:
+    state = shown(lambda url: json.loads(fetch(f"{url}state")), capfd)
+    found = operators(state)
+    assert found[XSS]["records_in"] == found[XSS]["records_out"] == RECORDS
+    assert found["input"]["records_out"] == RECORDS
+    assert found["counts"]["records_in"] == RECORDS
+    assert found["probe"]["records_in"] == RECORDS
+    assert found["input"]["held"] == 2
+    assert found["input"]["frontiers"] == [[0, [[5]]]]
+    assert all(one["queued"] == 0 for one in found.values())
+    assert [one["silent"] for one in state["workers"]] == [False, False]
+    assert state["workers"][0]["parked"] > 0
+    assert {scope["name"] for flow in state["dataflows"] for scope in flow["scopes"]} == {"shown", "part"}
+
+
+def test_metrics_are_in_the_form_of_prometheus(capfd: pytest.CaptureFixture[str]) -> None:
+    text = shown(lambda url: fetch(f"{url}metrics"), capfd)
+    samples = {}
+    for line in text.splitlines():
+        if line.startswith("#"):
+            assert re.fullmatch(r"# (HELP|TYPE) pointstamp_[a-z_]+ .+", line)
+            continue
+        match = re.fullmatch(r'(pointstamp_[a-z_]+)\{((?:[a-z]+="(?:[^"\\]|\\.)*",?)*)\} ([0-9.e+-]+)', line)
+        assert match is not None, line
+        samples[match.group(1), match.group(2)] = float(match.group(3))
+    escaped = XSS.replace('"', '\\"')
+    taken = [
+        v for (name, labels), v in samples.items() if name.endswith("records_in_total") and escaped in labels
+    ]
+    assert taken == [RECORDS]
+    assert samples["pointstamp_worker_up", 'worker="1",process="0"'] == 1
+    counters = re.findall(r"# TYPE (\S+) counter", text)
+    assert counters
+    assert all(name.endswith("_total") for name in counters)
+
+
+def test_what_it_waits_for_is_on_the_page(capfd: pytest.CaptureFixture[str]) -> None:
+    text = shown(lambda url: fetch(f"{url}explain"), capfd)
+    assert "The input 'input'" in text
+    assert "stands at time 5" in text
+
+
+def test_other_sites_and_strangers_are_refused(capfd: pytest.CaptureFixture[str]) -> None:
+    def look(url: str) -> list[int]:
+        codes = []
+        for path, headers in (("state", {"Host": "evil.example"}), ("nothing", {}), ("../config.py", {})):
+            with pytest.raises(urllib.error.HTTPError) as caught:
+                fetch(url + path, **headers)
+            codes.append(caught.value.code)
+            caught.value.close()
+        return codes
+
+    codes = shown(look, capfd, workers=1)
+    assert codes == [403, 404, 404]
+
+
+def test_elsewhere_than_on_loopback_it_asks_for_a_token() -> None:
+    with Page("0.0.0.0", 0, {"/state": lambda query: ("text/plain", "seen")}) as page:
+        at = page.address.replace("0.0.0.0", "127.0.0.1")
+        assert page.token is not None
+        assert page.token in page.url
+        for path, headers in (
+            ("state", {}),
+            ("", {}),
+            ("state?token=wrong", {}),
+            ("state", {"Authorization": "Bearer no"}),
+        ):
+            with pytest.raises(urllib.error.HTTPError) as caught:
+                fetch(at + path, **headers)
+            assert caught.value.code == 403
+            caught.value.close()
+        assert fetch(f"{at}state?token={page.token}") == "seen"
+        assert fetch(f"{at}state", Authorization=f"Bearer {page.token}") == "seen"
+        assert fetch(f"{at}state", Cookie=f"a=b; pointstamp-token={page.token}") == "seen"
+
+
+def test_the_page_fetches_nothing_from_elsewhere() -> None:
+    text = Path(ps.__file__).with_name("seeing").joinpath("page.html").read_text()
+    links = set(re.findall(r"https?://[^\"'\s)]+", text))
+    assert links == {"http://www.w3.org/2000/svg"}, "the name of a language, which nobody fetches"
+    assert "innerHTML" not in text
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="there is no chromium: apt-get install chromium")
+def test_in_a_browser_the_numbers_are_the_engines_and_a_name_stays_text(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def look(url: str) -> tuple[str, dict[str, Any]]:
+        command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}"]
+        command += ["--virtual-time-budget=4000", "--dump-dom", url]
+        page = subprocess.run(command, capture_output=True, text=True, timeout=50, check=True).stdout
+        return page, json.loads(fetch(f"{url}state"))
+
+    page, state = shown(look, capfd)
+    assert 'data-ready="yes"' in page
+    assert "<title>pointstamp</title>" in page, "the name has run"
+    assert "<img" not in page
+    assert "&lt;img src=x onerror" in page
+    found = operators(state)
+    for name, note in (("counts", "records_in"), ("exchange", "records_in")):
+        assert re.search(
+            rf'class="name"[^>]*>{name}</text><text class="note"[^>]*>{found[name][note]} in<', page
+        )
+    assert 'class="note" x="12"' not in page
+    assert f">{RECORDS} out<" in page
+    assert re.search(r'class="frontier"[^>]*>5<', page)
+    assert "stands at time 5" in page
+
+
+# ------------------------------------------------------------ logs
+
+
+def logged(folder: Path) -> None:
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow("logged") as scope:
+            numbers, stream = scope.new_input()
+            with scope.region("part") as part:
+                inner = stream.exchange(lambda x: x).enter(part).map(lambda x: x, name="same").leave()
+            probe = inner.probe()
+        for time in range(3):
+            numbers.send_batch(range(10))
+            numbers.advance_to(time + 1)
+            worker.step_while(lambda time=time: probe.less_than(time + 1))  # type: ignore[misc]
+
+    ps.execute(main, config=ps.Config(workers=2, log=folder))
+
+
+def test_a_log_holds_what_happened_in_order(tmp_path: Path) -> None:
+    logged(tmp_path)
+    table = read_log(tmp_path)
+    rows = table.to_pylist()
+    kinds = Counter(row["kind"] for row in rows)
+    assert kinds["begin"] == kinds["end"] > 0
+    assert kinds["scope"] == 2 * 2
+    assert set(table["worker"].to_pylist()) == {0, 1}
+    assert [row["at"] for row in rows] == sorted(row["at"] for row in rows)
+    names = {
+        (r["dataflow"], r["operator"]): r["text"].split(" ", 1)[1] for r in rows if r["kind"] == "operator"
+    }
+    received = Counter()  # type: Counter[str]
+    for row in rows:
+        if row["kind"] == "receive":
+            received[names[row["dataflow"], row["operator"]]] += row["count"]
+    assert received["exchange"] == received["same"] == received["probe"] == 60
+    capabilities = sum(row["count"] for row in rows if row["kind"] == "capability")
+    assert capabilities == 0
+
+
+def test_a_log_is_replayed_to_the_same_numbers(tmp_path: Path) -> None:
+    logged(tmp_path)
+    replay = Replay(tmp_path, moments=10)
+    assert len(replay.states) == 10
+    counts = [operators(state).get("same", {}).get("records_in", 0) for state in replay.states]
+    assert counts == sorted(counts)
+    last = operators(replay.states[-1])
+    assert last["same"]["records_in"] == 60
+    assert last["same"]["frontiers"] == [[0, []]]
+    assert all(one["queued"] == 0 for one in last.values())
+    assert {scope["name"] for scope in replay.states[-1]["dataflows"][0]["scopes"]} == {"logged", "part"}
+    assert replay.states[-1]["dataflows"][0]["links"]
+
+
+def test_a_trace_for_perfetto_nests(tmp_path: Path) -> None:
+    logged(tmp_path)
+    target = tmp_path / "trace.json"
+    command = [sys.executable, "-m", "pointstamp", "view", str(tmp_path), "--perfetto", str(target)]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=40, check=True).stdout
+    events = json.loads(target.read_text())["traceEvents"]
+    assert said.startswith(f"{len(events)} events")
+    stacks: dict[int, list[str]] = {0: [], 1: []}
+    seen = set()
+    for event in events:
+        if event["ph"] == "B":
+            stacks[event["tid"]].append(event["name"])
+            seen.add(event["name"])
+        elif event["ph"] == "E":
+            assert stacks[event["tid"]].pop() == event["name"]
+    assert {"same", "part", "exchange"} <= seen
+    assert to_perfetto(tmp_path, target) == len(events)
+
+
+def test_where_there_is_no_log_it_says_so(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "pointstamp", "view", str(tmp_path)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=40, check=False)
+    assert result.returncode == 1
+    assert "holds no log" in result.stderr
+
+
+def test_what_a_page_or_log_cannot_be(tmp_path: Path) -> None:
+    with pytest.raises(ps.ConfigError, match="dashboard"):
+        ps.Config(dashboard=70000)
+    with pytest.raises(ps.ConfigError, match="not an address"):
+        ps.Config(dashboard="somewhere")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ps.ConfigError, match="log cannot be written"):
+        ps.execute(lambda worker: None, config=ps.Config(log=tmp_path / "file"))
