@@ -13,6 +13,7 @@
 #
 #   make check-deep     long property tests, models, Miri, ThreadSanitizer, fuzzing; says what it skips
 #   make check-shuttle  of that, the models of what threads share
+#   make test-connectors  the connectors against real servers: Kafka's broker, from Maven Central
 #   make soak           a cluster that runs for MINUTES=10 while things go wrong
 #   make coverage       which lines the tests run; says what it skips
 #   make audit          known defects and licences of what is used; says what it skips
@@ -65,7 +66,7 @@ sources := $(shell find crates python \( -name __pycache__ -o -name tests -o -na
 	\( -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' -o -name py.typed -o -type d \) -print)
 
 .PHONY: demo test test-rust test-python lint lint-rust lint-python docs bench bench-spark bench-collections build clean venv prerequisites lint-prerequisites \
-	check-deep check-shuttle soak coverage audit wheel-dist release-check
+	check-deep check-shuttle test-connectors soak coverage audit wheel-dist release-check
 .DELETE_ON_ERROR:
 
 # What the pipeline needs is fetched while the compiler works.
@@ -88,6 +89,13 @@ test-python: $(dev_stamp) $(wheel_stamp) $(java_stamp)
 		-p on_processes $(ON_PROCESSES) $(wildcard $(ACCEPTANCE))
 	PYTHONPATH=tests/support $(LIMIT) $(BIN)/python -m pytest -c pyproject.toml --rootdir=. -p no:cacheprovider \
 		-p on_processes --processes 3 tests/arrow/test_arrow_keyed.py tests/operators/test_library.py $(wildcard $(ACCEPTANCE))
+
+# The broker's jars stay in target/kafka, and `make test` uses them when they are there.
+test-connectors: $(dev_stamp) $(wheel_stamp)
+	$(BIN)/python -m pip install --quiet --group connectors
+	test -n "$$(ls target/kafka 2>/dev/null)" || mvn -q -B -f tools/connectors/pom.xml dependency:copy-dependencies \
+		-DoutputDirectory=$(CURDIR)/target/kafka
+	$(LIMIT) $(BIN)/python -m pytest tests/connectors
 
 lint: lint-rust lint-python
 
@@ -114,6 +122,7 @@ docs: $(wheel_stamp) $(docs_stamp)
 bench: $(dev_stamp) $(wheel_stamp)
 	$(CARGO) bench -p pointstamp-bench --locked
 	$(BIN)/python benches/python/bench_arrow.py
+	$(BIN)/python benches/python/bench_capture.py
 	$(BIN)/python benches/python/bench_processes.py
 	$(BIN)/python benches/python/backpressure.py
 	$(BIN)/python benches/python/windows.py

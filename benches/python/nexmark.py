@@ -213,7 +213,7 @@ QUERIES: dict[str, Query] = {
         lambda s: (
             s[2]
             .key_by(lambda b: b.bidder)
-            .window(ps.SessionWindow(gap=2 * SECOND))
+            .window(ps.Session(gap=2 * SECOND))
             .count()
             .map(lambda r: (r[0], r[1].start, r[1].end, r[2]))
         ),

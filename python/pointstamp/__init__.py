@@ -13,11 +13,11 @@ from pointstamp._core import (
     LoopHandle,
     OutputPort,
     ProbeHandle,
-    Session,
     UnorderedInput,
     __version__,
     stable_hash,
 )
+from pointstamp._core import Session as OutputSession
 from pointstamp._errors import (
     CapabilityError,
     ClusterError,
@@ -52,11 +52,11 @@ from pointstamp.keys import register_key
 from pointstamp.notify import FrontierNotificator, Notificator
 from pointstamp.pacts import Broadcast, Exchange, Pact, Pipeline
 from pointstamp.scope import Scope
+from pointstamp.seeing.bar import progress_bar
 from pointstamp.stream import Stream
 from pointstamp.tls import TLS
 from pointstamp.vertex import Vertex
-from pointstamp.windows import Count, Sliding, Tumbling, Window
-from pointstamp.windows import Session as SessionWindow
+from pointstamp.windows import Count, Session, Sliding, Tumbling, Window
 from pointstamp.worker import Sequencer, Worker
 
 __all__ = [
@@ -95,6 +95,7 @@ __all__ = [
     "OperatorBuilder",
     "OperatorInfo",
     "OutputPort",
+    "OutputSession",
     "Pact",
     "Pipeline",
     "PointstampError",
@@ -102,7 +103,6 @@ __all__ = [
     "Scope",
     "Sequencer",
     "Session",
-    "SessionWindow",
     "Sliding",
     "StallError",
     "Stream",
@@ -123,6 +123,7 @@ __all__ = [
     "example",
     "execute",
     "execute_from_args",
+    "progress_bar",
     "register_encoder",
     "register_key",
     "stable_hash",

@@ -75,7 +75,10 @@ class FileTarget:
         self._flush()
 
     def finish(self) -> None:
-        """Nothing is left to do: every event was flushed."""
+        """Every event was flushed; what is no file may have more to do."""
+        finish = getattr(self._file, "finish", None)
+        if finish is not None:
+            finish()
 
     def _flush(self) -> None:
         flush = getattr(self._file, "flush", None)
@@ -97,6 +100,8 @@ def start_reading(carrier: Any, feed: EventFeed) -> None:
                 carrier.shutdown(socket.SHUT_RDWR)  # wakes the thread
             except OSError:
                 pass  # it is closed
+        elif hasattr(carrier, "wake"):
+            carrier.wake()
         thread.join(PATIENCE)
 
     feed.on_close(stop)

@@ -19,11 +19,22 @@ from pointstamp._errors import CodecError, GraphError, TimeError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from socket import socket
-    from typing import BinaryIO, TypeAlias
+    from typing import Protocol, TypeAlias
 
     from pointstamp._types import Time
 
-    Carrier: TypeAlias = str | os.PathLike[str] | BinaryIO | socket
+    class Writes(Protocol):
+        """A binary file, or what stands for one."""
+
+        def write(self, data: Any, /) -> int | None: ...
+
+    class Reads(Protocol):
+        """A binary file, or what stands for one."""
+
+        def read(self, size: int = ..., /) -> bytes | None: ...
+
+    Target: TypeAlias = str | os.PathLike[str] | Writes | socket
+    Origin: TypeAlias = str | os.PathLike[str] | Reads | socket
 
 __all__ = ["Capture", "EventReader", "EventWriter", "Messages", "Progress"]
 
@@ -140,7 +151,7 @@ class EventWriter:
 
     __slots__ = ("core",)
 
-    def __init__(self, target: Carrier, *, overwrite: bool = False) -> None:
+    def __init__(self, target: Target, *, overwrite: bool = False) -> None:
         if isinstance(target, (str, os.PathLike)):
             self.core = _core.EventSink.create(os.fspath(target), overwrite)
         elif _carriers.is_socket(target):
@@ -176,7 +187,7 @@ class EventReader:
 
     __slots__ = ("_carrier", "_pickle", "_started", "core", "name")
 
-    def __init__(self, source: Carrier, *, allow_pickle: bool = False, follow: bool = False) -> None:
+    def __init__(self, source: Origin, *, allow_pickle: bool = False, follow: bool = False) -> None:
         self._pickle = allow_pickle
         self._carrier: Any = None
         self._started = False

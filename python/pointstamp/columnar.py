@@ -12,6 +12,7 @@ from pointstamp import _core
 from pointstamp._errors import GraphError
 from pointstamp.columntimes import layout_of, split_columns, unit_of
 from pointstamp.expressions import filtering, with_columns
+from pointstamp.keyed.ordered import root_only
 from pointstamp.operators.event_time import event_times
 from pointstamp.operators.rows import limited, sorted_per_time
 from pointstamp.pacts import Exchange
@@ -218,6 +219,7 @@ class Columnar:
             GraphError: If there is no such column, or it tells no times.
             TimeError: When the dataflow runs, for a time that is null, or before the row's.
         """
+        root_only(self.scope, "delay")
         stream: Any = self
         at = _core.time_column_of(stream.core_schema, column)
         delayed: ArrowStream = self.scope.stream_of(_core.delay_columns(stream.core, at), stream.core_schema)
@@ -247,6 +249,7 @@ class Columnar:
         Raises:
             GraphError: If there is no such column or function, or no column of times is known.
         """
+        root_only(self.scope, "window")
         stream: Any = self
         times = column or getattr(stream, "time_column", None)
         if times is None:

@@ -10,25 +10,20 @@ from pointstamp._errors import GraphError
 from pointstamp._mistakes import unknown_attribute
 from pointstamp.arrow import ArrowInput, ArrowStream
 from pointstamp.builder import OperatorBuilder, single_output
-from pointstamp.capture import replayed
 from pointstamp.collections.making import CollectionScope
-from pointstamp.connectors.reading import Reading
-from pointstamp.connectors.timing import Arrival, EventTime, Timing
 from pointstamp.nested import Nested
 from pointstamp.operators.iterator_source import Source
+from pointstamp.outside import FromOutside
 from pointstamp.seeing.drawn import Drawn
 from pointstamp.stream import Stream
-from pointstamp.streamsof import StreamsOf
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     import pyarrow as pa
 
     from pointstamp._core import Activator, Capability, LoopHandle, OutputPort, UnorderedInput
     from pointstamp._types import Summary, Time
-    from pointstamp.capture import Capture, EventReader
-    from pointstamp.connectors.protocol import Source as SourceOfRecords
     from pointstamp.info import OperatorInfo
 
 __all__ = ["Scope"]
@@ -38,7 +33,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Scope(StreamsOf, CollectionScope, Drawn):
+class Scope(FromOutside, CollectionScope, Drawn):
     """A part of a dataflow while it is being built: the dataflow itself, or a scope nested in it.
 
     Attributes:
@@ -188,99 +183,6 @@ class Scope(StreamsOf, CollectionScope, Drawn):
         stream = self.source(name, source.build)
         self.core.watch_downstream(stream.core, source.probe, source.info.activator)
         return stream
-
-    @overload
-    def replay(self, captures: Iterable[Capture[T]]) -> Stream[T]: ...
-    @overload
-    def replay(self, captures: Iterable[Capture[Any] | EventReader]) -> Any: ...
-    @overload
-    def replay(self, captures: Iterable[Capture[Any] | EventReader], *, schema: pa.Schema) -> ArrowStream: ...
-    def replay(
-        self, captures: Iterable[Capture[Any] | EventReader], *, schema: pa.Schema | None = None
-    ) -> Any:
-        """The stream that was captured, with its times and its frontier.
-
-        Several captures are one stream, whatever the number of workers that wrote them and that replay them.
-        Each capture is replayed by one worker; a worker may have none. The captured dataflow may still run,
-        in this process (`Stream.capture`) or in another.
-
-        Args:
-            captures: What this worker replays: captures of streams in memory, and objects of `EventReader`.
-                A reader of a socket, or of a file that it follows, is waited for until its capture has begun.
-            schema: Of columns. Where a worker may have no capture, it says that the stream is an
-                `ArrowStream`.
-
-        Returns:
-            A `Stream` of records, or an `ArrowStream` of columns.
-
-        Raises:
-            CodecError: For records of a reader that does not allow them; when the dataflow runs, for damage,
-                with its offset.
-            TimeError: If the times have another number of coordinates than the scope's.
-            GraphError: If the captures have different schemas, or a reader was replayed before.
-
-        Warns:
-            TruncatedWarning: When the dataflow runs, if a capture ends before its stream did. What was whole
-                is replayed, and then its times are over.
-
-        Examples:
-            >>> import pointstamp as ps
-            >>> first = ps.example(lambda scope: scope.to_stream(range(3)).capture())
-            >>> second = ps.example(lambda scope: scope.to_stream(range(3, 5)).capture())
-            >>> both = ps.example(lambda scope: scope.replay([first, second]).capture())
-            >>> both.extract()
-            [(0, [0, 1, 2, 3, 4])]
-        """
-        columns = None if schema is None else _core.Schema(schema)
-        return self.stream_of(*replayed(self.core, captures, columns))
-
-    def read(
-        self,
-        source: SourceOfRecords[Any],
-        *,
-        time: Callable[[Any], int] | str | None = None,
-        lateness: int = 0,
-        idle: float | None = 10.0,
-        every: float | None = None,
-        offsets: Mapping[str, Any] | None = None,
-        name: str = "read",
-    ) -> Any:
-        """The records of a source, whose partitions are shared out to the workers.
-
-        Each partition is read by one worker. Left to itself everything has the minimum time, which ends with
-        the source. For times of arrival say `every`, for those that the records tell `time`.
-
-        Args:
-            source: What is read; the same on every worker.
-            time: A function of a record, or of columns the name of a column or a function of a batch, which
-                gives the records' times: ints that are not negative. The frontier follows the latest time of
-                each partition; what comes behind the frontier is sent at the frontier. `Stream.event_time`
-                separates it instead, and knows datetimes.
-            lateness: With `time`: how far behind the latest of its partition a record may come.
-            idle: With `time`: after how many seconds without a record a partition holds the others up no
-                longer; None for never.
-            every: Seconds: the time of a batch is the number of such intervals since 1970.
-            offsets: Where to begin, for some partitions: offsets that they gave.
-            name: The operator's name.
-
-        Returns:
-            A `Stream` of records, or of a source with a schema an `ArrowStream`.
-
-        Raises:
-            GraphError: If times have more than one coordinate here, or `offsets` names no partition.
-        """
-        if self.dims != 1:
-            raise GraphError(f"a source gives times of one coordinate, and they have {self.dims} here")
-        if time is not None and every is not None:
-            raise GraphError("records have the times that they tell, or those of their arrival: not both")
-        timing = Timing()
-        if time is not None:
-            timing = EventTime(time, lateness, idle)
-        elif every is not None:
-            timing = Arrival(every)
-        columns = None if source.schema is None else _core.Schema(source.schema)
-        reading = Reading(name, source, offsets or {}, timing)
-        return self.stream_of(reading.install(self, columns), columns)
 
     def concatenate(self, streams: Iterable[Stream[T]]) -> Stream[T]:
         """One stream with the records of all."""

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, NamedTuple
 
+from pointstamp._core import Session as OutputSession
+
 __all__ = ["Count", "Session", "Sliding", "Tumbling", "Window", "WindowKind"]
 
 
@@ -74,8 +76,15 @@ class Sliding:
             )
 
 
+class _Named(type):
+    """Has sessions of outputs be instances of `Session`, too: the name was theirs."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return super().__instancecheck__(instance) or isinstance(instance, OutputSession)
+
+
 @dataclass(frozen=True)
-class Session:
+class Session(metaclass=_Named):
     """Windows that follow activity: records of a key closer than `gap` to one another are in one.
 
     A session is ``[first, last + gap)``: a record at ``last + gap`` begins the next.
@@ -88,6 +97,10 @@ class Session:
 
     def __post_init__(self) -> None:
         _check(self, gap=self.gap)
+
+    def __class_getitem__(cls, item: Any) -> Any:
+        """``Session[int]`` is what it was before there were windows: the type of an output's session."""
+        return OutputSession[item]
 
 
 @dataclass(frozen=True)

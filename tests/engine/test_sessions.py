@@ -148,7 +148,7 @@ def test_downgraded_in_the_block_it_sends_at_the_new_time() -> None:
 
 def test_the_classes_take_type_arguments() -> None:
     for generic in (
-        ps.Session,
+        ps.OutputSession,
         ps.OutputPort,
         ps.InputPort,
         ps.FrontieredInput,
@@ -156,3 +156,18 @@ def test_the_classes_take_type_arguments() -> None:
         ps.UnorderedInput,
     ):
         assert generic[int].__args__ == (int,)
+
+
+def test_the_name_that_windows_have_now_still_stands_for_a_session_of_an_output() -> None:
+    name: Any = ps.Session
+    assert name[int] == ps.OutputSession[int]
+    assert isinstance(ps.Session(gap=5), name)
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            records, first, _ = scope.new_unordered_input()
+        with first, records.session(first) as session:
+            assert isinstance(session, name)
+        assert not isinstance(records, name)
+
+    ps.execute(main)

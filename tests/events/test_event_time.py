@@ -169,3 +169,28 @@ def test_functions_before_a_window_keep_the_times() -> None:
 
     expected = [(at, [10 * at] * 2) for at in range(0, 20, 2)] + [(3, [3])]
     assert ps.example(build).extract() == sorted(expected)
+
+
+def test_an_idle_worker_follows_the_least_of_those_that_are_not() -> None:
+    """Driven by hand: which of the others are idle is a matter of the machine's clock."""
+    from types import SimpleNamespace
+    from unittest.mock import MagicMock
+
+    from pointstamp.operators.event_time import Neighbours
+
+    watermark = SimpleNamespace(floor=0, own=0, ended=False, run=lambda _data: False, settle=lambda: None)
+    info = SimpleNamespace(index=0, peers=3, activator=MagicMock())
+    worker = Neighbours(watermark, info, MagicMock(), MagicMock(), 0.0)  # type: ignore[arg-type]
+    active, idle, ended = 0, 1, 2
+    floors = []
+    for said in (
+        [(1, active, 50), (2, active, 20)],
+        [(2, active, 40), (0, active, 1)],
+        [(2, idle, 40)],
+        [(1, idle, 60)],
+        [(1, ended, 60), (2, active, 55)],
+        [(2, active, 70)],
+    ):
+        worker.run(MagicMock(), [(None, said)])  # type: ignore[arg-type]
+        floors.append(watermark.floor)
+    assert floors == [20, 40, 50, 60, 60, 70]

@@ -240,7 +240,7 @@ def test_arrivals_come_out_in_order(steps: list[tuple[list[int], int]]) -> None:
     assert arrivals.take(None) == waiting
 
 
-@pytest.mark.parametrize("window", [ps.Tumbling(10), ps.SessionWindow(gap=10)])
+@pytest.mark.parametrize("window", [ps.Tumbling(10), ps.Session(gap=10)])
 def test_closed_windows_leave_nothing(window: Any) -> None:
     """Memory after a hundred thousand keys is that after the first ten thousand."""
     logic = assigner(window, Counting(), Clock(False), None)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -86,7 +87,7 @@ def test_sliding_and_tumbling(
 @on_workers
 @given(data=events(), lateness=st.sampled_from([0, 5, 100]), gap=st.integers(1, 20), idle=st.booleans())
 def test_sessions(workers: int, data: list[Event], lateness: int, gap: int, idle: bool) -> None:
-    found = collected(workers, data, collecting(ps.SessionWindow(gap=gap)), lateness=lateness, idle=idle)
+    found = collected(workers, data, collecting(ps.Session(gap=gap)), lateness=lateness, idle=idle)
     on_time = timely(data, workers, idle, lateness)
     assert found == expected(on_time, lambda mine: in_sessions(mine, gap), bag)
 
@@ -125,13 +126,13 @@ REDUCERS: list[tuple[str, Callable[[ps.WindowedStream[str, Event]], Any], Callab
 
 
 @pytest.mark.parametrize("name", [name for name, _, _ in REDUCERS])
-@pytest.mark.parametrize("window", [ps.Tumbling(10), ps.SessionWindow(gap=6)])
+@pytest.mark.parametrize("window", [ps.Tumbling(10), ps.Session(gap=6)])
 @settings(max_examples=examples(6))
 @given(data=events())
 def test_reducers(name: str, window: Any, data: list[Event]) -> None:
     _, program, oracle = next(reducer for reducer in REDUCERS if reducer[0] == name)
     found = collected(2, data, lambda stream: program(stream.key_by(lambda event: event.key).window(window)))
-    cut = in_sessions if isinstance(window, type(ps.SessionWindow(gap=1))) else None
+    cut = in_sessions if isinstance(window, type(ps.Session(gap=1))) else None
 
     def windows(mine: list[Event]) -> dict[ps.Window, list[Event]]:
         return cut(mine, 6) if cut else in_windows(mine, 10, 10, 0)
@@ -248,7 +249,7 @@ def test_windows_of_plain_streams_go_by_their_times() -> None:
         (lambda: ps.Tumbling(0), "length must be more than 0"),
         (lambda: ps.Tumbling("day"), "an int or a timedelta, not 'day'"),
         (lambda: ps.Sliding(5, every=6), "leave gaps"),
-        (lambda: ps.SessionWindow(gap=True), "an int or a timedelta, not True"),
+        (lambda: ps.Session(gap=True), "an int or a timedelta, not True"),
         (lambda: ps.Count(0), "at least 1"),
     ],
 )
@@ -271,10 +272,23 @@ def test_what_makes_no_sense_is_refused(program: Callable[[Any], Any], message: 
         ps.example(lambda scope: program(scope.to_stream([1]).key_by(lambda x: x)))
 
 
-def test_windows_in_a_loop_are_refused() -> None:
+ROWS = pa.schema([("at", pa.int64())])
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda stream: stream.key_by(lambda x: x),
+        lambda stream: stream.event_time(lambda x: x),
+        lambda stream: stream.to_arrow(ROWS).event_time("at"),
+        lambda stream: stream.to_arrow(ROWS).delay("at"),
+        lambda stream: stream.to_arrow(ROWS).window(ps.Tumbling(5), "at", [], column="at"),
+    ],
+)
+def test_event_times_in_a_loop_are_refused(program: Callable[[Any], Any]) -> None:
     def build(scope: ps.Scope) -> None:
         with scope.iterative() as inner:
-            scope.to_stream([1]).enter(inner).key_by(lambda x: x)
+            program(scope.to_stream([1]).enter(inner))
 
     with pytest.raises(ps.GraphError, match=r"times in .* have 2 coordinates"):
         ps.example(build)

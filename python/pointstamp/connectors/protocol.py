@@ -60,14 +60,21 @@ class Source(ABC, Generic[T]):
         schema: Of a source of columns; None of a source of records.
         waits: Whether a `read` may wait for what is written next. Then each partition has a thread; else the
             partitions of a worker are read one after another, and one is open at a time.
+        discover: Every so many seconds `partitions` is asked again, for those that were added; None for
+            never. A source that is asked again does not end, and needs `worker_of`.
     """
 
     schema: pa.Schema | None = None
     waits: bool = True
+    discover: float | None = None
 
     @abstractmethod
     def partitions(self) -> Iterable[str]:
         """The names of all partitions, the same on every worker: workers share them out by these."""
+
+    def worker_of(self, partition: str, workers: int) -> int | None:
+        """The number of the worker that reads a partition; None deals the partitions out in turn."""
+        return None
 
     @abstractmethod
     def open(self, partition: str) -> PartitionReader[T]:

@@ -87,6 +87,13 @@ class _End:
         self.error = error
 
 
+class _Found:
+    """What the thread that looks for partitions puts there: the names of all."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+
+
 class _Threads:
     """The readers of a worker's partitions, and the threads that run them. The operator knows them."""
 
@@ -99,12 +106,31 @@ class _Threads:
         self._lock = threading.Lock()
         self.readers: dict[str, PartitionReader[Any]] = {}
         groups = [[p] for p in partitions] if source.waits else ([partitions] if partitions else [])
-        self._threads = [
-            threading.Thread(target=self._run, args=(group,), name=f"read {group[0]}", daemon=True)
-            for group in groups
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._threads: list[threading.Thread] = []
+        self._over = threading.Event()
+        for group in groups:
+            self.start(group)
+        if source.discover is not None:
+            self._begin(self._look, "look for partitions", source.discover)
+
+    def start(self, partitions: list[str]) -> None:
+        """Starts a thread that reads partitions, one after another."""
+        self._begin(self._run, f"read {partitions[0]}", partitions)
+
+    def _begin(self, target: Callable[..., None], name: str, argument: Any) -> None:
+        thread = threading.Thread(target=target, args=(argument,), name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _look(self, every: float) -> None:
+        while not self._over.wait(every):
+            try:
+                found: Any = _Found(list(self._source.partitions()))
+            except Exception as error:
+                _note(error, "while looking for partitions that were added")
+                found = _End(error)
+            if not self._shelf.put("", found, None):
+                return
 
     def _run(self, partitions: list[str]) -> None:
         for partition in partitions:
@@ -133,6 +159,7 @@ class _Threads:
 
     def stop(self) -> None:
         """Ends the threads."""
+        self._over.set()
         self._shelf.close()
         with self._lock:
             readers, self.readers = self.readers, {}
@@ -182,15 +209,19 @@ class Reading:
         return stream
 
     def _share_out(self) -> None:
-        info = self.info
         names = list(self._source.partitions())
         if len(set(names)) < len(names):
             raise GraphError(f"source '{self._name}' names a partition twice: {sorted(names)}")
-        self._mine = sorted(names)[info.index :: info.peers]
+        self._mine = [name for n, name in enumerate(sorted(names)) if self._reads(name, n)]
+        self._names = set(names)
         unknown = sorted(set(self._offsets) - set(names))
         if unknown:
             raise GraphError(f"source '{self._name}' has no partition {unknown[0]!r} to go on with")
         self._timing.begin(self._mine)
+
+    def _reads(self, partition: str, in_turn: int) -> bool:
+        worker = self._source.worker_of(partition, self.info.peers)
+        return (in_turn if worker is None else worker) % self.info.peers == self.info.index
 
     def _run(self, output: OutputPort[Any]) -> None:
         try:
@@ -217,6 +248,9 @@ class Reading:
 
     def _send(self, output: OutputPort[Any], partition: str, batch: Any, offset: Any) -> None:
         assert self._capability is not None
+        if isinstance(batch, _Found):
+            self._join(batch.names)
+            return
         if isinstance(batch, _End):
             if batch.error is not None:
                 raise batch.error
@@ -235,10 +269,21 @@ class Reading:
             last = self._capability.time  # type: ignore[assignment]  # one coordinate: checked by `read`
         self._pending.setdefault(partition, deque()).append((offset, last))  # type: ignore[arg-type]
 
+    def _join(self, names: list[str]) -> None:
+        """Reads partitions that were added."""
+        added = sorted(set(names) - self._names)
+        self._names.update(added)
+        for partition in added:
+            if self._reads(partition, len(self._names)):
+                self._left.add(partition)
+                self._timing.begin([partition])
+                assert self._threads is not None
+                self._threads.start([partition])
+
     def _advance(self) -> None:
         """Moves the capability on, and sees that the operator runs when the clock does it next."""
         assert self._capability is not None
-        if not self._left:
+        if not self._left and self._source.discover is None:
             self._capability.drop()
             self._capability = None
             return

@@ -22,7 +22,7 @@ class Timing:
     """Everything at the minimum time."""
 
     def begin(self, partitions: Sequence[str]) -> None:
-        """Is told the worker's partitions."""
+        """Is told of partitions that the worker reads, at first and when some are added."""
 
     def times(self, partition: str, batch: Any) -> Iterator[tuple[int, Any]]:
         """The parts of a batch with their times, each at or after the frontier."""
@@ -76,11 +76,12 @@ class EventTime(Timing):
         self._lateness = lateness
         self._idle = idle
         self._frontier = 0
+        self._latest: dict[str, tuple[int, float]] = {}
 
     def begin(self, partitions: Sequence[str]) -> None:
-        """Is told the worker's partitions."""
+        """Is told of partitions that the worker reads, at first and when some are added."""
         now = clock.monotonic()
-        self._latest = {partition: (0, now) for partition in partitions}
+        self._latest.update({partition: (self._frontier, now) for partition in partitions})
 
     def times(self, partition: str, batch: Any) -> Iterator[tuple[int, Any]]:
         """The records of each time, in the order of times."""

@@ -49,7 +49,7 @@ def assigner(kind: WindowKind, reducer: Reducer, clock: Clock, early: Any) -> Lo
         return Sessions(clock.span("gap", kind.gap), reducer, clock)
     if isinstance(kind, Count):
         return Counted(kind.size, reducer, clock)
-    raise TypeError(f"a window is Tumbling, Sliding, SessionWindow or Count, not {kind!r}")
+    raise TypeError(f"a window is Tumbling, Sliding, Session or Count, not {kind!r}")
 
 
 class Aligned:

@@ -82,7 +82,7 @@ class KeyedStream(Generic[K, T]):
         """The records of each key in windows of event time.
 
         Args:
-            window: `Tumbling`, `Sliding`, `SessionWindow` or `Count`.
+            window: `Tumbling`, `Sliding`, `Session` or `Count`.
             early: Results so far at every multiple of this length, for the keys that have changed since; an
                 int or a timedelta. None: only final ones.
 

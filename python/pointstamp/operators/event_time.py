@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import PactKind
 from pointstamp.builder import operator_info
+from pointstamp.keyed.ordered import root_only
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,6 +52,7 @@ def event_times(
     What is on time is sent at the watermark before its batch, in whatever form `split` gives it.
     """
     name = "event_time"
+    root_only(scope, name)
     core = scope.core.operator(name)
     data = core.new_frontiered_input(stream, PactKind.PIPELINE)
     on_time, on_time_stream, capability = core.new_output(schema)

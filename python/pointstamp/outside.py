@@ -1,0 +1,134 @@
+"""What every `Scope` can read from outside: captured streams, and sources.
+
+Owns the methods; `capture` and `connectors` have what they do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+
+from pointstamp import _core
+from pointstamp._errors import GraphError
+from pointstamp.capture import replayed
+from pointstamp.connectors.reading import Reading
+from pointstamp.connectors.timing import Arrival, EventTime, Timing
+from pointstamp.streamsof import StreamsOf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    import pyarrow as pa
+
+    from pointstamp.arrow import ArrowStream
+    from pointstamp.capture import Capture, EventReader
+    from pointstamp.connectors.protocol import Source
+    from pointstamp.scope import Scope
+    from pointstamp.stream import Stream
+
+__all__ = ["FromOutside"]
+
+T = TypeVar("T")
+
+
+class FromOutside(StreamsOf):
+    """Streams of what comes from outside the dataflow."""
+
+    __slots__ = ()
+
+    core: _core.Scope
+    dims: int
+    index: int
+    peers: int
+
+    @overload
+    def replay(self, captures: Iterable[Capture[T]]) -> Stream[T]: ...
+    @overload
+    def replay(self, captures: Iterable[Capture[Any] | EventReader]) -> Any: ...
+    @overload
+    def replay(self, captures: Iterable[Capture[Any] | EventReader], *, schema: pa.Schema) -> ArrowStream: ...
+    def replay(
+        self, captures: Iterable[Capture[Any] | EventReader], *, schema: pa.Schema | None = None
+    ) -> Any:
+        """The stream that was captured, with its times and its frontier.
+
+        Several captures are one stream, whatever the number of workers that wrote them and that replay them.
+        Each capture is replayed by one worker; a worker may have none. The captured dataflow may still run,
+        in this process (`Stream.capture`) or in another.
+
+        Args:
+            captures: What this worker replays: captures of streams in memory, and objects of `EventReader`.
+                A reader of a socket, or of a file that it follows, is waited for until its capture has begun.
+            schema: Of columns. Where a worker may have no capture, it says that the stream is an
+                `ArrowStream`.
+
+        Returns:
+            A `Stream` of records, or an `ArrowStream` of columns.
+
+        Raises:
+            CodecError: For records of a reader that does not allow them; when the dataflow runs, for damage,
+                with its offset.
+            TimeError: If the times have another number of coordinates than the scope's.
+            GraphError: If the captures have different schemas, or a reader was replayed before.
+
+        Warns:
+            TruncatedWarning: When the dataflow runs, if a capture ends before its stream did. What was whole
+                is replayed, and then its times are over.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> first = ps.example(lambda scope: scope.to_stream(range(3)).capture())
+            >>> second = ps.example(lambda scope: scope.to_stream(range(3, 5)).capture())
+            >>> both = ps.example(lambda scope: scope.replay([first, second]).capture())
+            >>> both.extract()
+            [(0, [0, 1, 2, 3, 4])]
+        """
+        columns = None if schema is None else _core.Schema(schema)
+        return self.stream_of(*replayed(self.core, captures, columns))
+
+    def read(
+        self,
+        source: Source[Any],
+        *,
+        time: Callable[[Any], int] | str | None = None,
+        lateness: int = 0,
+        idle: float | None = 10.0,
+        every: float | None = None,
+        offsets: Mapping[str, Any] | None = None,
+        name: str = "read",
+    ) -> Any:
+        """The records of a source, whose partitions are shared out to the workers.
+
+        Each partition is read by one worker. Left to itself everything has the minimum time, which ends with
+        the source. For times of arrival say `every`, for those that the records tell `time`.
+
+        Args:
+            source: What is read; the same on every worker.
+            time: A function of a record, or of columns the name of a column or a function of a batch, which
+                gives the records' times: ints that are not negative. The frontier follows the latest time of
+                each partition; what comes behind the frontier is sent at the frontier. `Stream.event_time`
+                separates it instead, and knows datetimes.
+            lateness: With `time`: how far behind the latest of its partition a record may come.
+            idle: With `time`: after how many seconds without a record a partition holds the others up no
+                longer; None for never.
+            every: Seconds: the time of a batch is the number of such intervals since 1970.
+            offsets: Where to begin, for some partitions: offsets that they gave.
+            name: The operator's name.
+
+        Returns:
+            A `Stream` of records, or of a source with a schema an `ArrowStream`.
+
+        Raises:
+            GraphError: If times have more than one coordinate here, or `offsets` names no partition.
+        """
+        if self.dims != 1:
+            raise GraphError(f"a source gives times of one coordinate, and they have {self.dims} here")
+        if time is not None and every is not None:
+            raise GraphError("records have the times that they tell, or those of their arrival: not both")
+        timing = Timing()
+        if time is not None:
+            timing = EventTime(time, lateness, idle)
+        elif every is not None:
+            timing = Arrival(every)
+        columns = None if source.schema is None else _core.Schema(source.schema)
+        reading = Reading(name, source, offsets or {}, timing)
+        return self.stream_of(reading.install(cast("Scope", self), columns), columns)
