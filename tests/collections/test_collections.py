@@ -99,8 +99,39 @@ def test_an_import_of_other_coordinates_is_refused() -> None:
     ps.execute(main)
 
 
+@pytest.mark.parametrize("complete", [True, False])
+def test_the_dataflow_of_an_imported_trace_goes_when_it_is_complete(complete: bool) -> None:
+    """What it has not sent yet would be missing from the one that imports it: an error, and no wait."""
+
+    def main(worker: ps.Worker) -> Any:
+        with worker.dataflow() as scope:
+            numbers, collection = scope.new_collection()
+            arranged = collection.arrange()
+            trace, probe = arranged.trace, arranged.as_collection().probe()
+            exporting = scope.address[0]
+        with worker.dataflow() as scope:
+            imported = scope.import_trace(trace).as_collection()
+            captured, seen = imported.capture(), imported.probe()
+        trace.close()
+        numbers.insert((1, 2))
+        numbers.advance_to(1)
+        worker.step_while(lambda: probe.less_than(1) or seen.less_than(1))
+        if complete:
+            numbers.close()
+            worker.step_while(lambda: not probe.done())
+        worker.drop_dataflow(exporting)
+        worker.run()
+        return captured.extract()
+
+    if complete:
+        assert ps.execute(main) == [[(0, [((1, 2), 1)])]]
+        return
+    with pytest.raises(ps.GraphError, match="was dropped before it was complete: drop the dataflow that"):
+        ps.execute(main)
+
+
 def test_memory_follows_the_size_and_not_the_history() -> None:
-    """A million changes to ten records leave a trace of a few updates: its reading stays exact."""
+    """Forty thousand changes to ten records leave a trace of a few updates: its reading stays exact."""
 
     def main(worker: ps.Worker) -> list[Any]:
         with worker.dataflow() as scope:

@@ -40,6 +40,19 @@ CALLS: dict[str, tuple[Any, Any]] = {
             edges.map(lambda edge: (edge[0], (edge[1], edge[0] + edge[1]))), scope.collection([0])
         ),
     ),
+    "strongly_connected_components": (
+        spark_graphs.strongly_connected_components,
+        lambda _, edges: graphs.strongly_connected_components(edges),
+    ),
+    "label_propagation": (
+        lambda df: spark_graphs.label_propagation(df, iterations=3),
+        lambda _, edges: graphs.label_propagation(edges, iterations=3),
+    ),
+    "clustering_coefficients": (
+        spark_graphs.clustering_coefficients,
+        lambda _, edges: graphs.clustering_coefficients(edges),
+    ),
+    "k_core": (lambda df: spark_graphs.k_core(df, 2), lambda _, edges: graphs.k_core(edges, 2)),
     "triangles": (spark_graphs.triangles, lambda _, edges: graphs.triangles(edges)),
 }
 
