@@ -109,7 +109,7 @@ lint-python: $(dev_stamp) $(wheel_stamp)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/basedpyright --level error --pythonpath $(BIN)/python
 	$(BIN)/python -m mypy.stubtest pointstamp --mypy-config-file pyproject.toml --allowlist tools/stubtest-allowlist.txt
 
 # Warnings are errors: a link that leads nowhere, a name in the reference that is gone.

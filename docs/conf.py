@@ -31,7 +31,7 @@ nitpick_ignore_regex = [
     ("py:class", r"pointstamp\.(nested\.Nested|worker\._Building)"),
     (
         "py:class",
-        r"AnyStream|Build|Clock|Column|Coordinates|Paths|Schema|SourceOfRecords",
+        r"AnyStream|Build|Clock|Column|Coordinates|Origin|Paths|Schema|SourceOfRecords",
     ),
     ("py:class", r"WindowKind|pointstamp\.windows\.Session|threading\.Event"),
     ("py:class", r"(pointstamp\.)?(_core\.)?(Field|_core\.Schema)"),

@@ -68,12 +68,9 @@ def progress_bar(probe: ProbeHandle, *, total: int, name: str = "", **options: A
         while not ended.wait(EVERY):
             look()
 
-    class Bar(tqdm):  # type: ignore[misc]
-        """A bar that is refreshed here, and needs no thread of tqdm's for that."""
-
-        monitor_interval = 0
-
-    with Bar(total=total, desc=name or None, **options) as bar:
+    # The bar is refreshed here, and needs no thread of tqdm's for that.
+    quiet = type("Bar", (tqdm,), {"monitor_interval": 0})
+    with quiet(total=total, desc=name or None, **options) as bar:
         thread = Helper(follow, "pointstamp-bar", daemon=True)
         try:
             thread.start()

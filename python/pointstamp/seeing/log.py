@@ -3,8 +3,9 @@
 A worker's log is `worker-N.arrows`: record batches of the columns
 
 - `at`: nanoseconds since 1970; `worker`; `kind`: what happened;
-- `dataflow`, `operator`: the numbers of whom it is about, `edge`, `port`, `time` (coordinates), `count`,
-`peer`; - `text`: the address and name of what is made, the ends of an edge, the place of a pointstamp.
+- `dataflow`, `operator`: the numbers of what it is about;
+- `edge`, `port`, `time` (coordinates), `count`, `peer`;
+- `text`: the address and name of what is made, the ends of an edge, the place of a pointstamp.
 
 Kinds: `scope`, `operator`, `edge` (made), `begin`, `end` (an operator runs), `send`, `receive` (a batch of
 `count` records), `capability` (`count` 1: made, 0: moved to `time`, -1: dropped), `frontier`, `progress
