@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +195,28 @@ def test_no_process_outlives_the_program(number: signal.Signals) -> None:
                 assert "KeyboardInterrupt" in program.stderr.read()
         finally:
             program.kill()
+
+
+def test_lines_of_several_processes_are_whole_without_buffers() -> None:
+    source = """
+        import pointstamp as ps
+
+        def main(worker):
+            for number in range(3000):
+                print("process", worker.index, "line", number)
+
+        ps.execute(main, processes=2)
+    """
+    written = subprocess.run(
+        [sys.executable, "-u", "-c", textwrap.dedent(source)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    ).stdout
+    lines = Counter(written.splitlines())
+    assert lines == Counter(f"process {p} line {n}" for p in range(2) for n in range(3000))
 
 
 def test_what_processes_write_goes_where_this_program_prints(capsys: pytest.CaptureFixture[str]) -> None:

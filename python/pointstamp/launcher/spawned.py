@@ -6,6 +6,7 @@ program ends, however that came about, the socket closes, and the process ends i
 
 from __future__ import annotations
 
+import io
 import os
 import pickle
 import signal
@@ -36,6 +37,10 @@ def begin(descriptor: int, port: int) -> None:
     for inherited in (descriptor, port):
         os.set_inheritable(inherited, False)
     channel, listener = socket.socket(fileno=descriptor), socket.socket(fileno=port)
+    # Lines are written whole, also where PYTHONUNBUFFERED is set: several processes write to one stream.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # None, where there is no such stream
+            stream.reconfigure(line_buffering=True, write_through=False)
     try:
         told = receive(channel)
         sys.argv[:] = told["argv"]

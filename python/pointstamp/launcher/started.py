@@ -63,7 +63,7 @@ def run(place: Place, target: targets.Target, options: Mapping[str, Any]) -> int
     leash, listener = (_own(descriptor) for descriptor in (place.leash, place.listener))
     threading.Thread(target=_end_with, args=(leash,), name="pointstamp-leash", daemon=True).start()
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # as on a terminal
+        stream.reconfigure(line_buffering=True, write_through=False)  # type: ignore[union-attr]  # as on a terminal
     config = Config(
         **{**options, "process": place.process, "addresses": place.addresses, "secret": place.secret}
     )

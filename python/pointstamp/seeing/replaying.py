@@ -39,7 +39,7 @@ class Replay:
     def __init__(self, folder: str | PathLike[str], moments: int = MOMENTS) -> None:
         table = read_log(folder)
         first, last = table["at"][0].as_py(), table["at"][-1].as_py()
-        step = max(1, (last - first) // max(1, moments - 1))
+        step = max(1, (last - first) // max(1, moments))
         self._addresses: dict[Id, Address] = {}
         self._names: dict[Address, str] = {}
         self._scopes: dict[Address, int] = {}
