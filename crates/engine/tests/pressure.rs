@@ -233,3 +233,50 @@ fn an_operator_that_waits_for_a_source_gets_what_it_waits_for() {
         assert_eq!(seen, (2 * RECORDS, 2 * 3 * 20_002));
     }
 }
+
+/// What an exchange has passed on is counted nowhere, so it passes little on at a time.
+#[test]
+fn an_exchange_leaves_what_the_operator_behind_it_cannot_take_yet() {
+    static MOST: AtomicUsize = AtomicUsize::new(0);
+    static SENT: AtomicUsize = AtomicUsize::new(0);
+    const MANY: usize = 16;
+    let taken = threads(2).run(Mode::Demand, |worker: &Worker<Batch>| {
+        let input = Input::new();
+        let taken = worker.dataflow("moved", 1, |scope| {
+            let moved = input
+                .attach(scope)?
+                .forward("exchange", Pact::exchange(by_first))?;
+            let builder = scope.operator("behind")?;
+            let behind = builder.new_input(&moved, Pact::Pipeline)?;
+            let taken = Rc::new(RefCell::new(0));
+            let count = taken.clone();
+            builder.build(move || {
+                let mut waiting = 0;
+                while behind.next()?.is_some() {
+                    waiting += 1;
+                }
+                *count.borrow_mut() += waiting;
+                MOST.fetch_max(waiting, Ordering::SeqCst);
+                Ok(false)
+            });
+            Ok(taken)
+        })?;
+        if worker.index() == 0 {
+            for _ in 0..MANY {
+                input
+                    .send(vec![1; 1 << 17]) // a mebibyte
+                    .expect("the input is open");
+                worker.step()?;
+            }
+            SENT.store(1, Ordering::SeqCst);
+        }
+        while SENT.load(Ordering::SeqCst) == 0 {
+            std::thread::yield_now(); // all of it waits when worker 1 begins
+        }
+        input.close();
+        worker.run()?;
+        Ok(*taken.borrow())
+    });
+    assert_eq!(taken.expect("all of it is moved"), [0, MANY]);
+    assert_eq!(MOST.load(Ordering::SeqCst), 1);
+}

@@ -1,10 +1,10 @@
 //! Passing a stream on unchanged, perhaps to other workers.
 
 use crate::build::stream::Stream;
-use crate::error::Error;
+use crate::error::{BoxError, Error};
 use crate::payload::Payload;
 use crate::run::pact::Pact;
-use crate::run::port::{InputPort, OutputPort};
+use crate::run::port::{InputPort, OutputPort, SendError};
 
 impl<P: Payload> Stream<P> {
     /// The same records, moved between workers by `pact`.
@@ -17,22 +17,41 @@ impl<P: Payload> Stream<P> {
         let input = builder.new_input(self, pact)?;
         let (output, stream) = builder.new_output()?;
         builder.build(move || {
-            pass_on(&input, &output)?;
+            pass_some(&input, &output, AT_ONCE)?;
             Ok(false)
         });
         Ok(stream)
     }
 }
 
+/// Bytes after which what was passed on is first to be taken by the operator that it is for.
+///
+/// What waits for another worker is counted, and presses sources; what waits between operators of one worker is not. An
+/// exchange that took all there is at once would make room for as much again, while a slow operator behind it has just begun.
+const AT_ONCE: usize = 1 << 20;
+
 /// Sends everything that waits at an input to an output.
 pub(crate) fn pass_on<P: Payload>(
     input: &InputPort<P>,
     output: &OutputPort<P>,
-) -> Result<(), crate::error::BoxError> {
-    while let Some((capability, data)) = input.next()? {
+) -> Result<(), BoxError> {
+    pass_some(input, output, usize::MAX)
+}
+
+/// Sends what waits at an input to an output, until that was so many bytes. The rest is for the next run.
+fn pass_some<P: Payload>(
+    input: &InputPort<P>,
+    output: &OutputPort<P>,
+    most: usize,
+) -> Result<(), BoxError> {
+    let mut bytes = 0;
+    while bytes < most
+        && let Some((capability, data)) = input.next()?
+    {
+        bytes += data.footprint();
         output
             .send(&capability, data)
-            .map_err(crate::run::port::SendError::into_cause)?;
+            .map_err(SendError::into_cause)?;
     }
     Ok(())
 }
