@@ -222,14 +222,18 @@ class EventReader:
             _carriers.start_reading(self._carrier, self.core)
         self._started = True
         pause = 0.001
-        while (start := self.core.start()) is None:
-            clock.sleep(pause)
-            pause = min(2 * pause, 0.05)
-        if start[1] is None and not self._pickle:
-            raise CodecError(
-                f"{self.name} holds pickled records, and reading them can run code of its author: "
-                "pass allow_pickle=True if you trust it"
-            )
+        try:
+            while (start := self.core.start()) is None:
+                clock.sleep(pause)
+                pause = min(2 * pause, 0.05)
+            if start[1] is None and not self._pickle:
+                raise CodecError(
+                    f"{self.name} holds pickled records, and reading them can run code of its author: "
+                    "pass allow_pickle=True if you trust it"
+                )
+        except Exception:
+            self.core.close()  # which waits for the thread that reads
+            raise
         return start
 
     def close(self) -> None:
@@ -244,7 +248,11 @@ class EventReader:
         self.begin()
         pause = 0.001
         while True:
-            event = self.core.next(True)
+            try:
+                event = self.core.next(True)
+            except Exception:
+                self.core.close()  # which waits for the thread that reads
+                raise
             if event is None:
                 clock.sleep(pause)
                 pause = min(2 * pause, 0.05)
