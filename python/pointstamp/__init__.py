@@ -30,10 +30,7 @@ from pointstamp._errors import (
     TruncatedWarning,
 )
 from pointstamp._types import Summary, Time
-from pointstamp.arrow import ArrowInput, ArrowStream
-from pointstamp.builder import OperatorBuilder
-from pointstamp.capability_set import CapabilitySet
-from pointstamp.capture import Capture, EventReader, EventWriter
+from pointstamp.capture.events import Capture, EventReader, EventWriter
 from pointstamp.collections import (
     Arranged,
     Collection,
@@ -44,19 +41,22 @@ from pointstamp.collections import (
     Variable,
 )
 from pointstamp.config import Config
+from pointstamp.custom.builder import OperatorBuilder
+from pointstamp.custom.capability_set import CapabilitySet
+from pointstamp.custom.notify import FrontierNotificator, Notificator
+from pointstamp.custom.vertex import Vertex
 from pointstamp.encoders import register_encoder
+from pointstamp.event_times.windows import Count, Session, Sliding, Tumbling, Window
 from pointstamp.execution import example, execute, execute_from_args
 from pointstamp.info import OperatorInfo, Traffic
 from pointstamp.keyed import KeyedState, KeyedStream, WindowedStream
 from pointstamp.keys import register_key
-from pointstamp.notify import FrontierNotificator, Notificator
 from pointstamp.pacts import Broadcast, Exchange, Pact, Pipeline
 from pointstamp.scope import Scope
 from pointstamp.seeing.bar import progress_bar
-from pointstamp.stream import Stream
+from pointstamp.streams.arrow import ArrowInput, ArrowStream
+from pointstamp.streams.records import Stream
 from pointstamp.tls import TLS
-from pointstamp.vertex import Vertex
-from pointstamp.windows import Count, Session, Sliding, Tumbling, Window
 from pointstamp.worker import Sequencer, Worker
 
 __all__ = [

@@ -11,8 +11,9 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from pointstamp import __version__, listing
+from pointstamp import __version__
 from pointstamp._errors import ConfigError
+from pointstamp.capture import listing
 from pointstamp.config import OPTIONS, Config, from_command_line
 from pointstamp.execution import execute
 from pointstamp.launcher import processes, started, target

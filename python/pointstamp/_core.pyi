@@ -67,7 +67,7 @@ from pointstamp._core_order import (
 from pointstamp._core_seeing import *
 from pointstamp._types import Summary, Time
 from pointstamp.scope import Scope as _PyScope
-from pointstamp.stream import Stream as _PyStream
+from pointstamp.streams.records import Stream as _PyStream
 
 __all__ = [
     "HIGH_WATER",

@@ -14,10 +14,10 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from pointstamp._errors import ConfigError, in_words
-from pointstamp._forming import form
 from pointstamp._mistakes import main_of
 from pointstamp._threads import Helper, join
 from pointstamp.config import Config
+from pointstamp.forming.workers import form
 from pointstamp.seeing.asking import Asking
 from pointstamp.seeing.showing import Showing
 from pointstamp.seeing.stalls import Report, reporting

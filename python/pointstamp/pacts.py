@@ -13,8 +13,8 @@ from pointstamp._mistakes import refuse_async
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
-    from pointstamp.arrow import ArrowStream
-    from pointstamp.stream import Stream
+    from pointstamp.streams.arrow import ArrowStream
+    from pointstamp.streams.records import Stream
 
 __all__ = ["Broadcast", "Exchange", "Pact", "Pipeline", "pact_of"]
 

@@ -8,14 +8,14 @@ from pointstamp import _core
 from pointstamp._core import InputHandle
 from pointstamp._errors import GraphError
 from pointstamp._mistakes import unknown_attribute
-from pointstamp.arrow import ArrowInput, ArrowStream
-from pointstamp.builder import OperatorBuilder, single_output
 from pointstamp.collections.making import CollectionScope
+from pointstamp.custom.builder import OperatorBuilder, single_output
 from pointstamp.nested import Nested
 from pointstamp.operators.iterator_source import Source
-from pointstamp.outside import FromOutside
+from pointstamp.outside.reading import FromOutside
 from pointstamp.seeing.drawn import Drawn
-from pointstamp.stream import Stream
+from pointstamp.streams.arrow import ArrowInput, ArrowStream
+from pointstamp.streams.records import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

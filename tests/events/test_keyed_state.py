@@ -15,7 +15,7 @@ import pointstamp as ps
 from effort import examples
 from event_data import Event, by_key, collected, events, timely
 from harness import WORKERS, run
-from pointstamp.eventclock import Clock
+from pointstamp.event_times.clock import Clock
 from pointstamp.keyed.arrivals import Arrivals
 from pointstamp.keyed.assigning import assigner
 from pointstamp.keyed.reducers import Counting

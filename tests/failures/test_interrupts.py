@@ -14,8 +14,8 @@ import pytest
 
 import pointstamp as ps
 from pointstamp import execution
-from pointstamp._forming import form
 from pointstamp._threads import Helper, join
+from pointstamp.forming.workers import form
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of a POSIX system")
 

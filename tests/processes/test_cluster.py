@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from pointstamp import TLS, Config, ConfigError
-from pointstamp._secret import path_of_secret, user_secret
 from pointstamp.cluster import bind
+from pointstamp.forming.secret import path_of_secret, user_secret
 
 posix = pytest.mark.skipif(os.name != "posix", reason="modes of files")
 

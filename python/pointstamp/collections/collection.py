@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 from pointstamp import _core
 from pointstamp._core import CollectionStageKind, Field, JoinKind, ProbeHandle, Reduction
 from pointstamp._mistakes import function_of, unknown_attribute
-from pointstamp.capture import Capture
+from pointstamp.capture.events import Capture
 from pointstamp.collections.arranged import Arranged, check_scope
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pointstamp._core import Stream as CoreStream
     from pointstamp._types import Time
     from pointstamp.scope import Scope
-    from pointstamp.stream import Stream
+    from pointstamp.streams.records import Stream
 
 __all__ = ["Collection", "CollectionCapture"]
 

@@ -8,12 +8,12 @@ from pointstamp import _core
 from pointstamp._core import Field
 from pointstamp._errors import GraphError
 from pointstamp._mistakes import function_of
-from pointstamp.arrow import ArrowStream, check_same, names
-from pointstamp.capture import Capture
+from pointstamp.capture.events import Capture
 from pointstamp.collections.arranged import Arranged, check_scope
 from pointstamp.collections.collection import Collection, distinct_keys
 from pointstamp.collections.types import mean_of, sum_of
 from pointstamp.fields import key, left, record, right
+from pointstamp.streams.arrow import ArrowStream, check_same, names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

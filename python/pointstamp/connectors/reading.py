@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import ProbeHandle
 from pointstamp._errors import GraphError
-from pointstamp.builder import operator_info
 from pointstamp.connectors.timing import Timing
+from pointstamp.custom.builder import operator_info
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

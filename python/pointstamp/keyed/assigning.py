@@ -16,14 +16,14 @@ from heapq import heappop, heappush
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.windows import Count, Session, Sliding, Tumbling, Window
+from pointstamp.event_times.windows import Count, Session, Sliding, Tumbling, Window
 
 if TYPE_CHECKING:
-    from pointstamp.eventclock import Clock
+    from pointstamp.event_times.clock import Clock
+    from pointstamp.event_times.windows import WindowKind
     from pointstamp.keyed.arrivals import Triple
     from pointstamp.keyed.ordered import Logic
     from pointstamp.keyed.reducers import Reducer
-    from pointstamp.windows import WindowKind
 
 __all__ = ["assigner"]
 

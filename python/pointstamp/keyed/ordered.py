@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pointstamp._core import PactKind
 from pointstamp._errors import GraphError
-from pointstamp.builder import constructed, operator_info
+from pointstamp.custom.builder import constructed, operator_info
 from pointstamp.keyed.arrivals import Arrivals
 
 if TYPE_CHECKING:
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     from pointstamp._core import Capability, FrontieredInput, OutputPort
     from pointstamp._core import Stream as CoreStream
-    from pointstamp.eventclock import Clock
+    from pointstamp.event_times.clock import Clock
     from pointstamp.keyed.arrivals import Triple
     from pointstamp.scope import Scope
-    from pointstamp.stream import Stream
+    from pointstamp.streams.records import Stream
 
 __all__ = ["Logic", "in_time_order", "root_only"]
 

@@ -15,7 +15,7 @@ from pointstamp._errors import TimeError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pointstamp.eventclock import Clock
+    from pointstamp.event_times.clock import Clock
     from pointstamp.keyed.arrivals import Triple
     from pointstamp.keyed.state import KeyedState
 

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pointstamp._core import Stream as CoreStream
-    from pointstamp.eventclock import Clock
+    from pointstamp.event_times.clock import Clock
+    from pointstamp.event_times.windows import WindowKind
     from pointstamp.keyed.ordered import Logic
     from pointstamp.scope import Scope
-    from pointstamp.stream import Stream
-    from pointstamp.windows import WindowKind
+    from pointstamp.streams.records import Stream
 
 __all__ = ["KeyedStream"]
 

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pointstamp._core import Stream as CoreStream
-    from pointstamp.eventclock import Clock
+    from pointstamp.event_times.clock import Clock
+    from pointstamp.event_times.windows import Window, WindowKind
     from pointstamp.keyed.reducers import Reducer
     from pointstamp.scope import Scope
-    from pointstamp.stream import Stream
-    from pointstamp.windows import Window, WindowKind
+    from pointstamp.streams.records import Stream
 
 __all__ = ["WindowedStream"]
 

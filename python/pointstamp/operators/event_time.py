@@ -19,7 +19,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import PactKind
-from pointstamp.builder import operator_info
+from pointstamp.custom.builder import operator_info
 from pointstamp.keyed.ordered import root_only
 
 if TYPE_CHECKING:

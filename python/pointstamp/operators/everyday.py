@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.builder import single_output
+from pointstamp.custom.builder import single_output
 from pointstamp.operators.per_time import PerTime
 from pointstamp.pacts import Exchange, Pipeline
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import ProbeHandle
 from pointstamp._errors import TimeError
-from pointstamp.capability_set import CapabilitySet
+from pointstamp.custom.capability_set import CapabilitySet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

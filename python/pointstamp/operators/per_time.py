@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from pointstamp.notify import FrontierNotificator
+from pointstamp.custom.notify import FrontierNotificator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

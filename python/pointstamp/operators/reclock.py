@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.notify import FrontierNotificator
+from pointstamp.custom.notify import FrontierNotificator
 from pointstamp.order import less_equal
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
 from pointstamp._errors import ClusterError
-from pointstamp._listening import listening
+from pointstamp.forming.listening import listening
 
 if TYPE_CHECKING:
     from collections.abc import Callable

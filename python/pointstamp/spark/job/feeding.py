@@ -13,7 +13,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
-from pointstamp.builder import single_output
+from pointstamp.custom.builder import single_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pointstamp._core import Activator, Capability
-    from pointstamp.arrow import ArrowStream
     from pointstamp.info import OperatorInfo
     from pointstamp.scope import Scope
     from pointstamp.spark.packing.batches import Packed
+    from pointstamp.streams.arrow import ArrowStream
 
 __all__ = ["Feed"]
 

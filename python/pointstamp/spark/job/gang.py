@@ -11,8 +11,8 @@ import hashlib
 import hmac
 from typing import TYPE_CHECKING, NamedTuple
 
-from pointstamp._listening import listening
 from pointstamp.config import Config
+from pointstamp.forming.listening import listening
 
 if TYPE_CHECKING:
     import socket

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from pointstamp._errors import GraphError
-from pointstamp.arrow import ArrowStream
 from pointstamp.pacts import Pipeline
 from pointstamp.spark.packing.schemas import check, conform
-from pointstamp.stream import Stream
+from pointstamp.streams.arrow import ArrowStream
+from pointstamp.streams.records import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable

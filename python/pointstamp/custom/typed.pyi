@@ -1,4 +1,4 @@
-"""What `typed_operators.py` says to type checkers."""
+"""What `typed.py` says to type checkers."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias, TypeVar, overload
@@ -7,13 +7,13 @@ import pyarrow as pa
 
 from pointstamp._core import Capability, FrontieredInput, InputPort, OutputPort
 from pointstamp._types import Time
-from pointstamp.arrow import ArrowStream
-from pointstamp.custom import CustomOperators
+from pointstamp.custom.methods import CustomOperators
+from pointstamp.custom.notify import Notificator
+from pointstamp.custom.vertex import Vertex
 from pointstamp.info import OperatorInfo
-from pointstamp.notify import Notificator
 from pointstamp.pacts import Pact
-from pointstamp.stream import Stream
-from pointstamp.vertex import Vertex
+from pointstamp.streams.arrow import ArrowStream
+from pointstamp.streams.records import Stream
 
 __all__ = ["ColumnOperators", "RecordOperators"]
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 from pointstamp import _core
 from pointstamp._core import ProbeHandle
 from pointstamp._mistakes import unknown_attribute
-from pointstamp.builder import constructed, operator_info, single_output
-from pointstamp.capture import Capture
+from pointstamp.capture.events import Capture
 from pointstamp.connectors.writing import Writing
-from pointstamp.notify import notified
+from pointstamp.custom.builder import constructed, operator_info, single_output
+from pointstamp.custom.notify import notified
+from pointstamp.custom.vertex import Vertex, drive
 from pointstamp.pacts import Gather, Pipeline, pact_of
-from pointstamp.vertex import Vertex, drive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from pointstamp._core import Schema as CoreSchema
     from pointstamp._core import Stream as CoreStream
     from pointstamp._types import Time
-    from pointstamp.arrow import ArrowStream
-    from pointstamp.capture import EventWriter
+    from pointstamp.capture.events import EventWriter
     from pointstamp.connectors.protocol import Sink
     from pointstamp.info import OperatorInfo
     from pointstamp.pacts import Pact
     from pointstamp.scope import Scope
-    from pointstamp.stream import Stream
+    from pointstamp.streams.arrow import ArrowStream
+    from pointstamp.streams.records import Stream
 
     AnyStream: TypeAlias = Stream[Any] | ArrowStream
     Build: TypeAlias = Callable[[Capability, OperatorInfo], Callable[..., None]]

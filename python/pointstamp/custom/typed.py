@@ -7,7 +7,7 @@ is declared to take: ``Callable[[InputPort[str], OutputPort[int]], None]`` makes
 
 from typing import TypeVar
 
-from pointstamp.custom import CustomOperators
+from pointstamp.custom.methods import CustomOperators
 
 __all__ = ["ColumnOperators", "RecordOperators"]
 

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from pointstamp import _core
 from pointstamp._errors import GraphError
-from pointstamp.capture import replayed
+from pointstamp.capture.events import replayed
 from pointstamp.connectors.reading import Reading
 from pointstamp.connectors.timing import Arrival, EventTime, Timing
-from pointstamp.streamsof import StreamsOf
+from pointstamp.streams.kinds import StreamsOf
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     import pyarrow as pa
 
-    from pointstamp.arrow import ArrowStream
-    from pointstamp.capture import Capture, EventReader
+    from pointstamp.capture.events import Capture, EventReader
     from pointstamp.connectors.protocol import Source
     from pointstamp.scope import Scope
-    from pointstamp.stream import Stream
+    from pointstamp.streams.arrow import ArrowStream
+    from pointstamp.streams.records import Stream
 
 __all__ = ["FromOutside"]
 

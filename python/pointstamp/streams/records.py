@@ -8,14 +8,14 @@ from pointstamp import _core
 from pointstamp._core import StageKind
 from pointstamp._errors import GraphError
 from pointstamp._mistakes import function_of
-from pointstamp._rows import to_arrow
+from pointstamp.custom.typed import RecordOperators
 from pointstamp.operators.accumulate import accumulate
 from pointstamp.operators.aggregate import aggregate
 from pointstamp.operators.reclock import reclock
 from pointstamp.operators.state_machine import state_machine
 from pointstamp.pacts import Broadcast, ByKey, Exchange, Pipeline, pact_of
-from pointstamp.timely import Timely
-from pointstamp.typed_operators import RecordOperators
+from pointstamp.streams.rows import to_arrow
+from pointstamp.streams.timely import Timely
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from pointstamp._core import LoopHandle, ProbeHandle
     from pointstamp._core import Stream as CoreStream
     from pointstamp._types import Time
-    from pointstamp.arrow import ArrowStream
     from pointstamp.collections import Collection
     from pointstamp.pacts import Pact
     from pointstamp.scope import Scope
+    from pointstamp.streams.arrow import ArrowStream
 
 __all__ = ["Stream"]
 

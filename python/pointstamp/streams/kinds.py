@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, overload
 
-from pointstamp.arrow import ArrowStream
 from pointstamp.collections import Collection
-from pointstamp.eventcolumns import EventColumns
-from pointstamp.eventstream import EventStream
-from pointstamp.stream import Stream
+from pointstamp.streams.arrow import ArrowStream
+from pointstamp.streams.event_columns import EventColumns
+from pointstamp.streams.event_records import EventStream
+from pointstamp.streams.records import Stream
 
 if TYPE_CHECKING:
     from pointstamp import _core
-    from pointstamp.eventclock import Clock
+    from pointstamp.event_times.clock import Clock
 
 __all__ = ["StreamsOf"]
 

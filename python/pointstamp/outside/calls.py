@@ -20,15 +20,15 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import PactKind
-from pointstamp.builder import operator_info
-from pointstamp.eventloop import EventLoop
+from pointstamp.custom.builder import operator_info
+from pointstamp.outside.eventloop import EventLoop
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from pointstamp._core import Capability, CapabilityRef, FrontieredInput, OutputPort
     from pointstamp.scope import Scope
-    from pointstamp.stream import Stream
+    from pointstamp.streams.records import Stream
 
 __all__ = ["Terms", "async_map"]
 

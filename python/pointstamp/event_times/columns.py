@@ -10,7 +10,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import TimeError
-from pointstamp.windows import Sliding, Tumbling
+from pointstamp.event_times.windows import Sliding, Tumbling
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
     from pointstamp._core import Capability, FrontieredInput, OutputPort
     from pointstamp._types import Summary
-    from pointstamp.arrow import ArrowStream
     from pointstamp.pacts import Pact
     from pointstamp.scope import Scope
-    from pointstamp.stream import Stream
+    from pointstamp.streams.arrow import ArrowStream
+    from pointstamp.streams.records import Stream
 
 __all__ = ["OperatorBuilder"]
 

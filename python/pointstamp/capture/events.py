@@ -12,9 +12,10 @@ import os
 import time as clock
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from pointstamp import _carriers, _core
+from pointstamp import _core
 from pointstamp._core import EventQueue
 from pointstamp._errors import CodecError, GraphError, TimeError
+from pointstamp.capture import carriers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -154,10 +155,10 @@ class EventWriter:
     def __init__(self, target: Target, *, overwrite: bool = False) -> None:
         if isinstance(target, (str, os.PathLike)):
             self.core = _core.EventSink.create(os.fspath(target), overwrite)
-        elif _carriers.is_socket(target):
-            self.core = _core.EventSink.to_object(_carriers.SocketTarget(target))  # type: ignore[arg-type]
+        elif carriers.is_socket(target):
+            self.core = _core.EventSink.to_object(carriers.SocketTarget(target))  # type: ignore[arg-type]
         elif hasattr(target, "write"):
-            self.core = _core.EventSink.to_object(_carriers.FileTarget(target))
+            self.core = _core.EventSink.to_object(carriers.FileTarget(target))
         else:
             raise TypeError(
                 f"events are written to a path, a binary file or a connected socket, not {target!r}"
@@ -197,7 +198,7 @@ class EventReader:
             self.core = _core.EventFeed.open(path, path, follow)
             if not follow:
                 self.begin()  # what cannot be read is known now
-        elif _carriers.is_socket(source) or hasattr(source, "read"):
+        elif carriers.is_socket(source) or hasattr(source, "read"):
             self.name = f"<{type(source).__name__}>"
             self.core = _core.EventFeed.fed(self.name)
             self._carrier = source
@@ -219,7 +220,7 @@ class EventReader:
     def begin(self) -> tuple[int, _core.Schema | None]:
         """Waits for how the capture begins: the number of coordinates of times, and the schema of columns."""
         if self._carrier is not None and not self._started:
-            _carriers.start_reading(self._carrier, self.core)
+            carriers.start_reading(self._carrier, self.core)
         self._started = True
         pause = 0.001
         try:

@@ -13,11 +13,11 @@ from pointstamp import _core
 from pointstamp._core import InputHandle, PactKind
 from pointstamp._errors import GraphError
 from pointstamp._mistakes import function_of
-from pointstamp.columnar import ALL, Columnar
+from pointstamp.custom.typed import ColumnOperators
 from pointstamp.operators.grouped import grouped, is_grouped
 from pointstamp.operators.reclock import reclock
 from pointstamp.pacts import Pipeline
-from pointstamp.typed_operators import ColumnOperators
+from pointstamp.streams.columnar import ALL, Columnar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pointstamp._core import Stream as CoreStream
     from pointstamp._types import Time
     from pointstamp.scope import Scope
-    from pointstamp.stream import Stream
+    from pointstamp.streams.records import Stream
 
 __all__ = ["ArrowInput", "ArrowStream"]
 

@@ -12,7 +12,7 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any, overload
 
 from pointstamp._mistakes import refuse_async
-from pointstamp.builder import single_output
+from pointstamp.custom.builder import single_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pointstamp.order import Antichain
     from pointstamp.pacts import Pact
     from pointstamp.scope import Scope
-    from pointstamp.stream import Stream
+    from pointstamp.streams.records import Stream
 
 __all__ = ["FrontierNotificator", "Notificator"]
 

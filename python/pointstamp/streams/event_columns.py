@@ -1,6 +1,6 @@
 """Streams of columns that know their event times.
 
-Owns `EventColumns`, an `ArrowStream` whose rows are at the times that a column tells. As in `eventstream`,
+Owns `EventColumns`, an `ArrowStream` whose rows are at the times that a column tells. As in `event_records`,
 rows travel in batches of mixed times, at a time that is not after any of them: windows, and expressions
 before them, read those; any other operator finds each row at its time.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
-from pointstamp.arrow import ArrowStream
+from pointstamp.streams.arrow import ArrowStream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

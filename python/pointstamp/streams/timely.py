@@ -9,23 +9,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pointstamp._mistakes import function_of
-from pointstamp.builder import single_output
-from pointstamp.calls import Terms, async_map
-from pointstamp.eventclock import Clock
+from pointstamp.custom.builder import single_output
+from pointstamp.event_times.clock import Clock
+from pointstamp.event_times.splitting import split_records, tagged
 from pointstamp.keyed import KeyedStream, WindowedStream
 from pointstamp.operators.event_time import event_times
 from pointstamp.operators.everyday import gathered, join_per_time
+from pointstamp.outside.calls import Terms, async_map
 from pointstamp.pacts import ByKey, Pipeline
-from pointstamp.splitting import split_records, tagged
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from pointstamp._core import Capability
     from pointstamp._core import Stream as CoreStream
+    from pointstamp.event_times.windows import WindowKind
     from pointstamp.scope import Scope
-    from pointstamp.stream import Stream
-    from pointstamp.windows import WindowKind
+    from pointstamp.streams.records import Stream
 
 __all__ = ["Timely"]
 

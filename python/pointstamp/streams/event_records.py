@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pointstamp import _core
 from pointstamp._core import PactKind, StageKind
 from pointstamp._mistakes import function_of
-from pointstamp.stream import Stream
+from pointstamp.streams.records import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
 
     from pointstamp._core import Stream as CoreStream
-    from pointstamp.eventclock import Clock
+    from pointstamp.event_times.clock import Clock
     from pointstamp.scope import Scope
 
 __all__ = ["EventStream"]

@@ -35,7 +35,7 @@ def _connected(config: Config, listener: socket | None) -> _core.Connections:
 
     secret = config.secret
     if secret is None:
-        from pointstamp._secret import user_secret
+        from pointstamp.forming.secret import user_secret
 
         secret = user_secret()
     tls = config.tls

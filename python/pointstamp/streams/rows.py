@@ -9,8 +9,8 @@ from pointstamp import _core
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pointstamp.arrow import ArrowStream
-    from pointstamp.stream import Stream
+    from pointstamp.streams.arrow import ArrowStream
+    from pointstamp.streams.records import Stream
 
 
 def to_arrow(stream: Stream[Any], schema: pa.Schema) -> ArrowStream:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.eventclock import refuse_negative
+from pointstamp.event_times.clock import refuse_negative
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pointstamp.eventclock import Clock
+    from pointstamp.event_times.clock import Clock
 
 __all__ = ["split_records", "tagged"]
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
 from pointstamp._errors import GraphError
-from pointstamp.columntimes import layout_of, split_columns, unit_of
-from pointstamp.expressions import filtering, with_columns
+from pointstamp.event_times.columns import layout_of, split_columns, unit_of
 from pointstamp.keyed.ordered import root_only
 from pointstamp.operators.event_time import event_times
 from pointstamp.operators.rows import limited, sorted_per_time
 from pointstamp.pacts import Exchange
+from pointstamp.streams.expressions import filtering, with_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pointstamp.arrow import ArrowStream
+    from pointstamp.event_times.windows import Sliding, Tumbling
     from pointstamp.scope import Scope
-    from pointstamp.windows import Sliding, Tumbling
+    from pointstamp.streams.arrow import ArrowStream
 
     Column: TypeAlias = Any
 

@@ -1,0 +1,1 @@
+"""How the workers and processes of one computation find each other."""
