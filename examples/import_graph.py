@@ -1,9 +1,10 @@
-"""What a build system knows: the modules of the standard library, what each needs, and what a change makes stale.
+"""What a build system knows of the standard library: what each module needs, and what an edit makes stale.
 
-The imports are read from the library's own source. The dataflow keeps three things right while imports are added
-and removed: all that a module needs, directly or not; the circles of modules that need each other; and what has
-to be checked again when a module is edited, for the modules that are being edited. Each edit costs work for what it changes
-and not for the library. The example compares the results with a search after every few edits.
+The imports are read from the library's own source. The dataflow keeps three things right while imports are
+added and removed: all that a module needs, directly or not; the circles of modules that need each other; and
+what has to be checked again when a module is edited, for the module that is being edited. Each edit costs
+work for what it changes and not for the library. The example compares the results with a search after every
+few edits.
 
     python examples/import_graph.py --modules 150 --edits 20
 """
@@ -102,7 +103,9 @@ def main(worker: ps.Worker, arguments: argparse.Namespace) -> None:
         modules = sorted({module for pair in there for module in pair})
         wanted = {module: needed_by(there, module) for module in modules}
         assert set(state["closure"]) == {(one, other) for one in modules for other in wanted[one]}
-        circles = {tuple(m for m in modules if m == n or (m in wanted[n] and n in wanted[m])) for n in modules}
+        circles = {
+            tuple(m for m in modules if m == n or (m in wanted[n] and n in wanted[m])) for n in modules
+        }
         assert set(state["circles"]) == {circle for circle in circles if len(circle) > 1}
         assert set(state["stale"]) == {edit} | {one for one in modules if edit in wanted[one]}
 
@@ -112,7 +115,10 @@ def main(worker: ps.Worker, arguments: argparse.Namespace) -> None:
     settle(1)
     check()
     largest = max(state["circles"], key=len, default=())
-    print(f"{len(there)} imports: {len(state['closure'])} needs, {len(state['circles'])} circles, one of {len(largest)}")
+    print(
+        f"{len(there)} imports: {len(state['closure'])} needs, {len(state['circles'])} circles, "
+        f"one of {len(largest)}"
+    )
     changes.clear()
     for time in range(1, arguments.edits + 1):
         gone = chance.choice(sorted(there))
@@ -130,7 +136,10 @@ def main(worker: ps.Worker, arguments: argparse.Namespace) -> None:
             check()
     source.close()
     editor.close()
-    print(f"{arguments.edits} edits: {dict(changes)} changes; an edit of '{edit}' makes {len(state['stale'])} modules stale")
+    print(
+        f"{arguments.edits} edits: {dict(changes)} changes; an edit of '{edit}' makes "
+        f"{len(state['stale'])} modules stale"
+    )
 
 
 if __name__ == "__main__":

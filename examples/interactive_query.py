@@ -1,9 +1,9 @@
 """Questions to an index that is kept up to date: who follows whom, two steps away.
 
-One dataflow keeps the index: who follows whom, by follower, while people follow and stop following. It knows nothing of
-questions. Each kind of question is a dataflow of its own that is added later and uses the same index; a question is
-a record, and its answer stays right until the question is withdrawn. The example asks, changes the graph, and compares each
-answer with a search.
+One dataflow keeps the index: who follows whom, by follower, while people follow and stop following. It
+knows nothing of questions. Each kind of question is a dataflow of its own that is added later and uses the
+same index; a question is a record, and its answer stays right until the question is withdrawn. The example
+asks, changes the graph, and compares the answers with a search.
 
     python examples/interactive_query.py --people 20000 --follows 60000 --questions 20
 """
@@ -88,7 +88,10 @@ def main(worker: ps.Worker, arguments: argparse.Namespace) -> None:
     graph.close()
     asked.close()
     median = sorted(took)[len(took) // 2]
-    print(f"{arguments.questions} questions to {len(there)} pairs while these changed; half within {median * 1000:.1f} ms")
+    print(
+        f"{arguments.questions} questions to {len(there)} pairs while these changed; half within "
+        f"{median * 1000:.1f} ms"
+    )
     print(f"{len(answers)} answers are right now, for {len(set(current))} people")
 
 

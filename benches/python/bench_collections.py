@@ -3,11 +3,12 @@
     python benches/python/bench_collections.py --peer PEER [--scale 0.01] [--workers 1 2] [--galen GALEN.ZIP]
         [--only degrees bfs ...] [--out target/bench/collections.md]
 
-Each program is written twice: with this package, over columns, and in Rust with differential dataflow (PEER, of
-`benches/collections`, which `make bench-collections` builds). Both make the same random graph (a window over an endless
-list of edges), load it, and change it in rounds. Both count what comes out and add it up, so that a result that differs is
-an error. Sizes are those of the table times the scale. Each of them runs in a process of its own, one after the other;
-times are of the processor, which other programs on the machine disturb less.
+Each program is written twice: with this package, over columns, and in Rust with differential dataflow (PEER,
+of `benches/collections`, which `make bench-collections` builds). Both make the same random graph (a window
+over an endless list of edges), load it, and change it in rounds. Both count what comes out and add it up, so
+that a result that differs is an error. Sizes are those of the table times the scale. Each program runs in a
+process of its own, one after the other; times with one worker are of the processor, which other programs on
+the machine disturb less.
 """
 
 from __future__ import annotations
@@ -78,7 +79,9 @@ BUILD = {
 }
 
 
-def run_graph(program: str, workers: int, nodes: int, edges: int, changes: int, rounds: int) -> dict[str, Any]:
+def run_graph(
+    program: str, workers: int, nodes: int, edges: int, changes: int, rounds: int
+) -> dict[str, Any]:
     """One program of ours: the seconds of loading and of the rounds, and what came out."""
 
     def main(worker: ps.Worker) -> tuple[float, list[float], Any]:
@@ -90,7 +93,9 @@ def run_graph(program: str, workers: int, nodes: int, edges: int, changes: int, 
 
         def round_of(at: int, out: range, new: range) -> float:
             batches = [
-                edges_of(part.start + (worker.index - part.start) % worker.peers, part.stop, worker.peers, nodes)
+                edges_of(
+                    part.start + (worker.index - part.start) % worker.peers, part.stop, worker.peers, nodes
+                )
                 for part in (out, new)
             ]
             began = time.process_time() if workers == 1 else time.perf_counter()
@@ -105,7 +110,9 @@ def run_graph(program: str, workers: int, nodes: int, edges: int, changes: int, 
         took = []
         for at in range(1, rounds + 1):
             first = (at - 1) * changes
-            took.append(round_of(at, range(first, first + changes), range(edges + first, edges + first + changes)))
+            took.append(
+                round_of(at, range(first, first + changes), range(edges + first, edges + first + changes))
+            )
         return load, took, captured
 
     results = ps.execute(main, workers=workers)

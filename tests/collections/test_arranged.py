@@ -39,6 +39,19 @@ def hops(edges: Counter[tuple[int, int]], start: int) -> Counter[tuple[int, int]
     return Counter(found.items())
 
 
+def arrangements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the arrangements that are built from here on."""
+    made: list[str] = []
+    arrange = _core.arrange
+
+    def noted(stream: Any, by_key: bool, name: str) -> Any:
+        made.append(name)
+        return arrange(stream, by_key, name)
+
+    monkeypatch.setattr(_core, "arrange", noted)
+    return made
+
+
 @pytest.mark.parametrize("workers", WORKERS)
 @pytest.mark.parametrize("how", ["arranged", "collection", "region", "nested"])
 def test_an_arrangement_is_used_in_a_loop(workers: int, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,11 +96,9 @@ def test_an_arrangement_is_used_in_a_loop(workers: int, how: str, monkeypatch: p
         worker.run()
         return captured.extract()
 
-    made = []
-    arrange = _core.arrange
-    monkeypatch.setattr(_core, "arrange", lambda stream, by_key, name: made.append(name) or arrange(stream, by_key, name))
+    made = arrangements(monkeypatch)
     changes = ps.execute(main, workers=workers)
-    # Edges by their source once, and their sources once; what is reached, and all that is proposed, in the loop.
+    # Edges by their source once, and their sources once; what is reached and what is proposed, in the loop.
     assert len(made) <= 4 * workers
     edges: Counter[tuple[int, int]] = Counter()
     for time, updates in enumerate(rounds):
@@ -112,10 +123,10 @@ def test_what_an_entered_arrangement_refuses() -> None:
 
 
 @pytest.mark.parametrize("workers", WORKERS)
-def test_a_collection_is_arranged_once_for_all_who_join_it(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = []
-    arrange = _core.arrange
-    monkeypatch.setattr(_core, "arrange", lambda stream, by_key, name: made.append(name) or arrange(stream, by_key, name))
+def test_a_collection_is_arranged_once_for_all_who_join_it(
+    workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = arrangements(monkeypatch)
 
     def main(worker: ps.Worker) -> Any:
         with worker.dataflow() as scope:
@@ -169,7 +180,9 @@ def test_counts_follow_what_comes_and_goes(workers: int) -> None:
         assert distinct == Counter(pair for pair, count in there.items() if count > 0)
         assert counts == Counter(item for item in there.items() if item[1])
         assert by_key == Counter(item for item in keys.items() if item[1])
-        expected = Counter((pair[0], (count, keys[pair[0]])) for pair, count in there.items() if count and keys[pair[0]])
+        expected = Counter(
+            (pair[0], (count, keys[pair[0]])) for pair, count in there.items() if count and keys[pair[0]]
+        )
         assert both == expected
 
 
@@ -179,11 +192,13 @@ def test_a_loop_that_passes_the_last_time_is_an_error(message: int) -> None:
 
     def build(scope: ps.Scope) -> Any:
         with scope.iterative() as inner:
-            late = inner.to_stream([LAST]).delay(lambda turn, _: (0, turn)).as_collection()
+            late: ps.Collection[Any] = (
+                inner.to_stream([LAST]).delay(lambda turn, _: (0, turn)).as_collection()
+            )
             if message == 0:
                 # One message for both: a reduction sends what it owes at several times with one capability.
                 late = late.concat(inner.collection([LAST])).map(lambda turn: (turn, None)).count_by_key()
-            variable = inner.variable()
+            variable: ps.Variable[Any] = inner.variable()
             variable.set(late.concat(variable.collection.filter(lambda _: False)))
             return variable.collection.leave().capture()
 
