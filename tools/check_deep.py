@@ -103,7 +103,6 @@ def mutants(_: int) -> Iterator[Command]:
     if not works(cargo(), "mutants", "--version"):
         raise Missing("there is no cargo-mutants: cargo install --locked cargo-mutants")
     for crate in MUTATED_CRATES:
-        out = f"target/mutants/{crate}"
         words = [cargo(), "mutants", "--package", crate, "--output", f"target/mutants/{crate}"]
         yield Command([*words, "--timeout", "120"], {"PROPTEST_CASES": "32"})
 
