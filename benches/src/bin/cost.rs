@@ -4,7 +4,7 @@
 //! runs both loops, and prints their seconds and what they found as a line of JSON. `benches/python/cost.py` calls it and
 //! compares.
 //!
-//! After McSherry, Isard, Murray, "Scalability! But at what COST?" (`HotOS` 2015).
+//! After `McSherry`, Isard, Murray, "Scalability! But at what COST?" (`HotOS` 2015).
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -47,7 +47,7 @@ fn edges(scale: u32, count: usize) -> Vec<(u32, u32)> {
 fn components(nodes: usize, edges: &[(u32, u32)]) -> usize {
     #[allow(clippy::cast_possible_truncation, reason = "nodes are numbered by u32")]
     let mut parent: Vec<u32> = (0..nodes as u32).collect();
-    let mut find = |parent: &mut Vec<u32>, mut node: u32| {
+    let find = |parent: &mut Vec<u32>, mut node: u32| {
         while parent[node as usize] != node {
             let above = parent[parent[node as usize] as usize];
             parent[node as usize] = above;
