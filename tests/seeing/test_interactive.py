@@ -219,9 +219,7 @@ def test_an_interrupted_cell_interrupts_nothing_else(pair: ps.Interactive, tmp_p
     assert flow.out.read() == [(0, [7])]
 
 
-@pytest.mark.parametrize(
-    ("place", "way"), [({"workers": 2}, "dataflow"), ({"processes": 2}, "run")]
-)
+@pytest.mark.parametrize(("place", "way"), [({"workers": 2}, "dataflow"), ({"processes": 2}, "run")])
 def test_a_function_that_never_returns_is_ended_with_its_cell(place: Any, way: str, tmp_path: Any) -> None:
     begun = tmp_path / "begun"
 
