@@ -134,7 +134,12 @@ impl Values {
                 let batch: &Batch<K, V, T> = &batches[*batch];
                 batch.vals().get(vals.start)
             };
-            let Some(least) = self.rest.iter().map(first).min_by(|a, b| V::compare(*a, *b)) else {
+            let Some(least) = self
+                .rest
+                .iter()
+                .map(first)
+                .min_by(|a, b| V::compare(*a, *b))
+            else {
                 break;
             };
             let start = edits.len();

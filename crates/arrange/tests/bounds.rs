@@ -100,10 +100,7 @@ impl Arranged {
     }
 
     /// Everything at one time becomes a batch.
-    fn seal(
-        &mut self,
-        time: u64,
-    ) -> Option<pointstamp_arrange::Sealed<Watched, Watched, u64>> {
+    fn seal(&mut self, time: u64) -> Option<pointstamp_arrange::Sealed<Watched, Watched, u64>> {
         let upper = Antichain::from_elem(time + 1);
         let mut sealed = None;
         for (_, batch) in self.batcher.seal(&upper).unwrap() {
@@ -131,7 +128,10 @@ fn rounds(pairs: u64, rounds: u64, size: u64) -> (usize, usize, usize) {
     let (mut copied, mut freed, mut bytes) = (0, 0, 0);
     for round in 1..=rounds {
         for change in 0..size {
-            let (old, new) = ((round - 1) * size + change, pairs + (round - 1) * size + change);
+            let (old, new) = (
+                (round - 1) * size + change,
+                pairs + (round - 1) * size + change,
+            );
             for (number, diff) in [(old, -1), (new, 1)] {
                 let (key, val) = pair(number);
                 arranged.batcher.push(key, val, &round, diff).unwrap();

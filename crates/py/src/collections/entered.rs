@@ -89,10 +89,7 @@ fn build<T0: ScopeTime, T: ScopeTime>(
 
 /// The arrangement, which is kept once, in a scope directly inside its own.
 #[pyfunction]
-pub(crate) fn enter_arrangement(
-    arrangement: &Arrangement,
-    scope: &Scope,
-) -> PyResult<Arrangement> {
+pub(crate) fn enter_arrangement(arrangement: &Arrangement, scope: &Scope) -> PyResult<Arrangement> {
     let inner = scope.scope.get()?;
     let by_time = match (arrangement.inner.get()?, inner.dims()) {
         (ByTime::One(outer), 1) => ByTime::One(build(outer, inner)?),
