@@ -92,7 +92,7 @@ def test_a_program_that_is_ended_says_what_it_waited_for_and_ends_by_the_signal(
         assert process.wait(10) == -signal.SIGTERM
 
 
-@pytest.mark.parametrize("place", PLACES[:2], ids=str)
+@pytest.mark.parametrize("place", PLACES, ids=str)
 def test_a_program_says_what_it_waits_for_when_asked_from_outside_and_goes_on(place: Any) -> None:
     with waiting(**place) as process:
         for _ in range(2):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pointstamp._types import Time
     from pointstamp.seeing.asking import Asking
 
-__all__ = ["Report", "explained", "probes_of", "reporting"]
+__all__ = ["Report", "explained", "probes_of", "reporting", "too_early"]
 
 QUICK = 1.0
 """Seconds that workers have to answer when the program is to end."""
@@ -182,6 +182,10 @@ def reporting(report: Report, stall: float | None, *, alone: bool) -> Iterator[N
             join([watcher], 0.1, ended.set)
 
 
+def too_early(number: int, frame: object) -> None:
+    """Handles a request before there is a computation to ask: there is nothing to say."""
+
+
 def _take_signals(report: Report) -> dict[int, Any]:
     """Handles signals that have no handler yet; those that it took, with what was there."""
     if threading.current_thread() is not threading.main_thread():
@@ -190,7 +194,7 @@ def _take_signals(report: Report) -> dict[int, Any]:
     handlers: list[tuple[str, Any]] = [("SIGTERM", report.on_terminate), ("SIGUSR1", report.on_request)]
     for name, handler in handlers:
         number = getattr(signal, name, None)  # not on every system
-        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+        if number is not None and signal.getsignal(number) in (signal.SIG_DFL, too_early):
             taken[number] = signal.signal(number, handler)
     return taken
 
