@@ -118,6 +118,7 @@ __all__ = [
     "as_collection",
     "at_event_times",
     "branch_columns_when",
+    "by_worker",
     "check_columns",
     "collection_stage",
     "column_field",

@@ -146,6 +146,7 @@ mod _core {
         delay::{delay, delay_batch, enter_at},
         distinct::distinct,
         event_time::at_event_times,
+        event_time::by_worker,
         sketch::Sketch,
     };
 }

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pointstamp._mistakes import function_of
 from pointstamp.custom.builder import single_output
 from pointstamp.event_times.clock import Clock
-from pointstamp.event_times.splitting import split_records, tagged
-from pointstamp.keyed import KeyedStream, WindowedStream
+from pointstamp.event_times.splitting import split_records, with_keys
+from pointstamp.keyed import KeyedState, KeyedStream, WindowedStream
 from pointstamp.operators.event_time import event_times
 from pointstamp.operators.everyday import gathered, join_per_time
 from pointstamp.outside.calls import Terms, async_map
@@ -95,8 +95,8 @@ class Timely(Generic[T]):
         if units < 0:
             raise ValueError(f"lateness is at least 0, not {lateness}")
         split = split_records(timestamp, clock)
-        pairs, late = event_times(self.scope, self.core, split, lateness=units, idle=idle)
-        return self.scope.event_stream_of(pairs, clock), self.scope.stream_of(late)
+        stretches, late = event_times(self.scope, self.core, split, lateness=units, idle=idle)
+        return self.scope.event_stream_of(stretches, clock), self.scope.stream_of(late)
 
     def key_by(self, key: Callable[[T], K], value: Callable[[T], V] | None = None) -> KeyedStream[K, Any]:
         """The records with a key for each: windows, joins in time and state are methods of what it returns.
@@ -106,10 +106,11 @@ class Timely(Generic[T]):
             value: Returns what is kept of a record; None keeps the record.
         """
         function_of("key_by", key)
-        triples, clock = self.triples(key, value)
-        return KeyedStream(self.scope, triples, clock)
+        return KeyedStream(self.scope, *self.with_keys(key, value))
 
-    def window(self, window: WindowKind, *, early: Any = None) -> WindowedStream[None, T]:
+    def window(
+        self, window: WindowKind, *, early: Any = None, state: KeyedState[None, Any] | None = None
+    ) -> WindowedStream[None, T]:
         """All records in windows of event time, whatever their keys: results are ``(Window, result)``.
 
         One worker has all of them: where there are many records, `key_by` and window first, and this after.
@@ -117,14 +118,17 @@ class Timely(Generic[T]):
         Args:
             window: As in `KeyedStream.window`.
             early: As in `KeyedStream.window`.
+            state: As in `KeyedStream.window`; its one key is None.
         """
         keyed = self.key_by(_no_key)
-        return WindowedStream(self.scope, keyed.triples, keyed.clock, window, early=early, keyed=False)
+        return WindowedStream(
+            self.scope, keyed.keyed, keyed.clock, window, early=early, state=state, by_key=False
+        )
 
-    def triples(
+    def with_keys(
         self, key: Callable[[Any], Any], value: Callable[[Any], Any] | None
     ) -> tuple[CoreStream, Clock]:
-        """The records as ``(time, key, value)``, and the unit of the times; for `key_by`."""
+        """The records as stretches by key, and the unit of the times; for `key_by`."""
 
         def build(capability: Capability, _info: Any) -> Callable[..., None]:
             capability.drop()
@@ -132,7 +136,7 @@ class Timely(Generic[T]):
             def logic(port: Any, output: Any) -> None:
                 for message, records in port:
                     with output.session(message) as session:
-                        session.give_all(tagged(records, message.time, key, value))
+                        session.give_all(with_keys([(message.time, records)], key, value))
 
             return logic
 
