@@ -167,9 +167,12 @@ class Timely(Generic[T]):
             function: Called with a record; what it returns is awaited. With `batch` it is called with a
                 list of records, and returns a list of as many results.
             ordered: Results come in the order of their records, on each worker; else as they are done.
-            capacity: How many calls are out at a time, on each worker. As many again are read ahead, and no
-                more: the times of what waits stay open, and a source that bounds those under way waits.
-            timeout: Seconds for one attempt; None: as long as it takes.
+            capacity: How many calls are out at a time, on each worker. As many again are read ahead; while
+                there are so many, the sources of the computation wait, in all processes, and so does who
+                sends with an input, once there is as much as `Config.high_water` that has not moved. What a
+                call waits for must not depend on them.
+            timeout: Seconds for one attempt; None: as long as it takes. A call that takes no notice of being
+                cancelled then goes on beside the others, and its result is not used.
             retry: How many further attempts a call has that raised, or took too long.
             backoff: Seconds before the first of them; twice as long before each next.
             batch: How many records one call takes at most; None: one record, by itself.
@@ -181,6 +184,7 @@ class Timely(Generic[T]):
         Raises:
             TypeError: When the dataflow runs, if what the function returns cannot be awaited, or a batch's
                 results are not as many as its records.
+            PointstampError: When the dataflow runs, if a call stops the event loop.
 
         Examples:
             >>> import asyncio
