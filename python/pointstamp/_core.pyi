@@ -137,6 +137,7 @@ __all__ = [
     "distinct_so_far_columns",
     "encode_batch",
     "encode_term",
+    "enter_arrangement",
     "enter_at",
     "exchange_columns",
     "extract_column_updates",
@@ -166,6 +167,7 @@ __all__ = [
     "time_column_of",
     "to_records",
     "to_updates",
+    "total_updates",
     "trace_of",
     "update_columns",
     "update_input",
@@ -381,6 +383,7 @@ class Cluster:
     ) -> _R | None: ...
     def ask(self, seconds: float) -> list[dict[str, Any] | str | None]: ...
     def running(self) -> list[int | None]: ...
+    def wake(self, index: int) -> None: ...
     def say(self, what: bytes) -> None: ...
     def listen(self, hear: Callable[[int, bytes], object]) -> None: ...
     def interrupt(self) -> None: ...
