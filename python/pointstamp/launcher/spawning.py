@@ -227,7 +227,8 @@ class _Processes:
             if not getattr(error, "__notes__", None):
                 for note in answer["notes"]:
                     add_note(error, note)
-            error.__cause__ = _Elsewhere(number, answer["words"])
+            where = answer["words"].partition("\n\n")[2]
+            error.__cause__ = ClusterError(f"it was raised in process {number}\n\n{where}")
         return error
 
     def interrupt(self, interruption: KeyboardInterrupt) -> None:
@@ -270,13 +271,6 @@ class _Processes:
             if process.poll() is None:
                 with suppress(ProcessLookupError, PermissionError):
                     os.killpg(process.pid, number)
-
-
-class _Elsewhere(Exception):
-    """The traceback of an exception in the process that it was raised in."""
-
-    def __init__(self, process: int, words: str) -> None:
-        super().__init__(f"in process {process}\n\n{words.partition(chr(10) * 2)[2]}")
 
 
 class _Pumps:
