@@ -177,7 +177,7 @@ import pointstamp as ps
 
 def stand(where):
     if where == sys.argv[1]:
-        threading.Event().wait()
+        threading.Event().wait(8)
     return where != "condition"
 
 def main(worker):
