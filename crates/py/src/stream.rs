@@ -124,6 +124,15 @@ impl Stream {
         .map_err(IntoException::into_exception)
     }
 
+    /// Which of some streams of the dataflow the records come from, through no other of them: their indices.
+    fn comes_from(&self, streams: Vec<PyRef<'_, Stream>>) -> PyResult<Vec<usize>> {
+        let streams: Vec<_> = streams
+            .iter()
+            .map(|stream| stream.engine())
+            .collect::<PyResult<_>>()?;
+        Ok(self.engine()?.comes_from(&streams))
+    }
+
     /// The same stream in a scope inside its own.
     fn enter(&self, scope: &Scope) -> PyResult<Stream> {
         let stream = scope

@@ -10,6 +10,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import TimeError
+from pointstamp.event_times.clock import Clock
 from pointstamp.event_times.windows import Sliding, Tumbling
 
 if TYPE_CHECKING:
@@ -48,6 +49,12 @@ class Unit:
         if rest:
             raise ValueError(f"{what} is {length!r}, which is no whole number of the column's units")
         return units
+
+    def clock(self) -> Clock:
+        """The clock of records that are made of the rows: a length tells whether they are datetimes."""
+        if self._microseconds is None:
+            return Clock(False)
+        return Clock(None, (self._microseconds, self._parts))
 
 
 def unit_of(data_type: Any) -> Unit:

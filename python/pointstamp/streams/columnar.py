@@ -209,6 +209,7 @@ class Columnar:
         on_time, late = event_times(
             self.scope, stream.core, split_columns(at), lateness=units, idle=idle, schema=stream.core_schema
         )
+        self.scope.tells_time((on_time, late), unit.clock())
         rows = self.scope.event_columns_of(on_time, stream.core_schema, column)
         return rows, self.scope.stream_of(late, stream.core_schema)
 
