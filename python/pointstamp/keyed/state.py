@@ -9,6 +9,8 @@ forgetting follows the keys that are due.
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from itertools import islice
+from sys import getsizeof
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pointstamp._core import decode_batch, encode_batch, stable_hash
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 __all__ = ["KeyedState"]
+
+SAMPLE = 32
+"""Keys whose size is measured for an estimate of all."""
 
 K = TypeVar("K")
 S = TypeVar("S")
@@ -45,7 +50,7 @@ class KeyedState(Generic[K, S]):
         [{'ann': 8, 'bob': 2}]
     """
 
-    __slots__ = ("_due", "_entries", "_seen", "_taken", "frontier", "states", "ttl")
+    __slots__ = ("__weakref__", "_due", "_entries", "_seen", "_taken", "frontier", "states", "ttl")
 
     def __init__(self) -> None:
         self.frontier: int | None = 0
@@ -72,6 +77,13 @@ class KeyedState(Generic[K, S]):
 
     def __contains__(self, key: object) -> bool:
         return key in self.states
+
+    def size(self) -> tuple[int, int]:
+        """How many keys there are, and about how many bytes they take with their states, by a sample."""
+        rows = len(self.states)
+        some = list(islice(self.states.items(), SAMPLE))
+        measured = sum(getsizeof(key) + getsizeof(state) for key, state in some)
+        return rows, getsizeof(self.states) + measured * rows // max(1, len(some))
 
     # ------------------------------------------------------------ snapshots
 

@@ -33,7 +33,8 @@ class Showing:
 
     def begins(self, worker: _core.Worker) -> None:
         """Records a worker, on its thread, where that was asked for."""
-        if self._config.log is not None or self._config.dashboard is not None:
+        config = self._config
+        if config.log is not None or config.dashboard is not None or config.telemetry:
             recorder = _core.Recorder(self._config.log is not None)
             worker.record(recorder)
             self._recorders[worker.index] = recorder
@@ -50,6 +51,11 @@ class Showing:
                 host, port = self._config.dashboard
                 page = stack.enter_context(Page(host, port, self._answers()))
                 announce(page.url)
+            if self._config.telemetry and self._config.process == 0:
+                from pointstamp.seeing.state import state_of
+                from pointstamp.seeing.telemetry import observed
+
+                stack.enter_context(observed(lambda: state_of(self.asking.data())))
             self._stack = stack.pop_all()
         return self
 
@@ -59,8 +65,9 @@ class Showing:
         self._stack.close()
 
     def _answers(self) -> Any:
+        from pointstamp.seeing.metrics import prometheus
         from pointstamp.seeing.serving import as_json
-        from pointstamp.seeing.state import prometheus, state_of
+        from pointstamp.seeing.state import state_of
 
         def waits(_: dict[str, str]) -> tuple[str, str]:
             tellers = self.asking.everyone()
