@@ -58,6 +58,11 @@ def benches(wheel: Path | None) -> list[Bench]:
         Bench("events", _python("windows.py"), ["--records", "50000", "--rows", "200000", "--calls", "1000"]),
         Bench("nexmark", _python("nexmark.py", "--check"), ["--events", "10000"]),
         Bench(
+            "cost",
+            _python("cost.py"),
+            ["--scale", "12", "--edges", "60000", "--turns", "1"],
+        ),
+        Bench(
             "records", _python("run.py", *(["--wheel", str(wheel)] if wheel is not None else [])), ["--quick"]
         ),
     ]
@@ -198,6 +203,7 @@ def plot(subject: str, found: Sequence[Figure]) -> str:
             fontsize=8,
         )
     axes.set_xscale("log", base=2)
+    axes.set_xlim(min(0.5, *ratios) / 1.1, max(2.0, *ratios) * 1.1)
     axes.set_yticks(range(len(found)), labels, fontsize=8)
     axes.invert_yaxis()
     axes.axvline(1, color="#888888", linewidth=0.8)
