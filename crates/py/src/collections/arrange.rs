@@ -30,7 +30,7 @@ use crate::batch::Batch;
 use crate::bound::{Home, ThreadBound};
 use crate::errors::{GraphError, IntoException};
 use crate::library::Unary;
-use crate::seeing::notes::{Kept, Size};
+use crate::seeing::notes::Kept;
 use crate::stream::Stream;
 
 /// The batch of an arrangement that a message on its stream is.
@@ -108,12 +108,7 @@ impl<T: ScopeTime> Arranged<T> {
         }
     }
 
-    fn build(
-        stream: &EngineStream<Batch>,
-        home: &Arc<Home>,
-        by: By,
-        name: &str,
-    ) -> PyResult<Self> {
+    fn build(stream: &EngineStream<Batch>, home: &Arc<Home>, by: By, name: &str) -> PyResult<Self> {
         let refused = IntoException::into_exception;
         let scope = stream.scope();
         let dims = scope.dims();
@@ -175,8 +170,8 @@ pub(crate) fn kept_by(
     size: impl Fn() -> Option<(usize, usize)> + 'static,
 ) {
     if let Some(noted) = home.notes().operator(operator) {
-        let size: Size = Box::new(size);
-        noted.keeps(Kept::Native(ThreadBound::new(home, size)));
+        let size = ThreadBound::new(home, size);
+        noted.keeps(Kept::Native(Box::new(move || size.get().ok()?())));
     }
 }
 

@@ -41,10 +41,18 @@ pub(crate) fn reduce_arranged(
 ) -> PyResult<Arrangement> {
     let (reducer, form) = of_kind(kind, argument, name)?;
     let by_time = match arrangement.inner.get()? {
-        ByTime::One(input) => ByTime::One(build(input, arrangement.inner.home(), reducer, form, name)?),
-        ByTime::Two(input) => ByTime::Two(build(input, arrangement.inner.home(), reducer, form, name)?),
-        ByTime::Three(input) => ByTime::Three(build(input, arrangement.inner.home(), reducer, form, name)?),
-        ByTime::Many(input) => ByTime::Many(build(input, arrangement.inner.home(), reducer, form, name)?),
+        ByTime::One(input) => {
+            ByTime::One(build(input, arrangement.inner.home(), reducer, form, name)?)
+        }
+        ByTime::Two(input) => {
+            ByTime::Two(build(input, arrangement.inner.home(), reducer, form, name)?)
+        }
+        ByTime::Three(input) => {
+            ByTime::Three(build(input, arrangement.inner.home(), reducer, form, name)?)
+        }
+        ByTime::Many(input) => {
+            ByTime::Many(build(input, arrangement.inner.home(), reducer, form, name)?)
+        }
     };
     Ok(Arrangement {
         inner: ThreadBound::new(arrangement.inner.home(), by_time),

@@ -84,7 +84,11 @@ impl Subscriber for Diagnostics {
         let mut text = Text::default();
         event.record(&mut text);
         let about = event.metadata();
-        let said = (number(*about.level()), about.target().to_owned(), text.join());
+        let said = (
+            number(*about.level()),
+            about.target().to_owned(),
+            text.join(),
+        );
         let mut waiting = waiting();
         if waiting.texts.len() < MOST {
             waiting.texts.push_back(said);

@@ -14,7 +14,6 @@ use pyo3::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::frames::{Codes, Line};
-use crate::bound::ThreadBound;
 use crate::gil::Held as HeldObject;
 
 /// How many operators are noted before those of dataflows that have ended are swept out.
@@ -52,13 +51,13 @@ pub(crate) struct Operator {
 /// How much an operator keeps; asked on its worker's thread, between steps.
 pub(crate) enum Kept {
     /// Of Rust.
-    Native(ThreadBound<Size>),
+    Native(Size),
     /// A function of Python that returns rows and bytes.
     Python(HeldObject),
 }
 
 /// Rows and bytes; nothing once the operator has ended.
-pub(crate) type Size = Box<dyn Fn() -> Option<(usize, usize)>>;
+pub(crate) type Size = Box<dyn Fn() -> Option<(usize, usize)> + Send + Sync>;
 
 impl Operator {
     fn new(made: Line) -> Arc<Self> {
@@ -95,7 +94,7 @@ impl Operator {
     pub(crate) fn size(&self, py: Python<'_>) -> Option<(usize, usize)> {
         let function = match &*self.kept() {
             None => return None,
-            Some(Kept::Native(size)) => return size.get().ok().and_then(|size| size()),
+            Some(Kept::Native(size)) => return size(),
             Some(Kept::Python(function)) => function.get().clone_ref(py),
         };
         // Without the lock: it runs Python code. One that fails has nothing to say.
