@@ -6,7 +6,8 @@ runs and no port is open where the configuration asks for nothing.
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
     from pointstamp.seeing.asking import Asking
 
 __all__ = ["Showing"]
+
+
+Watch = Callable[["Asking"], AbstractContextManager[None]]
+
+WATCHES: list[Watch] = []
+"""What follows each computation of this process from here on, where it is the first: for the command line."""
 
 
 class Showing:
@@ -56,6 +63,9 @@ class Showing:
                 from pointstamp.seeing.telemetry import observed
 
                 stack.enter_context(observed(lambda: state_of(self.asking.data())))
+            if self._config.process == 0:
+                for watch in WATCHES:
+                    stack.enter_context(watch(self.asking))
             self._stack = stack.pop_all()
         return self
 
