@@ -127,7 +127,7 @@ impl Stream {
     /// Which of some streams of the dataflow the records come from, through no other of them: their indices.
     fn comes_from(&self, streams: Vec<PyRef<'_, Stream>>) -> PyResult<Vec<usize>> {
         let streams: Vec<_> = streams
-            .iter()
+            .into_iter()
             .map(|stream| stream.engine())
             .collect::<PyResult<_>>()?;
         Ok(self.engine()?.comes_from(&streams))
