@@ -41,6 +41,7 @@ mod sealed;
 mod seeing;
 mod session;
 mod simulation;
+mod sources;
 mod stream;
 mod threads;
 mod time;
@@ -84,6 +85,7 @@ mod _core {
         sealed::SealedLink,
         session::Session,
         simulation::Simulation,
+        sources::Sources,
         stream::Stream,
         worker::{Cluster, Worker},
     };
@@ -148,6 +150,7 @@ mod _core {
         delay::{delay, delay_batch, enter_at},
         distinct::distinct,
         event_time::at_event_times,
+        event_time::by_worker,
         sketch::Sketch,
     };
 }
