@@ -26,6 +26,11 @@ def resident() -> int:
     return int(status.partition("VmRSS:")[2].split()[0]) * 1024
 
 
+def settle(worker: ps.Worker, probes: list[ps.ProbeHandle], now: int) -> None:
+    """Steps until a time has passed all probes."""
+    worker.step_while(lambda: any(probe.less_than(now) for probe in probes))
+
+
 def main(worker: ps.Worker, rounds: int, edges: int, nodes: int, loop: bool) -> list[tuple[int, int, int]]:
     """Memory, and the updates that the arrangement holds, at ten points of the run."""
     with worker.dataflow() as scope:
@@ -46,7 +51,7 @@ def main(worker: ps.Worker, rounds: int, edges: int, nodes: int, loop: bool) -> 
         window[number % edges] = edge
         handle.advance_to(number)
         if number % 16 == 0:  # several rounds are under way together
-            worker.step_while(lambda now=number: any(probe.less_than(now) for probe in probes))
+            settle(worker, probes, number)
             trace.allow_merging_before(number - 1)
         if number % max(1, rounds // 10) == 0:
             seen.append((number, resident(), trace.core.updates))

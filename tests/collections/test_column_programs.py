@@ -26,7 +26,7 @@ Row = tuple[Any, ...]
 
 
 def table(rows: list[Row], schema: pa.Schema = SCHEMA) -> pa.Table:
-    columns = list(zip(*rows, strict=True)) or [[] for _ in schema.names]
+    columns: list[Any] = list(zip(*rows, strict=True)) or [[] for _ in schema.names]
     return pa.table(
         [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema
     )
@@ -132,10 +132,8 @@ def test_variables_of_columns_define_each_other(workers: int, begins: str) -> No
             start = scope.column_collection(table([(0,)] if worker.index == 0 else [], schema))
             with scope.iterative() as inner:
                 known = start.enter(inner)
-                even = inner.variable(
-                    known if begins == "with edges" else None,
-                    **({} if begins == "with edges" else {"schema": schema}),
-                )
+                even: Any
+                even = inner.variable(known) if begins == "with edges" else inner.variable(schema=schema)
                 odd = inner.variable(schema=schema)
                 along = graph.enter(inner)
 

@@ -58,7 +58,7 @@ pub(crate) fn of_kind(
             let parts = wanted.into_iter().map(|(kind, part)| {
                 Ok(Part {
                     reducer: reducer_of_part(kind, &name)?,
-                    part,
+                    index: part,
                     is_count: kind == Reduction::Count,
                 })
             });
@@ -85,10 +85,7 @@ type Done = Result<(), Error>;
 const MAX: Top = Top(NonZeroUsize::MIN, Times::Once);
 
 /// The reducer of one part of values among several.
-fn reducer_of_part(
-    kind: Reduction,
-    name: &str,
-) -> PyResult<Box<dyn Reducer<Cells, Cells, Cells>>> {
+fn reducer_of_part(kind: Reduction, name: &str) -> PyResult<Box<dyn Reducer<Cells, Cells, Cells>>> {
     let sum = |mean| Sum {
         mean,
         name: name.to_owned(),
@@ -115,7 +112,7 @@ struct Several(Vec<Part>);
 /// A reducer of one part of values.
 struct Part {
     reducer: Box<dyn Reducer<Cells, Cells, Cells>>,
-    part: usize,
+    index: usize,
     is_count: bool,
 }
 
@@ -123,7 +120,7 @@ impl Reducer<Cells, Cells, Cells> for Several {
     fn reduce(&mut self, keys: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
         let mut made = Vec::with_capacity(self.0.len());
         for part in &mut self.0 {
-            let own = parts_of(inputs, part.part);
+            let own = parts_of(inputs, part.index);
             let mut results = Lists::default();
             part.reducer.reduce(keys, &own, &mut results)?;
             made.push((part.is_count, own, results));
@@ -167,7 +164,9 @@ fn parts_of(inputs: &Lists<Cells>, part: usize) -> Lists<Cells> {
         values.sort_by(|(a, _), (b, _)| a.get().cmp(&b.get()));
         for same in values.chunk_by(|(a, _), (b, _)| a.get() == b.get()) {
             // Differences of updates that are kept add up within their range.
-            let sum = same.iter().fold(0_i64, |sum, (_, diff)| sum.saturating_add(*diff));
+            let sum = same
+                .iter()
+                .fold(0_i64, |sum, (_, diff)| sum.saturating_add(*diff));
             if sum != 0 {
                 own.push(same[0].0.get(), sum);
             }

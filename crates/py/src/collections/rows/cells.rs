@@ -222,16 +222,13 @@ impl Rows for Cells {
     }
 
     fn reserve_for(&mut self, other: &Self, rows: usize) {
-        match (&mut *self, other) {
-            (Cells::Ints(ints), Cells::Ints(others)) => {
-                if ints.len == 0 {
-                    *ints = Ints::new(others.layout);
-                }
-                if ints.layout == others.layout {
-                    ints.words.reserve(ints.width * rows);
-                }
+        if let (Cells::Ints(ints), Cells::Ints(others)) = (self, other) {
+            if ints.len == 0 {
+                *ints = Ints::new(others.layout);
             }
-            _ => {}
+            if ints.layout == others.layout {
+                ints.words.reserve(ints.width * rows);
+            }
         }
     }
 
