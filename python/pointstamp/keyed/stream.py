@@ -60,6 +60,9 @@ class KeyedStream(Generic[K, T]):
         self.keyed = keyed
         self.clock = clock
 
+    def __repr__(self) -> str:
+        return f"<KeyedStream in {self.scope!r}>"
+
     def _ordered(self, name: str, make: Callable[[], Logic]) -> Stream[Any]:
         return in_time_order(self.scope, self.keyed, self.clock, name, make)
 
