@@ -68,6 +68,9 @@ class ColumnCollection:
         self.core_schema = columns
         self._schema: pa.Schema | None = None
 
+    def __repr__(self) -> str:
+        return f"<ColumnCollection of {', '.join(self.schema.names)} in {self.scope!r}>"
+
     @property
     def schema(self) -> pa.Schema:
         """What the columns are."""
