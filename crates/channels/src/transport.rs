@@ -13,6 +13,22 @@ use crate::ChannelId;
 /// A frame's body is at most this long.
 pub const MAX_BODY: usize = (1 << 31) - 1;
 
+/// A body that is handed over begins at a multiple of this.
+const ALIGNED: usize = 16;
+
+/// The segments of a body as one block, aligned as [`Receive::frame`] promises: for a transport that hands it over within one
+/// program.
+pub fn joined(segments: &[Bytes]) -> Bytes {
+    let len: usize = segments.iter().map(Bytes::len).sum();
+    let mut block = Vec::<u8>::with_capacity(len + ALIGNED - 1);
+    let offset = block.as_ptr().align_offset(ALIGNED).min(ALIGNED - 1);
+    block.resize(offset, 0);
+    for segment in segments {
+        block.extend_from_slice(segment);
+    }
+    Bytes::from(block).slice(offset..)
+}
+
 /// Whom a frame is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Route {
@@ -80,4 +96,22 @@ pub trait Transport: Send + Sync {
 
     /// Ends every connection and waits for the threads that serve them, for a bounded time. After it nothing is received.
     fn close(&self);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_joined_body_is_whole_and_aligned() {
+        for sizes in [&[][..], &[0], &[1], &[3, 0, 5], &[16, 1], &[1000, 7, 4096]] {
+            let segments: Vec<Bytes> = (0u8..)
+                .zip(sizes)
+                .map(|(fill, &size)| vec![fill; size].into())
+                .collect();
+            let body = joined(&segments);
+            assert_eq!(body, segments.concat());
+            assert_eq!(body.as_ptr().align_offset(ALIGNED), 0, "{sizes:?}");
+        }
+    }
 }

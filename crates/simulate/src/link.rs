@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pointstamp_channels::{Farewell, Receive, Route, Transport};
+use pointstamp_channels::{Farewell, Receive, Route, Transport, joined};
 
 use crate::ways::Item;
 use crate::world::World;
@@ -24,18 +24,6 @@ impl Link {
         let here = self.process;
         (0..self.world.processes()).filter(move |&other| other != here)
     }
-}
-
-/// The segments as one block that is aligned to 16 bytes.
-fn joined(segments: &[Bytes]) -> Bytes {
-    let len: usize = segments.iter().map(Bytes::len).sum();
-    let mut block = Vec::<u8>::with_capacity(len + 15);
-    let offset = block.as_ptr().align_offset(16).min(15);
-    block.resize(offset, 0);
-    for segment in segments {
-        block.extend_from_slice(segment);
-    }
-    Bytes::from(block).slice(offset..)
 }
 
 impl Transport for Link {

@@ -43,7 +43,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use pointstamp_channels::{Farewell, Receive, Route, Transport};
+use pointstamp_channels::{Farewell, Receive, Route, Transport, joined};
 
 /// How long frames are on their way.
 #[derive(Debug, Clone, Copy)]
@@ -252,18 +252,6 @@ fn deliver(hub: &[Process], to: usize, receiver: &dyn Receive) {
             Item::Lost(why) => receiver.lost(from, why),
         }
     }
-}
-
-/// The segments as one block that is aligned to 16 bytes.
-fn joined(segments: &[Bytes]) -> Bytes {
-    let len: usize = segments.iter().map(Bytes::len).sum();
-    let mut block = Vec::<u8>::with_capacity(len + 15);
-    let offset = block.as_ptr().align_offset(16).min(15);
-    block.resize(offset, 0);
-    for segment in segments {
-        block.extend_from_slice(segment);
-    }
-    Bytes::from(block).slice(offset..)
 }
 
 impl Transport for Memory {
