@@ -60,11 +60,11 @@ pub(crate) fn filter(stream: &Stream, mut condition: Condition, name: String) ->
     })
 }
 
-/// What `make` pushes for each update of a message, as a message at the same time.
+/// What `each` pushes for each update of a message, as a message at the same time.
 fn on_updates(
     stream: &Stream,
     name: &str,
-    mut make: impl FnMut(&Update<'_>, &mut Builder) -> Result<(), BoxError> + 'static,
+    mut each: impl FnMut(&Update<'_>, &mut Builder) -> Result<(), BoxError> + 'static,
 ) -> PyResult<Stream> {
     let unary = Unary::new(&stream.engine()?, name, Pact::Pipeline)?;
     Ok(unary.on_messages(stream, move |input, output| {
@@ -72,7 +72,7 @@ fn on_updates(
             let updates = updates_of(batch);
             let mut made = Builder::default();
             for update in updates.iter() {
-                make(&update, &mut made)?;
+                each(&update, &mut made)?;
             }
             if !made.is_empty() {
                 let made = Batch::Updates(made.finish_kept(updates.dims()));
