@@ -66,7 +66,15 @@ class StallError(PointstampError, TimeoutError):
 
 
 class ClusterError(PointstampError, ConnectionError):
-    """A cluster that was not formed in time, a peer that was refused or lost; the message names it."""
+    """A cluster that was not formed in time, a peer that was refused or lost; the message names it.
+
+    Attributes:
+        process: The number of the process that failed, was refused or lost, where it is one.
+        raised: Whether that process says what it raised: then the message ends with the traceback.
+    """
+
+    process: int | None = None
+    raised: bool = False
 
 
 class CodecError(PointstampError):
@@ -97,11 +105,6 @@ def in_words(error: BaseException, frames: TracebackType | None) -> str:
     where = next((f", {note}" for note in notes if note.startswith("raised in ")), "")
     trace = "".join(traceback.format_exception(type(error), error, frames))
     return f"{sentence}{where}\n\n{trace[-_LONGEST:]}"
-
-
-def says_why(error: BaseException) -> bool:
-    """Whether it tells what another process raised, `in_words`; who is lost, or left alone, says nothing."""
-    return isinstance(error, ClusterError) and "\n\n" in str(error)
 
 
 # Users meet them, in tracebacks and pickles, under the package's own name.

@@ -55,4 +55,4 @@ pub use mailbox::{Doorbell, Event, Mailbox};
 pub use pressure::{ASK, STALLED};
 pub use queue::Receiver;
 pub use sender::{Sender, Traffic};
-pub use transport::{Farewell, MAX_BODY, Receive, Route, Transport, joined};
+pub use transport::{Farewell, MAX_BODY, Reason, Receive, Route, Transport, joined};

@@ -49,9 +49,31 @@ pub enum Farewell {
     Failed {
         /// The process where it began.
         origin: u32,
-        /// What happened, for a person: a sentence, and under it the traceback where there is one.
-        reason: String,
+        /// What happened.
+        reason: Reason,
     },
+}
+
+/// Why a process stops before its end, for a person; what a reader may have to tell apart are the variants.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Reason {
+    /// Its program failed, or was interrupted: a sentence, and under it the traceback where there is one.
+    #[error("{0}")]
+    Raised(String),
+    /// A process was lost, or gave up.
+    #[error("{0}")]
+    Lost(String),
+    /// Workers built different dataflows: what differs.
+    #[error("{0}")]
+    Disagreed(String),
+}
+
+impl Reason {
+    /// What is said.
+    pub fn text(&self) -> &str {
+        let (Reason::Raised(text) | Reason::Lost(text) | Reason::Disagreed(text)) = self;
+        text
+    }
 }
 
 /// Told of what arrives. Called by the threads that read connections: nothing here may wait for a worker.

@@ -2,15 +2,17 @@
 
 use std::fmt;
 
+use pointstamp_channels::Reason;
 use pointstamp_engine::error::{BoxError, Error};
 use pointstamp_engine::port::SendError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyList;
 
+use crate::cures;
 use crate::errors::{
     CapabilityError, ClusterError, GraphError, IntoException, PointstampError, TimeError,
-    WorkerStopped,
+    WorkerStopped, of_process,
 };
 use crate::gil::attached;
 
@@ -73,13 +75,22 @@ pub(crate) fn exception(py: Python<'_>, error: &Error) -> (PyErr, Option<String>
         Error::Host { cause } => return cause_of(py, cause),
         Error::Graph(error) => error.clone().into_exception(),
         Error::Channel(error) => error.clone().into_exception(),
-        Error::Build(_) | Error::Disagreement(_) => GraphError::new_err(message()),
+        Error::Build(error) => GraphError::new_err(cures::of_build(error)),
+        Error::Disagreement(_) => GraphError::new_err(message()),
         Error::TimeGoesBack { .. } | Error::TimeDims { .. } | Error::TimeOverflow { .. } => {
             TimeError::new_err(message())
         }
+        Error::Capability(error) => CapabilityError::new_err(cures::of_capability(error)),
         // A closed input has dropped its capability.
-        Error::Capability(_) | Error::Closed => CapabilityError::new_err(message()),
-        Error::Peer { .. } => ClusterError::new_err(message()),
+        Error::Closed => {
+            CapabilityError::new_err("the input is closed: nothing can be sent after close()")
+        }
+        Error::Peer {
+            process, reason, ..
+        } => {
+            let raised = matches!(reason, Reason::Raised(_));
+            of_process(ClusterError::new_err(message()), *process, raised)
+        }
         Error::Stopped => WorkerStopped::new_err(
             "the computation was stopped: another worker failed, or it was interrupted",
         ),

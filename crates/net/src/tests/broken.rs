@@ -124,7 +124,7 @@ fn a_failure_jumps_the_queue() {
     }
     let failed = Farewell::Failed {
         origin: 0,
-        reason: "it broke".to_owned(),
+        reason: Reason::Raised("it broke".to_owned()),
     };
     transport.farewell(failed);
     assert_eq!(transport.send(1, Route::Control, vec![message.clone()]), 0);
@@ -137,10 +137,11 @@ fn a_failure_jumps_the_queue() {
         assert_eq!(frame.body, message, "a frame that was begun is finished");
         messages += 1;
     };
-    assert_eq!(
-        (last.kind, &last.body[..]),
-        (Kind::Failed { origin: 0 }, &b"it broke"[..])
-    );
+    let failed_kind = Kind::Failed {
+        origin: 0,
+        manner: Manner::Raised,
+    };
+    assert_eq!((last.kind, &last.body[..]), (failed_kind, &b"it broke"[..]));
     assert!(messages < 90, "nothing was dropped");
     assert!(matches!(
         hand.read(),
@@ -163,13 +164,21 @@ fn a_failure_is_told_with_its_origin_and_reason() {
     let recorders = recorders(&transports);
     let failed = Farewell::Failed {
         origin: 2,
-        reason: "Traceback: ü".repeat(200_000),
+        reason: Reason::Disagreed("Traceback: ü".repeat(200_000)),
     };
     transports[1].farewell(failed.clone());
     transports[1].close();
     for recorder in [&recorders[0], &recorders[2]] {
-        let Told::Left(1, Farewell::Failed { origin: 2, reason }) = recorder.next() else {
-            panic!("no farewell")
+        let told = recorder.next();
+        let Told::Left(
+            1,
+            Farewell::Failed {
+                origin: 2,
+                reason: Reason::Disagreed(reason),
+            },
+        ) = told
+        else {
+            panic!("{told:?}")
         };
         assert_eq!(reason.len(), 1 << 20, "a reason is cut at its limit");
         assert!(reason.ends_with("Trace") || reason.starts_with("Traceback: ü"));

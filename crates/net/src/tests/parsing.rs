@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use crate::entry;
 use crate::frame::{Frame, FrameReader, HEADER, Kind, ReadError, farewell, header, of_farewell};
 use crate::introduction::Introduction;
-use pointstamp_channels::{ChannelId, Farewell, Route};
+use pointstamp_channels::{ChannelId, Farewell, Reason, Route};
 
 fn kinds() -> impl Strategy<Value = Kind> {
     let id = || any::<(u32, u32)>().prop_map(|(dataflow, channel)| ChannelId { dataflow, channel });
@@ -121,7 +121,9 @@ proptest! {
 
     #[test]
     fn farewells_come_out_as_they_went_in(origin: u32, reason in ".{0,200}") {
-        for how in [Farewell::Done, Farewell::Failed { origin, reason }] {
+        let reasons = [Reason::Raised, Reason::Lost, Reason::Disagreed].map(|of| of(reason.clone()));
+        let failed = reasons.map(|reason| Farewell::Failed { origin, reason });
+        for how in [Farewell::Done].into_iter().chain(failed) {
             let (kind, body) = of_farewell(&how);
             prop_assert_eq!(farewell(&Frame { kind, body }), Some(how));
         }
