@@ -60,7 +60,7 @@ pub(crate) enum Manner {
 }
 
 impl Manner {
-    const ALL: [Manner; 3] = [Manner::Raised, Manner::Lost, Manner::Disagreed];
+    pub(crate) const ALL: [Manner; 3] = [Manner::Raised, Manner::Lost, Manner::Disagreed];
 
     fn number(self) -> u32 {
         self as u32

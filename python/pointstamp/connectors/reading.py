@@ -18,7 +18,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import ProbeHandle
-from pointstamp._errors import GraphError
+from pointstamp._errors import GraphError, add_note
 from pointstamp.connectors.timing import Timing
 from pointstamp.custom.builder import operator_info
 
@@ -127,7 +127,7 @@ class _Threads:
             try:
                 found: Any = _Found(list(self._source.partitions()))
             except Exception as error:
-                _note(error, "while looking for partitions that were added")
+                add_note(error, "while looking for partitions that were added")
                 found = _End(error)
             if not self._shelf.put("", found, None):
                 return
@@ -153,7 +153,7 @@ class _Threads:
                     return False
             return self._shelf.put(partition, _End(), reader.offset)
         except BaseException as error:  # it belongs to who runs the dataflow, whatever it is
-            _note(error, f"while reading partition '{partition}' from offset {offset}")
+            add_note(error, f"while reading partition '{partition}' from offset {offset}")
             self._shelf.put(partition, _End(error), offset)
             return False
 
@@ -167,17 +167,6 @@ class _Threads:
             reader.close()
         for thread in self._threads:
             thread.join(PATIENCE)
-
-
-def _note(error: BaseException, text: str) -> None:
-    """Adds a note, as `BaseException.add_note` of Python 3.11 does."""
-    try:
-        error.__notes__ = [  # type: ignore[attr-defined]  # of Python 3.11
-            *getattr(error, "__notes__", []),
-            text,
-        ]
-    except AttributeError:
-        pass  # an exception that takes no attributes takes no note
 
 
 class Reading:

@@ -24,7 +24,7 @@ import time
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pointstamp._errors import ClusterError
+from pointstamp._errors import ClusterError, add_note
 from pointstamp.cluster import bind
 from pointstamp.launcher.channel import LENGTH, frame
 from pointstamp.launcher.shipped import pack
@@ -201,9 +201,9 @@ class _Processes:
                 error = pickle.loads(answer["error"])
             except Exception:  # a class that only the process has
                 return error
-            if not getattr(error, "__notes__", None) and hasattr(error, "add_note"):
+            if not getattr(error, "__notes__", None):
                 for note in answer["notes"]:
-                    error.add_note(note)
+                    add_note(error, note)
             error.__cause__ = _Elsewhere(number, answer["words"])
         return error
 
@@ -217,8 +217,7 @@ class _Processes:
             self.until_all_have_answered()
         notes = [note for _, answer in self._failures for note in answer.get("notes", [])]
         for note in dict.fromkeys(note for note in notes if not note.startswith("raised in ")):
-            if hasattr(interruption, "add_note"):
-                interruption.add_note(note)
+            add_note(interruption, note)
 
     def close(self) -> None:
         """Leaves nothing behind: neither a process that still runs, nor an open file."""

@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::support::{LIMIT, Told, cluster, cluster_with, recorders, with_one_by_hand};
-use crate::frame::{Kind, ReadError, header};
-use pointstamp_channels::{Farewell, Receive, Route, Transport};
+use crate::frame::{Kind, Manner, ReadError, header};
+use pointstamp_channels::{Farewell, Reason, Receive, Route, Transport};
 
 const CALM: Duration = Duration::from_secs(30);
 

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use crate::entry;
-use crate::frame::{Frame, FrameReader, HEADER, Kind, ReadError, farewell, header, of_farewell};
+use crate::frame::{Frame, FrameReader, HEADER, Kind, Manner, ReadError, farewell, header, of_farewell};
 use crate::introduction::Introduction;
 use pointstamp_channels::{ChannelId, Farewell, Reason, Route};
 
@@ -23,7 +23,8 @@ fn kinds() -> impl Strategy<Value = Kind> {
         Just(Kind::Heartbeat),
         Just(Kind::Formed),
         Just(Kind::Done),
-        any::<u32>().prop_map(|origin| Kind::Failed { origin }),
+        (any::<u32>(), prop::sample::select(&Manner::ALL))
+            .prop_map(|(origin, manner)| Kind::Failed { origin, manner }),
     ]
 }
 

@@ -15,7 +15,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from pointstamp._errors import ClusterError
+from pointstamp._errors import ClusterError, add_note
 from pointstamp.execution import execute
 from pointstamp.spark.job.draining import Drain, Stopped
 from pointstamp.spark.job.feeding import Feed
@@ -68,7 +68,7 @@ def run(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
         plan: Plan = cloudpickle.loads(job.plan)
     except Exception as error:
         if isinstance(error, ModuleNotFoundError):
-            error.__notes__ = [_ADVICE]  # type: ignore[attr-defined]
+            add_note(error, _ADVICE)
         gather(context, job.secret, ready=False)
         yield failed(error, job.tasks)
         return
