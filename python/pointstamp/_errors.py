@@ -101,10 +101,16 @@ def in_words(error: BaseException, frames: TracebackType | None) -> str:
     import traceback
 
     sentence = traceback.format_exception_only(type(error), error)[0].strip().splitlines()[-1]
-    notes = [note for note in getattr(error, "__notes__", []) if isinstance(note, str)]
-    where = next((f", {note}" for note in notes if note.startswith("raised in ")), "")
+    place = place_of(error)
+    where = f", {place}" if place else ""
     trace = "".join(traceback.format_exception(type(error), error, frames))
     return f"{sentence}{where}\n\n{trace[-_LONGEST:]}"
+
+
+def place_of(error: BaseException) -> str | None:
+    """The note of the engine that says where an exception was raised, if it has one."""
+    place = getattr(error, "__pointstamp_place__", None)
+    return place if isinstance(place, str) else None
 
 
 def add_note(error: BaseException, text: str) -> bool:

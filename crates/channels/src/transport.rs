@@ -31,7 +31,7 @@ pub fn joined(segments: &[Bytes]) -> Bytes {
 
 /// Whom a frame is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Route {
+pub enum Recipient {
     /// A channel's message for one worker of the receiving process, by its number within that process.
     Worker(ChannelId, u32),
     /// A channel's message for every worker of the receiving process.
@@ -80,7 +80,7 @@ impl Reason {
 pub trait Receive: Send + Sync {
     /// A frame from another process. Those from one process come in the order in which they were sent. The body is
     /// aligned to 16 bytes.
-    fn frame(&self, from: usize, route: Route, body: Bytes);
+    fn frame(&self, from: usize, route: Recipient, body: Bytes);
 
     /// Another process has left; nothing more comes from it.
     fn left(&self, from: usize, how: Farewell);
@@ -110,7 +110,7 @@ pub trait Transport: Send + Sync {
     /// Hands over a frame for another process; never waits. Nothing happens when that process has left or was lost, or this
     /// one has said farewell. Returns how many bytes were queued, which is none when the frame could be written at once: each of
     /// them is reported to [`Receive::written`]. The body has at most [`MAX_BODY`] bytes; a longer one ends the connection.
-    fn send(&self, process: usize, route: Route, body: Vec<Bytes>) -> usize;
+    fn send(&self, process: usize, route: Recipient, body: Vec<Bytes>) -> usize;
 
     /// Says farewell to every process, once: after what is queued when all is well, before it when something failed. What is sent
     /// afterwards goes nowhere.

@@ -212,7 +212,7 @@ impl Cluster {
         Err(self
             .disagreement
             .get()
-            .map_or(Error::Stopped, |why| Error::Disagreement(why.clone())))
+            .map_or(Error::Stopped, |why| why.clone().into()))
     }
 
     fn tell(&self, control: &Control) {

@@ -77,10 +77,10 @@ pub enum Error {
     Graph(#[from] GraphError),
     /// A scope, stream or operator was used in a way that makes no graph.
     #[error(transparent)]
-    Build(#[from] BuildError),
+    Build(Box<BuildError>),
     /// Workers built different dataflows.
     #[error(transparent)]
-    Disagreement(#[from] Disagreement),
+    Disagreement(Box<Disagreement>),
     /// A time that goes back.
     #[error("the time {to} is not at or after {from}: times only move forward")]
     TimeGoesBack {
@@ -155,6 +155,18 @@ pub enum Error {
     /// A channel could not be opened.
     #[error(transparent)]
     Channel(#[from] ChannelError),
+}
+
+impl From<BuildError> for Error {
+    fn from(error: BuildError) -> Self {
+        Error::Build(error.into())
+    }
+}
+
+impl From<Disagreement> for Error {
+    fn from(error: Disagreement) -> Self {
+        Error::Disagreement(error.into())
+    }
 }
 
 impl Error {

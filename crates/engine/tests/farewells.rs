@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
-use pointstamp_channels::{Farewell, Reason, Receive, Route, Transport};
+use pointstamp_channels::{Farewell, Reason, Receive, Recipient, Transport};
 use pointstamp_engine::cluster::Cluster;
 use pointstamp_progress::Mode;
 
@@ -35,7 +35,7 @@ impl Transport for HangsUp {
         *self.receiver.lock().unwrap() = Some(receiver);
     }
 
-    fn send(&self, _: usize, _: Route, _: Vec<Bytes>) -> usize {
+    fn send(&self, _: usize, _: Recipient, _: Vec<Bytes>) -> usize {
         0
     }
 

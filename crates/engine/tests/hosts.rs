@@ -119,7 +119,7 @@ fn a_panic_anywhere_ends_every_worker() {
                         panicked += 1;
                     }
                     Error::Peer { reason, .. } => {
-                        assert!(reason.text().contains("panic"), "{reason}")
+                        assert!(reason.text().contains("panic"), "{reason}");
                     }
                     other => panic!("{place:?} on {shape:?}: {other:?}"),
                 }
@@ -460,7 +460,8 @@ fn what_another_worker_dropped_is_found_out_between_slices_of_sleep() {
         );
         let error = ended.unwrap_err();
         assert!(
-            matches!(error.shared(), Error::Disagreement(Disagreement::Dropped { name, .. }) if name == "dropped"),
+            matches!(error.shared(), Error::Disagreement(why)
+                if matches!(&**why, Disagreement::Dropped { name, .. } if name == "dropped")),
             "{error}"
         );
     }

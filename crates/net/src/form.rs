@@ -20,13 +20,11 @@ use super::handshake::{Established, Local, PATIENCE};
 use super::introduction::Introduction;
 use super::mesh::Mesh;
 use super::noise::VERSION;
+use super::report::{Log, Report};
 use super::secret::Secret;
 use super::tls::{Identity, Tls};
 use super::wire::{Incoming, Wire};
 use pointstamp_channels::{Farewell, Reason, Transport};
-
-/// Where strangers and the like are reported, in sentences.
-pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// How often is looked at what does not wake this thread: the listener, the connections, the caller's wish to stop.
 const TICK: Duration = Duration::from_millis(5);
@@ -53,16 +51,6 @@ pub struct Member {
     pub connect_timeout: Duration,
     /// How long a process may say nothing, or take nothing, before it is given up.
     pub stall_timeout: Duration,
-}
-
-/// What the threads that connect and listen report.
-pub(crate) enum Event {
-    /// Another process is there.
-    Established(Box<Established>),
-    /// Another process is there and cannot be in the same cluster.
-    Refused { process: usize, reason: String },
-    /// The gate is done with one connection.
-    Heard(u64),
 }
 
 /// Forms the cluster, and waits until all of its processes are connected to all others.
@@ -177,7 +165,7 @@ struct Forming {
     /// Why those to connect to could not be reached.
     failures: Vec<Arc<Mutex<Option<String>>>>,
     gate: Gate,
-    events: Receiver<Event>,
+    events: Receiver<Report>,
     stop: Arc<AtomicBool>,
     began: Instant,
     /// This process has said that it is connected to all.
@@ -230,7 +218,7 @@ impl Forming {
         &self,
         process: usize,
         local: &Arc<Local>,
-        events: &Sender<Event>,
+        events: &Sender<Report>,
     ) -> Result<(), FormError> {
         let dial = Dial {
             process,
@@ -282,9 +270,9 @@ impl Forming {
         (0..self.member.addresses.len()).filter(move |&process| process != own)
     }
 
-    fn on_event(&mut self, event: Event) -> Result<(), FormError> {
+    fn on_event(&mut self, event: Report) -> Result<(), FormError> {
         match event {
-            Event::Established(established) => {
+            Report::Established(established) => {
                 let Established { process, incoming } = *established;
                 let ready = incoming.wire().socket().set_nonblocking(true);
                 ready.map_err(|error| self.abandoned(process, error.to_string()))?;
@@ -295,12 +283,12 @@ impl Forming {
                 });
                 Ok(())
             }
-            Event::Refused { process, reason } => Err(FormError::Refused {
+            Report::Refused { process, reason } => Err(FormError::Refused {
                 process,
                 address: self.address(process),
                 reason,
             }),
-            Event::Heard(number) => {
+            Report::Heard(number) => {
                 self.gate.done(number);
                 Ok(())
             }

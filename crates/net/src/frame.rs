@@ -14,7 +14,7 @@ use bytes::Bytes;
 
 use super::pool::Pool;
 use pointstamp_channels::MAX_BODY;
-use pointstamp_channels::{ChannelId, Farewell, Reason, Route};
+use pointstamp_channels::{ChannelId, Farewell, Reason, Recipient};
 
 /// Bytes of a header.
 pub(crate) const HEADER: usize = 24;
@@ -35,7 +35,7 @@ const MARK: [u8; 3] = *b"psf";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A message.
-    Message(Route),
+    Message(Recipient),
     /// Nothing: the sender is alive.
     Heartbeat,
     /// The sender is connected to every process.
@@ -112,9 +112,9 @@ pub(crate) enum ReadError {
 /// Writes a header.
 pub(crate) fn header(kind: Kind, len: u32) -> [u8; HEADER] {
     let (number, fields) = match kind {
-        Kind::Message(Route::Worker(id, worker)) => (1, [id.dataflow, id.channel, worker]),
-        Kind::Message(Route::Everyone(id)) => (2, [id.dataflow, id.channel, 0]),
-        Kind::Message(Route::Control) => (3, [0; 3]),
+        Kind::Message(Recipient::Worker(id, worker)) => (1, [id.dataflow, id.channel, worker]),
+        Kind::Message(Recipient::Everyone(id)) => (2, [id.dataflow, id.channel, 0]),
+        Kind::Message(Recipient::Control) => (3, [0; 3]),
         Kind::Heartbeat => (4, [0; 3]),
         Kind::Formed => (5, [0; 3]),
         Kind::Done => (6, [0; 3]),
@@ -146,9 +146,9 @@ fn parse(header: &[u8; HEADER]) -> Result<(Kind, usize), Malformed> {
         channel: fields[1],
     };
     let (kind, used, limit) = match number {
-        1 => (Kind::Message(Route::Worker(id, fields[2])), 3, MAX_BODY),
-        2 => (Kind::Message(Route::Everyone(id)), 2, MAX_BODY),
-        3 => (Kind::Message(Route::Control), 0, MAX_BODY),
+        1 => (Kind::Message(Recipient::Worker(id, fields[2])), 3, MAX_BODY),
+        2 => (Kind::Message(Recipient::Everyone(id)), 2, MAX_BODY),
+        3 => (Kind::Message(Recipient::Control), 0, MAX_BODY),
         4 => (Kind::Heartbeat, 0, 0),
         5 => (Kind::Formed, 0, 0),
         6 => (Kind::Done, 0, 0),

@@ -7,6 +7,7 @@
 
 use pointstamp_channels::ChannelError;
 use pointstamp_columnar::Error as ColumnError;
+use pointstamp_engine::payload::Malformed;
 use pointstamp_net::FormError;
 use pointstamp_progress as progress;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
@@ -95,7 +96,14 @@ impl IntoException for ChannelError {
         match self {
             // Workers find out here that they built different graphs.
             Self::TypeMismatch { .. } | Self::OpenedTwice { .. } => GraphError::new_err(message),
+            Self::TooLong { .. } => CodecError::new_err(message),
         }
+    }
+}
+
+impl IntoException for Malformed {
+    fn into_exception(self) -> PyErr {
+        CodecError::new_err(self.to_string())
     }
 }
 

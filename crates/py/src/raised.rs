@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use pointstamp_channels::Reason;
+use pointstamp_channels::{ChannelError, Reason};
 use pointstamp_engine::error::{BoxError, Error};
+use pointstamp_engine::payload::Malformed;
 use pointstamp_engine::port::SendError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -113,6 +114,10 @@ fn cause_of(py: Python<'_>, cause: &BoxError) -> (PyErr, Option<String>) {
         }
     } else if let Some(error) = cause.downcast_ref::<PyErr>() {
         (error.clone_ref(py), None)
+    } else if let Some(error) = cause.downcast_ref::<ChannelError>() {
+        (error.clone().into_exception(), None)
+    } else if let Some(error) = cause.downcast_ref::<Malformed>() {
+        (error.into_exception(), None)
     } else if let Some(overflow) = cause.downcast_ref::<pointstamp_arrange::Overflow>() {
         (overflow.into_exception(), None)
     } else {
@@ -144,7 +149,10 @@ pub(crate) fn told(py: Python<'_>, worker: usize, error: &Error, others: bool) -
     (Error::Host { cause }, reason)
 }
 
+/// Where an exception remembers the operator whose function raised it, until the note is made.
 const MARK: &str = "__pointstamp_operator__";
+/// Where it has the note that says where it was raised; `pointstamp._errors` reads it.
+const PLACE: &str = "__pointstamp_place__";
 
 /// Remembers on an exception which operator's function raised it, for the note at the end.
 fn mark(py: Python<'_>, error: &PyErr, operator: &str) {
@@ -166,6 +174,9 @@ fn add_note(py: Python<'_>, error: &PyErr, worker: usize, operator: Option<&str>
         Some(operator) => format!("in operator '{operator}'"),
         None => "in main".to_owned(),
     };
+    if value.hasattr(PLACE).unwrap_or(false) {
+        return;
+    }
     let note = format!("raised {place} on worker {worker}");
     let name = NOTES
         .get_or_init(py, || pyo3::types::PyString::new(py, "__notes__").unbind())
@@ -180,14 +191,8 @@ fn add_note(py: Python<'_>, error: &PyErr, worker: usize, operator: Option<&str>
         }
         notes
     };
-    let has_note = notes.iter().any(|other| {
-        other
-            .extract::<String>()
-            .is_ok_and(|other| other.starts_with("raised in ") && other.contains(" on worker "))
-    });
-    if !has_note {
-        let _a_list_takes_anything = notes.append(note);
-    }
+    let _a_list_takes_anything = notes.append(&note);
+    let _it_has_taken_the_list = value.setattr(PLACE, note);
 }
 
 /// An exception for those who cannot have the object: a sentence, and under it the traceback.

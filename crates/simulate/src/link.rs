@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pointstamp_channels::{Farewell, Receive, Route, Transport, joined};
+use pointstamp_channels::{Farewell, Receive, Recipient, Transport, joined};
 
 use crate::ways::Item;
 use crate::world::World;
@@ -43,7 +43,7 @@ impl Transport for Link {
         self.world.hears(self.process, receiver);
     }
 
-    fn send(&self, process: usize, route: Route, body: Vec<Bytes>) -> usize {
+    fn send(&self, process: usize, route: Recipient, body: Vec<Bytes>) -> usize {
         let item = Item::Frame(route, joined(&body));
         let len = item.len();
         if self.world.put(self.process, process, item) {

@@ -43,7 +43,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use pointstamp_channels::{Farewell, Receive, Route, Transport, joined};
+use pointstamp_channels::{Farewell, Receive, Recipient, Transport, joined};
 
 /// How long frames are on their way.
 #[derive(Debug, Clone, Copy)]
@@ -61,7 +61,7 @@ pub enum Delay {
 
 /// What is on its way.
 enum Item {
-    Frame(Route, Bytes),
+    Frame(Recipient, Bytes),
     Left(Farewell),
     Lost(String),
 }
@@ -277,7 +277,7 @@ impl Transport for Memory {
         *self.thread.lock() = Some(thread);
     }
 
-    fn send(&self, process: usize, route: Route, body: Vec<Bytes>) -> usize {
+    fn send(&self, process: usize, route: Recipient, body: Vec<Bytes>) -> usize {
         self.put(process, Item::Frame(route, joined(&body)))
     }
 

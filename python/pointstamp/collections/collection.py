@@ -348,7 +348,7 @@ class Collection(Generic[T]):
         Raises:
             GraphError: If `scope` is not directly inside the collection's scope.
         """
-        return Collection(scope, self.core.enter(scope.core))
+        return Collection(scope, scope.core.enter(self.core))
 
     def leave(self) -> Collection[T]:
         """The same collection in the scope around its own; of a loop, what its last turn gives.

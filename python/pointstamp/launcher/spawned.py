@@ -14,7 +14,7 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-from pointstamp._errors import ClusterError, in_words
+from pointstamp._errors import ClusterError, in_words, place_of
 from pointstamp.config import Config
 from pointstamp.execution import execute
 from pointstamp.launcher.channel import frame, receive
@@ -101,6 +101,7 @@ def _failure(error: BaseException) -> dict[str, Any]:
         "error": packed,
         "words": words,
         "notes": notes,
+        "place": place_of(error),
         "echo": isinstance(error, ClusterError),
         "interrupted": isinstance(error, KeyboardInterrupt),
     }

@@ -270,7 +270,7 @@ impl Subgraph {
                     .iter()
                     .all(|((place, time), _)| self.has(*place, time))
             {
-                let scope = self.name.to_string();
+                let scope = self.name.clone();
                 return Err(Disagreement::Places { scope }.into());
             }
             self.room.tell(|| Observation::ProgressReceived {

@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use pointstamp_channels::{ASK, Event};
+use pointstamp_channels::{ASK, Ring};
 
 use super::Worker;
 use crate::error::Error;
@@ -139,10 +139,10 @@ impl<P: Payload> Worker<P> {
         let mut mailbox = self.0.mailbox.borrow_mut();
         while let Some(event) = mailbox.next() {
             match event {
-                Event::Channel(id) => {
+                Ring::Channel(id) => {
                     self.0.arrivals.arrived(id);
                 }
-                Event::Activate(id) => self.0.wakeups.activate(id),
+                Ring::Activate(id) => self.0.wakeups.activate(id),
             }
         }
     }
@@ -365,7 +365,7 @@ impl<P: Payload> Worker<P> {
             }
         }
         match why {
-            Some(why) => Err(self.0.failing.fail(Error::Disagreement(why))),
+            Some(why) => Err(self.0.failing.fail(why.into())),
             None => Ok(()),
         }
     }
