@@ -2,14 +2,17 @@
 
 mod common;
 
+use std::time::Duration;
+
 use pointstamp_engine::error::Error;
 use pointstamp_engine::operators::{Input, Probe, concatenate};
 use pointstamp_engine::pact::Pact;
 use pointstamp_engine::scope::Scope;
-use pointstamp_order::Summary;
+use pointstamp_order::{Point, Summary};
 use pointstamp_progress::Mode;
+use pointstamp_testkit::memory::Delay;
 
-use common::threads;
+use common::{processes, threads};
 
 type Batch = Vec<u64>;
 
@@ -116,4 +119,25 @@ fn graphs_that_cannot_run_are_refused_by_name() {
         message.contains("'concatenate' in scope 'inner' [0, 1] cannot read the stream of 'input'"),
         "{message}"
     );
+}
+
+#[test]
+fn a_dataflow_that_all_drop_may_be_dropped_before_all_have_the_news() {
+    // The links are slow in different ways: one worker hears of the drop before it hears what the others have done.
+    for seed in 0..10 {
+        let mut shape = processes(3, 1);
+        let most = Duration::from_millis(30);
+        shape.delay = Delay::Random { seed, most };
+        let result = shape.run::<Batch, _>(Mode::Demand, |worker| {
+            let (input, probe) = (Input::<Batch>::new(), Probe::new());
+            worker.dataflow("dropped by all", 1, |scope| {
+                probe.attach(&input.attach(scope)?).map(drop)
+            })?;
+            input.advance_to(&Point::new(&[1]))?;
+            worker.step_while(|| probe.less_than(&Point::new(&[1])))?;
+            worker.drop_dataflow(0);
+            Ok(())
+        });
+        result.unwrap();
+    }
 }

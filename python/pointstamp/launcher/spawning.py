@@ -45,7 +45,12 @@ CHUNK = 1 << 16
 
 
 def run_on_processes(
-    main: Callable[..., R], processes: int, config: Config, stall_report: float | None
+    main: Callable[..., R],
+    processes: int,
+    config: Config,
+    stall_report: float | None,
+    *,
+    started: Callable[[Callable[[], None]], None] | None = None,
 ) -> list[R]:
     """Runs the function on every worker of so many processes; their results, in the order of the workers.
 
@@ -54,6 +59,7 @@ def run_on_processes(
         processes: How many processes there are.
         config: What holds for each of them: how many workers it has, and the like.
         stall_report: As for `execute`.
+        started: Called once they have been started, with a function that ends them at once, from any thread.
 
     Raises:
         ConfigError: If the function cannot be sent to other processes.
@@ -61,18 +67,20 @@ def run_on_processes(
         BaseException: The first exception of a worker.
     """
     packed, named = pack(main)
-    started = _Processes(processes)
+    running = _Processes(processes)
     try:
         told = {"main": packed, "named": named, "argv": list(sys.argv), "stall_report": stall_report}
-        started.start(config, told)
-        started.until_all_have_answered()
-        started.raise_failure()
+        running.start(config, told)
+        if started is not None:
+            started(running.kill)
+        running.until_all_have_answered()
+        running.raise_failure()
     except KeyboardInterrupt as interruption:
-        started.interrupt(interruption)
+        running.interrupt(interruption)
         raise
     finally:
-        started.close()
-    return [result for answer in started.answers.values() for result in answer["results"]]
+        running.close()
+    return [result for answer in running.answers.values() for result in answer["results"]]
 
 
 class _Processes:
@@ -219,6 +227,10 @@ class _Processes:
         notes = [note for answer in answers for note in answer["notes"] if note != answer["place"]]
         for note in dict.fromkeys(notes):
             add_note(interruption, note)
+
+    def kill(self) -> None:
+        """Ends the processes at once."""
+        self._send(signal.SIGKILL)
 
     def close(self) -> None:
         """Leaves nothing behind: neither a process that still runs, nor an open file."""
