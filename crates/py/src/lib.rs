@@ -115,6 +115,7 @@ mod _core {
             check_columns, column_updates, extract_column_updates, filter_columns, select_columns,
             update_columns,
         },
+        entered::enter_arrangement,
         fields::{Field, column_field, source_field},
         input::{send_updates, update_input},
         join::join_arranged,
@@ -124,6 +125,7 @@ mod _core {
             Loop, as_collection, collection_stage, extract_updates, follow, negate, to_updates,
         },
         terms::{decode_term, encode_term},
+        totals::total_updates,
         trace::{Trace, import_trace, trace_of},
     };
 
