@@ -105,6 +105,7 @@ __all__ = [
     "Session",
     "Simulation",
     "Sketch",
+    "Sources",
     "StageKind",
     "Stream",
     "Trace",
@@ -118,6 +119,7 @@ __all__ = [
     "as_collection",
     "at_event_times",
     "branch_columns_when",
+    "by_worker",
     "check_columns",
     "collection_stage",
     "column_field",
@@ -295,9 +297,15 @@ class Builder:
     def new_bare_output(self) -> tuple[OutputPort[Any], Stream]: ...
     def set_summary(self, input: int, output: int, summary: Summary | Iterable[Summary] | None) -> None: ...
     def activator(self) -> Activator: ...
+    def sources(self) -> Sources: ...
     def build(
         self, logic: Callable[..., None], arguments: tuple[Any, ...], notify: bool, start: bool
     ) -> None: ...
+
+@final
+class Sources:
+    def hold(self) -> None: ...
+    def let_go(self) -> None: ...
 
 @final
 class Stream:

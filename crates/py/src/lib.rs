@@ -42,6 +42,7 @@ mod sealed;
 mod seeing;
 mod session;
 mod simulation;
+mod sources;
 mod stream;
 mod threads;
 mod time;
@@ -85,6 +86,7 @@ mod _core {
         sealed::SealedLink,
         session::Session,
         simulation::Simulation,
+        sources::Sources,
         stream::Stream,
         worker::{Cluster, Worker},
     };
@@ -149,6 +151,7 @@ mod _core {
         delay::{delay, delay_batch, enter_at},
         distinct::distinct,
         event_time::at_event_times,
+        event_time::by_worker,
         sketch::Sketch,
     };
 }
