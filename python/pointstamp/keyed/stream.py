@@ -252,6 +252,8 @@ class KeyedStream(Generic[K, T]):
             [(8, ['a is silent']), (14, ['b is silent'])]
         """
         function_of("process", on_record)
+        if on_timer is not None:
+            function_of("process", on_timer)
         return self._stateful(
             "process", lambda kept: Process(kept, self.clock, on_record, on_timer), state, ttl
         )
