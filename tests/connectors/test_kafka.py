@@ -1,6 +1,5 @@
 """Kafka, against a real broker on loopback: nothing is lost, and what is in transactions is shown once."""
 
-import subprocess
 import sys
 import textwrap
 import threading
@@ -13,7 +12,7 @@ import pytest
 
 import kafka_broker
 import pointstamp as ps
-from harness import Seen, code_block, merged, run, share, wait_until
+from harness import Seen, code_block, merged, run, running, share, wait_until
 from kafka_broker import Broker
 from pointstamp.connectors.kafka import KafkaLog, KafkaSink, KafkaSource
 
@@ -206,13 +205,11 @@ def test_from_topic_to_topic_through_processes_that_are_killed(broker: Broker) -
     for workers in (1, 3, 2):
         broker.send(origin, numbered(400, 2, start=sent))
         sent += 400
-        with subprocess.Popen([*words, str(workers)]) as process:
+        with running(*words, str(workers)) as process:
             wait_until(lambda: broker.last_of(target) > sent - 300, process)
-            process.kill()
     broker.send(origin, numbered(20, 2, start=sent))  # whole times, so that those before come to their end
-    with subprocess.Popen([*words, "1"]) as process:
+    with running(*words, "1") as process:
         wait_until(lambda: broker.last_of(target) >= sent - 1, process)
-        process.kill()
     got = read_all(broker, target)
     assert set(got.values()) == {1}
     assert set(range(sent)) <= set(got)
@@ -241,9 +238,8 @@ def test_the_program_of_the_book(broker: Broker) -> None:
         broker.topic(1, topic)
     broker.send("words", [(0, word) for word in (b"a", b"b", b"a")])
     program = code_block("connectors.md", "KafkaSource").replace("localhost:9092", broker.servers)
-    with subprocess.Popen([sys.executable, "-c", program]) as process:
+    with running(sys.executable, "-c", program) as process:
         wait_until(lambda: broker.last_of("counts", key=b"a") == 2, process)
-        process.kill()
 
 
 @pytest.mark.parametrize(("writers", "readers"), [(1, 2), (3, 2)])

@@ -68,10 +68,9 @@ def _expanded(paths: Paths, ending: str) -> Iterator[Path]:
 class _Lines(PartitionReader[Any]):
     """Reads blocks of whole lines; an offset is the number of bytes before a line."""
 
-    def __init__(self, path: str, parse: Callable[[bytes], Any], follow: bool, begins: int = 0) -> None:
+    def __init__(self, path: str, follow: bool, parse: Callable[[bytes], Any]) -> None:
         self._file = open(path, "rb")  # noqa: SIM115  # until `close`
-        self._file.seek(begins)
-        self._offset = begins
+        self._offset = 0
         self._parse = parse
         self._follow = follow
         self._closed = threading.Event()
@@ -105,6 +104,12 @@ class _Lines(PartitionReader[Any]):
     @property
     def offset(self) -> int:
         return self._offset
+
+    def pass_header(self, parse: Callable[[bytes, bytes], Any]) -> None:
+        """Takes the first line for one that says how to parse those behind it."""
+        header = self._file.readline()
+        self._offset = len(header)
+        self._parse = lambda block: parse(header, block)
 
     def seek(self, offset: int) -> None:
         self._offset = max(offset, self._offset)
@@ -148,18 +153,16 @@ class CSVSource(_Files):
 
     def open(self, partition: str) -> PartitionReader[Any]:
         """A reader of a file."""
-        with open(partition, "rb") as file:
-            header = file.readline()
-        names = header.decode().rstrip("\r\n").split(self._delimiter)
-        names = [name.strip('"') for name in names]
+        reader = _Lines(partition, self.waits, bytes)
+        reader.pass_header(self._parse)
+        return reader
 
-        def parse(block: bytes) -> Any:
-            table = self._table(block, names, self.schema).combine_chunks()
-            assert self.schema is not None
-            batches = table.select(self.schema.names).to_batches()
-            return batches[0] if batches else []
-
-        return _Lines(partition, parse, self.waits, len(header))
+    def _parse(self, header: bytes, block: bytes) -> Any:
+        names = [name.strip('"') for name in header.decode().rstrip("\r\n").split(self._delimiter)]
+        table = self._table(block, names, self.schema).combine_chunks()
+        assert self.schema is not None
+        batches = table.select(self.schema.names).to_batches()
+        return batches[0] if batches else []
 
     def _table(self, block: bytes, names: list[str] | None, schema: pa.Schema | None) -> pa.Table:
         from pyarrow import csv
@@ -191,7 +194,7 @@ class JSONLinesSource(_Files):
 
     def open(self, partition: str) -> PartitionReader[Any]:
         """A reader of a file."""
-        return _Lines(partition, self._records if self.schema is None else self._columns, self.waits)
+        return _Lines(partition, self.waits, self._records if self.schema is None else self._columns)
 
     def _records(self, block: bytes) -> list[Any]:
         return [json.loads(line) for line in block.splitlines() if line.strip()]

@@ -184,6 +184,10 @@ class Reading:
         self._tick: float | None = None
         self._capability: Capability | None
         self.probe = ProbeHandle()
+        # Of a source whose partitions may become more: a worker that has none yet does not know how far times
+        # are. On this output the others hold their frontiers, and it follows.
+        self._told: Capability | None = None
+        self._others = ProbeHandle()
 
     def install(self, scope: Scope, columns: _core.Schema | None) -> _core.Stream:
         """Adds the operator to a scope; returns its stream."""
@@ -191,8 +195,13 @@ class Reading:
         output, stream, self._capability = core.new_output(columns)
         # Nobody reads this output: it keeps the dataflow from ending before all offsets are durable.
         _, _, self._unacknowledged = core.new_output()
+        others = None
+        if self._source.discover is not None:
+            _, others, self._told = core.new_output()
         self.info = operator_info(scope, self._name, core)
         self._share_out()
+        if others is not None:
+            scope.core.watch_downstream(others, self._others, self.info.activator)
         scope.core.watch_downstream(stream, self.probe, self.info.activator)
         core.build(self._run, (output,), False, True)
         return stream
@@ -281,6 +290,16 @@ class Reading:
             self._capability = None
             return
         frontier = self._timing.frontier()
+        if self._told is not None:
+            if self._left:
+                self._told.downgrade(max(frontier, self._told.time))
+            else:
+                self._told.drop()
+                self._told = None
+        elif not self._left:
+            for time in self._others.frontier:
+                frontier = max(frontier, time)  # type: ignore[assignment]
+            self._timing.reach(frontier)
         if frontier > self._capability.time:  # type: ignore[operator]
             self._capability.downgrade(frontier)
         after = self._timing.looks_again()

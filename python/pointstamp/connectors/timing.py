@@ -39,6 +39,9 @@ class Timing:
         """The least time at which something may come."""
         return 0
 
+    def reach(self, frontier: int) -> None:
+        """Is told that the frontier is there, whatever it has seen."""
+
     def looks_again(self) -> float | None:
         """After how many seconds the frontier may move without a batch."""
         return None
@@ -137,6 +140,10 @@ class EventTime(Timing):
                 furthest = max(latest for latest, _ in self._latest.values())
                 self._frontier = max(self._frontier, furthest - self._lateness)
         return self._frontier
+
+    def reach(self, frontier: int) -> None:
+        """What comes is at or after the frontier."""
+        self._frontier = max(self._frontier, frontier)
 
     def looks_again(self) -> float | None:
         """When the next partition will have been idle for long enough."""
