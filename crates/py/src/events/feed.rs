@@ -4,7 +4,7 @@
 //! waits while [`ROOM`] bytes are there that were not taken.
 
 use std::fs::File;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -228,20 +228,19 @@ impl State {
     }
 }
 
-/// Reads up to a number of bytes behind those that are there, into memory that nothing was written to before.
-fn read(file: &File, buffer: &mut BytesMut, len: usize) -> std::io::Result<usize> {
-    buffer.reserve(len);
+/// Reads up to a number of bytes behind those that are there.
+fn read(file: &mut File, buffer: &mut BytesMut, len: usize) -> std::io::Result<usize> {
     let there = buffer.len();
+    buffer.reserve(len);
+    buffer.resize(there + len, 0);
     let got = loop {
-        match rustix::io::read(file, &mut buffer.spare_capacity_mut()[..len]) {
-            Ok((filled, _)) => break filled.len(),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
+        match file.read(&mut buffer[there..]) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            other => break other,
         }
     };
-    // SAFETY: as many bytes of the spare capacity were filled, from its beginning on.
-    unsafe { buffer.set_len(there + got) };
-    Ok(got)
+    buffer.truncate(there + got.as_ref().copied().unwrap_or(0));
+    got
 }
 
 impl EventFeed {
