@@ -6,9 +6,11 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use pointstamp_arrange::{Sealed, Source, Trace as Reader, TraceWriter};
 use pointstamp_engine::error::BoxError;
+use pointstamp_engine::observe::OperatorId;
 use pointstamp_engine::pact::Pact;
 use pointstamp_engine::port::{InputPort, SendError};
 use pointstamp_engine::stream::Stream as EngineStream;
@@ -18,16 +20,17 @@ use pyo3::prelude::*;
 use super::follow::{Followers, Publisher};
 use super::reducers::Form;
 use super::route::{By, exchange, not_a_pair};
-use super::rows::{Cells, Row, RowBuf, cut_pair};
+use super::rows::{Cells, Cutter, Row};
 use super::sealed::SealedBatch;
 use super::staged::Staged;
 use super::time::{ScopeTime, by_dims, frontier_of};
 use super::updates::Builder;
 use super::{give, send, updates_of};
 use crate::batch::Batch;
-use crate::bound::ThreadBound;
+use crate::bound::{Home, ThreadBound};
 use crate::errors::{GraphError, IntoException};
 use crate::library::Unary;
+use crate::seeing::notes::Kept;
 use crate::stream::Stream;
 
 /// The batch of an arrangement that a message on its stream is.
@@ -105,7 +108,7 @@ impl<T: ScopeTime> Arranged<T> {
         }
     }
 
-    fn build(stream: &EngineStream<Batch>, by: By, name: &str) -> PyResult<Self> {
+    fn build(stream: &EngineStream<Batch>, home: &Arc<Home>, by: By, name: &str) -> PyResult<Self> {
         let refused = IntoException::into_exception;
         let scope = stream.scope();
         let dims = scope.dims();
@@ -127,6 +130,11 @@ impl<T: ScopeTime> Arranged<T> {
         let now = (Rc::clone(&writer), Rc::clone(&upper));
         let followers = Followers::default();
         let publisher = Publisher(followers.clone());
+        let kept = (Rc::downgrade(&writer), Rc::clone(&upper));
+        kept_by(home, builder.id(), move || {
+            let reader = kept.0.upgrade()?.borrow().reader(kept.1.borrow().clone());
+            Some((reader.len(), reader.bytes()))
+        });
         let arranged = Arranged::new(result, form, Rc::clone(&template), followers, move || {
             now.0.borrow().reader(now.1.borrow().clone())
         });
@@ -155,14 +163,25 @@ impl<T: ScopeTime> Arranged<T> {
     }
 }
 
+/// Notes how much an operator keeps, in rows and bytes, for those who ask.
+pub(crate) fn kept_by(
+    home: &Arc<Home>,
+    operator: OperatorId,
+    size: impl Fn() -> Option<(usize, usize)> + 'static,
+) {
+    if let Some(noted) = home.notes().operator(operator) {
+        let size = ThreadBound::new(home, size);
+        noted.keeps(Kept::Native(Box::new(move || size.get().ok()?())));
+    }
+}
+
 /// Updates received and staged, and the frontier that was acted on last.
 struct Staging<T> {
     staged: Staged<T>,
     by: By,
     name: String,
     frontier: Vec<Point>,
-    key: RowBuf,
-    value: RowBuf,
+    cutter: Cutter,
 }
 
 impl<T: ScopeTime> Staging<T> {
@@ -172,8 +191,7 @@ impl<T: ScopeTime> Staging<T> {
             by,
             name: name.to_owned(),
             frontier: vec![Point::minimum(dims)],
-            key: RowBuf::default(),
-            value: RowBuf::default(),
+            cutter: Cutter::default(),
         }
     }
 
@@ -181,16 +199,16 @@ impl<T: ScopeTime> Staging<T> {
         while let Some((message, batch)) = input.next()? {
             let updates = updates_of(batch);
             self.staged.hold(&message)?;
+            let (at, dims) = (T::of(message.time()), message.time().dims());
             for update in updates.iter() {
-                let time = T::of(&update.time(message.time()));
+                let time = update.time_in(&at, dims);
                 match self.by {
                     By::Record => {
                         self.staged
                             .push(update.row, Row::UNIT, &time, update.diff)?;
                     }
                     By::Key => {
-                        let cut = cut_pair(update.row, &mut self.key, &mut self.value);
-                        let Some((key, value)) = cut else {
+                        let Some((key, value)) = self.cutter.cut(update.row) else {
                             return Err(not_a_pair(update.row, &self.name));
                         };
                         self.staged.push(key, value, &time, update.diff)?;
@@ -260,10 +278,10 @@ pub(crate) fn arrange(stream: &Stream, by_key: bool, name: &str) -> PyResult<Arr
     let engine = stream.engine()?;
     let by = if by_key { By::Key } else { By::Record };
     let by_time = match engine.scope().dims() {
-        1 => ByTime::One(Arranged::build(&engine, by, name)?),
-        2 => ByTime::Two(Arranged::build(&engine, by, name)?),
-        3 => ByTime::Three(Arranged::build(&engine, by, name)?),
-        _ => ByTime::Many(Arranged::build(&engine, by, name)?),
+        1 => ByTime::One(Arranged::build(&engine, stream.home(), by, name)?),
+        2 => ByTime::Two(Arranged::build(&engine, stream.home(), by, name)?),
+        3 => ByTime::Three(Arranged::build(&engine, stream.home(), by, name)?),
+        _ => ByTime::Many(Arranged::build(&engine, stream.home(), by, name)?),
     };
     Ok(Arrangement {
         inner: ThreadBound::new(stream.home(), by_time),
