@@ -88,7 +88,7 @@ class Collection(Generic[T]):
                 self._stream = _core.total_updates(arranged, kind, kind.label)
             else:
                 assert self._outer is not None
-                self._stream = self._outer.core.enter(self.scope.core)
+                self._stream = self.scope.core.enter(self._outer.core)
         return self._stream
 
     def _reduction(self) -> _core.Arrangement | None:
@@ -395,7 +395,7 @@ class Collection(Generic[T]):
             GraphError: If `scope` is not directly inside the collection's scope.
         """
         if scope.parent is not self.scope:
-            return Collection(scope, self.core.enter(scope.core))  # which says what is wrong
+            return Collection(scope, scope.core.enter(self.core))  # which says what is wrong
         return Collection(scope, None, outer=self)
 
     def leave(self) -> Collection[T]:
