@@ -167,12 +167,24 @@ class Clock:
         return self.units([time])[0]
 
     def shown(self, time: int) -> Any:
-        """A time as the program writes it."""
+        """A time as the program writes it.
+
+        Raises:
+            TimeError: If there is no such datetime.
+        """
         kind = self._kind
         if not kind.datetimes:
             return time
         microseconds, parts = kind.unit or (1, 1)
-        return _EPOCH + time * microseconds // parts * _MICROSECOND
+        since = time * microseconds // parts
+        try:
+            return _EPOCH + since * _MICROSECOND
+        except OverflowError:
+            end = "after the year 9999" if time > 0 else "before the year 1"
+            raise TimeError(
+                f"the time {since} microseconds from 1970 is {end} in UTC, where there are no datetimes: "
+                "leave out records whose datetime stands for none, such as 9999-12-31, before event_time"
+            ) from None
 
 
 def _microseconds(time: datetime) -> int:
