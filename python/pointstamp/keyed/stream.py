@@ -7,10 +7,10 @@ worker, in the order of time, once these are final.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
 
 from pointstamp._core import StageKind
-from pointstamp._mistakes import function_of
+from pointstamp._mistakes import function_of, unknown_attribute
 from pointstamp.keyed import stateful
 from pointstamp.keyed.joins import AsOf, Interval, Table
 from pointstamp.keyed.ordered import in_time_order, root_only
@@ -52,6 +52,11 @@ class KeyedStream(Generic[K, T]):
         self.scope = scope
         self.keyed = keyed
         self.clock = clock
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            unknown_attribute(self, "a stream by key", name)
 
     def _ordered(self, name: str, make: Callable[[], Logic]) -> Stream[Any]:
         return in_time_order(self.scope, self.keyed, self.clock, name, make)
