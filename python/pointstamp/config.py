@@ -50,13 +50,13 @@ class Config:
         progress_mode: ``"demand"`` holds back progress that can move no frontier;
             ``"eager"`` sends everything at once.
         high_water: Bytes in flight above which sources pause, and sending on an input steps the worker.
-        tls: Certificates, for a network that is not trusted; every process has its own. Left out: the
-            connections are authenticated, and not encrypted.
+        tls: Certificates, for those who manage them; every process has its own. Left out: connections are
+            encrypted and authenticated under keys that come of the secret.
         stall_timeout: Seconds without a sign of life after which a process counts as lost.
         log: A folder to write all that the workers do to, as Arrow: see `pointstamp.seeing.log`.
         dashboard: A port of the loopback interface for the live page, and for metrics at ``/metrics``; 0
-        takes
-            a free one. ``"host:port"`` serves it elsewhere, to those who have the token that is printed.
+            takes a free one. ``"host:port"`` serves it elsewhere, to those who have the token that is
+            printed.
 
     Raises:
         ConfigError: If a value cannot work, alone or with the others.
@@ -88,7 +88,7 @@ class Config:
     high_water: int
     """Bytes in flight above which sources pause."""
     tls: TLS | None
-    """The certificates of connections; None where they are not encrypted."""
+    """The certificates of connections; None where the secret alone protects them."""
     stall_timeout: float
     """Seconds without a sign of life after which a process counts as lost."""
     log: str | None

@@ -14,7 +14,7 @@ from functools import partial
 from multiprocessing.connection import Client, Listener
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._errors import ClusterError, PointstampError, WorkerStopped, in_words
+from pointstamp._errors import ClusterError, PointstampError, WorkerStopped, add_note, in_words
 from pointstamp._threads import Helper
 from pointstamp.execution import execute
 from pointstamp.interactive.commands import Command, Commands, Replies
@@ -156,8 +156,8 @@ class Cluster:
             failure = error
         if self._closing or failure is None:
             failure = PointstampError("the session is closed")
-        elif hasattr(failure, "add_note"):
-            failure.add_note(ADVICE)
+        else:
+            add_note(failure, ADVICE)
         self.failure = failure
         self._replies.fail(failure)
         self._commands.end()
@@ -336,6 +336,5 @@ def _error_of(worker: int, packed: bytes | None, words: str) -> BaseException:
     if packed is not None:
         with suppress(Exception):  # a class that only the process has
             error = pickle.loads(packed)
-            if hasattr(error, "add_note"):
-                error.add_note(f"raised on worker {worker}")
+            add_note(error, f"raised on worker {worker}")
     return error

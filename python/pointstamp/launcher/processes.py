@@ -22,6 +22,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from pointstamp.cluster import bind
+from pointstamp.launcher.asked import REQUEST, ask_first, held_back
 from pointstamp.launcher.output import Lines
 from pointstamp.launcher.started import ECHO, Place
 
@@ -70,7 +71,7 @@ def _signals() -> Iterator[socket.socket]:
     arriving, waking = socket.socketpair()
     for end in (arriving, waking):
         end.setblocking(False)
-    before = {number: signal.getsignal(number) for number in (*PASSED_ON, signal.SIGCHLD)}
+    before = {number: signal.getsignal(number) for number in (*PASSED_ON, REQUEST, signal.SIGCHLD)}
     for number, handler in before.items():
         if handler is not signal.SIG_IGN or number == signal.SIGCHLD:
             signal.signal(number, lambda number, frame: None)
@@ -121,7 +122,7 @@ class _Watch:
             addresses = [address for _, address in bound]
             for number, listener in enumerate(listeners):
                 self._leashes[number], leash = socket.socketpair()
-                with leash:
+                with leash, held_back():
                     handed = (listener.fileno(), leash.fileno())
                     process = subprocess.Popen(
                         command,
@@ -173,7 +174,10 @@ class _Watch:
 
     def _take_signals(self) -> None:
         for number in self._arriving.recv(CHUNK):
-            if number != signal.SIGCHLD:
+            if number == REQUEST:
+                # In their order; and none of them can be another's: they have not been waited for yet.
+                ask_first(self._running.values())
+            elif number != signal.SIGCHLD:
                 self.passed_on.add(number)
                 self._send(number)
 

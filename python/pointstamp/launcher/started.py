@@ -19,6 +19,7 @@ from pointstamp._errors import ClusterError
 from pointstamp.config import Config
 from pointstamp.execution import execute
 from pointstamp.launcher import target as targets
+from pointstamp.launcher.asked import let_in
 from pointstamp.launcher.leash import hold
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def run(place: Place, target: targets.Target, options: Mapping[str, Any]) -> int
     """Runs the program in its place; returns the exit code."""
     leash, listener = (_own(descriptor) for descriptor in (place.leash, place.listener))
     hold(leash)
+    let_in()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True, write_through=False)  # type: ignore[union-attr]  # as on a terminal
     config = Config(
