@@ -54,6 +54,8 @@ class Config:
             encrypted and authenticated under keys that come of the secret.
         stall_timeout: Seconds without a sign of life after which a process counts as lost.
         log: A folder to write all that the workers do to, as Arrow: see `pointstamp.seeing.log`.
+        telemetry: Whether metrics go to OpenTelemetry: those that ``/metrics`` has, by the names of
+            `pointstamp.seeing.metrics`, to the meter provider that the program has set up.
         dashboard: A port of the loopback interface for the live page, and for metrics at ``/metrics``; 0
             takes a free one. ``"host:port"`` serves it elsewhere, to those who have the token that is
             printed.
@@ -93,6 +95,8 @@ class Config:
     """Seconds without a sign of life after which a process counts as lost."""
     log: str | None
     """A folder for a log; None for none."""
+    telemetry: bool
+    """Whether metrics go to OpenTelemetry."""
     dashboard: tuple[str, int] | None
     """The interface and port of the live page; None for none."""
 
@@ -111,6 +115,7 @@ class Config:
         stall_timeout: float = 10.0,
         log: str | os.PathLike[str] | None = None,
         dashboard: int | str | None = None,
+        telemetry: bool = False,
     ) -> None:
         workers = _at_least("workers", workers, 1)
         processes = _at_least("processes", processes, 1)
@@ -145,6 +150,7 @@ class Config:
             "stall_timeout": _checked_timeout("stall_timeout", stall_timeout),
             "log": None if log is None else os.fspath(log),
             "dashboard": _checked_page(dashboard),
+            "telemetry": bool(telemetry),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)  # it is frozen

@@ -25,6 +25,7 @@ from pointstamp.cluster import bind
 from pointstamp.launcher.asked import REQUEST, ask_first, held_back
 from pointstamp.launcher.output import Lines
 from pointstamp.launcher.started import ECHO, Place
+from pointstamp.seeing.status import Line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -108,6 +109,7 @@ class _Watch:
         self._open: dict[IO[bytes], Lines] = {}
         self._deadline: float | None = None
         self._arriving = arriving
+        self._line = Line()
         self._waiting = selectors.DefaultSelector()
         self._waiting.register(arriving, selectors.EVENT_READ, self._take_signals)
 
@@ -126,7 +128,8 @@ class _Watch:
                     handed = (listener.fileno(), leash.fileno())
                     process = subprocess.Popen(
                         command,
-                        env=os.environ | Place(number, addresses, secret, *handed).to_environment(),
+                        env=os.environ
+                        | Place(number, addresses, secret, *handed, self._line.is_shown).to_environment(),
                         pass_fds=handed,
                         stdin=first_input if number == 0 else subprocess.DEVNULL,
                         stdout=subprocess.PIPE,
@@ -140,7 +143,7 @@ class _Watch:
     def _join(self, stream: IO[bytes] | None, out: int, number: int) -> None:
         assert stream is not None  # a pipe was asked for
         os.set_blocking(stream.fileno(), False)
-        self._open[stream] = Lines(out, f"[{number}] ".encode() if self._label else b"")
+        self._open[stream] = Lines(out, f"[{number}] ".encode() if self._label else b"", self._line)
         self._waiting.register(stream, selectors.EVENT_READ, lambda: self._take_output(stream))
 
     def until_all_have_ended(self) -> None:
@@ -171,6 +174,7 @@ class _Watch:
         for leash in self._leashes.values():
             leash.close()
         self._waiting.close()
+        self._line.close()
 
     def _take_signals(self) -> None:
         for number in self._arriving.recv(CHUNK):

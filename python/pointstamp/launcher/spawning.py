@@ -133,6 +133,7 @@ class _Processes:
                 "tls": config.tls,
                 "stall_timeout": config.stall_timeout,
                 "log": config.log,
+                "telemetry": config.telemetry,
                 "dashboard": config.dashboard and "{}:{}".format(*config.dashboard),
             }
             with suppress(ConnectionError):  # it has ended already, which is found out below

@@ -8,6 +8,7 @@ processes are asked over the cluster's own connections, and answer for all their
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 import threading
 import time
@@ -97,6 +98,7 @@ class Asking:
         answers = self._cluster.ask(seconds) if worker is None else worker.ask(self._cluster, seconds)
         waited = time.monotonic() - begin
         frames = sys._current_frames()
+        memory = resident()
         data = []
         for index, (answer, thread) in enumerate(zip(answers, self._cluster.running(), strict=True)):
             frame = None if thread is None else frames.get(thread)
@@ -104,6 +106,7 @@ class Asking:
             at, inside = _line(frame)
             about = {"at": at, "waited": waited}
             if isinstance(answer, dict):
+                about["memory"] = memory
                 # Whether a thread lives can only be said here.
                 ran = [(*entry, name, _is_alive(ident, name)) for *entry, ident, name in answer["ran"]]
                 data.append({**answer, **about, "ran": ran})
@@ -147,6 +150,15 @@ class Asking:
                 if said["answer"] in self._answers:  # else it comes too late
                     self._answers[said["answer"]][process] = said["data"]
                     self._arrived.notify_all()
+
+
+def resident() -> int:
+    """The bytes of memory that this process holds; 0 where the system does not say."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def _teller(data: dict[str, Any]) -> Told | Silent:

@@ -46,6 +46,8 @@ struct Inner {
     began: u64,
     /// Whether events are kept.
     keeps: bool,
+    /// How many of them wait at most.
+    most: usize,
     totals: FxHashMap<OperatorId, Totals>,
     /// By edge: whose output it comes from and whose input it goes to; none where that is a scope's boundary.
     ends: FxHashMap<EdgeId, (Option<OperatorId>, Option<OperatorId>)>,
@@ -57,6 +59,10 @@ struct Inner {
     parked_for: u64,
     events: Vec<Event>,
     lost: u64,
+    /// How many of them a batch that was taken says.
+    said: u64,
+    /// Dataflows whose events are not kept: they read this record.
+    ignored: Vec<u32>,
 }
 
 /// An event; what its numbers mean follows from its kind.
@@ -108,12 +114,16 @@ impl Inner {
         if !self.keeps {
             return;
         }
-        if self.events.len() >= MOST {
+        let event = event();
+        if self.ignored.contains(&event.dataflow) {
+            return;
+        }
+        if self.events.len() >= self.most {
             self.lost += 1;
             return;
         }
         let at = nanoseconds(self.begin.elapsed());
-        self.events.push(Event { at, ..event() });
+        self.events.push(Event { at, ..event });
     }
 
     fn keep_changes(&mut self, kind: &'static str, scope: OperatorId, changes: &[Change]) {
@@ -358,13 +368,15 @@ impl Recorder {
 #[pymethods]
 impl Recorder {
     #[new]
-    fn new(keeps: bool) -> Self {
+    #[pyo3(signature = (keeps, most = MOST))]
+    fn new(keeps: bool, most: usize) -> Self {
         let began = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         Recorder {
             inner: Mutex::new(Inner {
                 begin: Instant::now(),
                 began: began.map_or(0, nanoseconds),
                 keeps,
+                most,
                 totals: FxHashMap::default(),
                 ends: FxHashMap::default(),
                 nodes: FxHashMap::default(),
@@ -374,6 +386,8 @@ impl Recorder {
                 parked_for: 0,
                 events: Vec::new(),
                 lost: 0,
+                said: 0,
+                ignored: Vec::new(),
             }),
         }
     }
@@ -384,11 +398,33 @@ impl Recorder {
         self.inner().lost
     }
 
+    /// Keeps no events of a dataflow, which reads this record: it would never come to an end.
+    fn ignore(&self, dataflow: u32) {
+        self.inner().ignored.push(dataflow);
+    }
+
+    /// Keeps no events any more.
+    fn stop(&self) {
+        let mut inner = self.inner();
+        inner.keeps = false;
+        inner.events = Vec::new();
+    }
+
     /// The events since the last call, as a record batch; see `pointstamp.seeing.log` for its columns.
     fn take<'py>(&self, py: Python<'py>, worker: u32) -> PyResult<Bound<'py, PyAny>> {
         let (events, began) = {
             let mut inner = self.inner();
-            (std::mem::take(&mut inner.events), inner.began)
+            let mut events = std::mem::take(&mut inner.events);
+            let lost = inner.lost - inner.said;
+            if lost > 0 {
+                inner.said = inner.lost;
+                events.push(Event {
+                    at: nanoseconds(inner.begin.elapsed()),
+                    count: Some(lost.cast_signed()),
+                    ..Event::new("lost", NONE)
+                });
+            }
+            (events, inner.began)
         };
         let batch = columns(&events, began, worker)
             .map_err(|error| PointstampError::new_err(error.to_string()))?;
