@@ -15,7 +15,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from pointstamp._errors import ClusterError, add_note, says_why
+from pointstamp._errors import ClusterError, add_note
 from pointstamp.execution import execute
 from pointstamp.spark.job.draining import Drain, Stopped
 from pointstamp.spark.job.feeding import Feed
@@ -106,9 +106,9 @@ def run(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
         reader.join()
         return
     failure = failures[0]
-    if says_why(failure):
-        return  # the other task itself does that, too
     if isinstance(failure, ClusterError):
+        if failure.raised:
+            return  # the other task itself says why
         time.sleep(MANNERS)
         raise failure
     if failure is feed.failure or not isinstance(failure, Exception):
