@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 from pointstamp import _core
 from pointstamp._core import CollectionStageKind, Field, JoinKind, ProbeHandle, Reduction
 from pointstamp._mistakes import function_of, unknown_attribute
+from pointstamp.capture.collections import capture_updates
 from pointstamp.capture.events import Capture
 from pointstamp.collections.arranged import Arranged, check_scope
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from pointstamp._core import Stream as CoreStream
     from pointstamp._types import Time
+    from pointstamp.capture.events import EventWriter
     from pointstamp.scope import Scope
     from pointstamp.streams.records import Stream
 
@@ -454,6 +456,13 @@ class Collection(Generic[T]):
         capture: CollectionCapture[T] = CollectionCapture()
         self.core.capture(capture.core)
         return capture
+
+    def capture_into(self, writer: EventWriter) -> None:
+        """Writes the updates as pairs ``(record, diff)``.
+
+        ``scope.replay(...).as_collection(diffs=True)`` makes a collection of them again.
+        """
+        capture_updates(self.updates(), writer)
 
     def probe(self) -> ProbeHandle:
         """A handle that reports at which times the collection may still change."""
