@@ -17,7 +17,6 @@ WIDE = "local[6]"
 EXECUTORS = "local-cluster[2,1,1024]"
 
 _SETTINGS = {
-    "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -27,12 +26,25 @@ _SETTINGS = {
     "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "3",
 }
 
-# Both for each: what the first session of a process has is what later ones have by default. The second limits
-# the address space of Python, and so what may be reserved of it.
+# All for each: what the first session of a process has is what later ones have by default. The second limits
+# the address space of Python, and so what may be reserved of it. The pages are read by a test.
 _MORE = {
-    LOCAL: {"spark.task.cpus": "1", "spark.executor.pyspark.memory": "8g"},
-    WIDE: {"spark.task.cpus": "2", "spark.executor.pyspark.memory": "8g"},
-    EXECUTORS: {"spark.task.cpus": "1", "spark.executor.pyspark.memory": "1g"},
+    LOCAL: {
+        "spark.task.cpus": "1",
+        "spark.executor.pyspark.memory": "8g",
+        "spark.ui.enabled": "true",
+        "spark.ui.port": "0",
+    },
+    WIDE: {
+        "spark.task.cpus": "2",
+        "spark.executor.pyspark.memory": "8g",
+        "spark.ui.enabled": "false",
+    },
+    EXECUTORS: {
+        "spark.task.cpus": "1",
+        "spark.executor.pyspark.memory": "1g",
+        "spark.ui.enabled": "false",
+    },
 }
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pointstamp import _core
 
-__all__ = ["Asking"]
+__all__ = ["Asking", "teller"]
 
 PATIENCE = 1.0
 """Seconds that a worker of this process has to answer."""
@@ -63,7 +63,7 @@ class Asking:
             worker: The worker on whose thread this is called; None on any other thread.
             seconds: How long the workers of this process have to answer.
         """
-        return [_teller(one) for one in self.data(worker, seconds)]
+        return [teller(one) for one in self.data(worker, seconds)]
 
     def data(self, worker: _core.Worker | None = None, seconds: float = PATIENCE) -> list[dict[str, Any]]:
         """What `everyone` says, as it was said: for JSON."""
@@ -135,7 +135,7 @@ class Asking:
                     self._arrived.notify_all()
 
 
-def _teller(data: dict[str, Any]) -> Told | Silent:
+def teller(data: dict[str, Any]) -> Told | Silent:
     if "silent" in data:
         return Silent(data["worker"], data["process"], data["waited"], data["at"], data["ended"])
     return Told.from_data(data, data["at"])

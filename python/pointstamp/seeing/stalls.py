@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pointstamp._types import Time
     from pointstamp.seeing.asking import Asking
 
-__all__ = ["Report", "explained", "probes_of", "reporting"]
+__all__ = ["Report", "explained", "probes_of", "reporting", "say", "standing"]
 
 QUICK = 1.0
 """Seconds that workers have to answer when the program is to end."""
@@ -136,7 +136,7 @@ class Report:
         still = 0
         while not ended.wait(seconds / 4):
             tellers = self._asking.everyone()
-            now = _signature(tellers)
+            now = standing(tellers)
             still = still + 1 if now == before else 0
             before = now
             if still == 4 and now:
@@ -144,7 +144,7 @@ class Report:
                 say(f"nothing has moved for {seconds:g} s. {explain(tellers, own)}")
 
 
-def _signature(tellers: Sequence[Any]) -> object:
+def standing(tellers: Sequence[Any]) -> object:
     """What changes whenever something moves; empty where nothing is outstanding."""
     parts = []
     for one in tellers:

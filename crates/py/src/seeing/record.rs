@@ -57,6 +57,9 @@ struct Inner {
     parked_for: u64,
     events: Vec<Event>,
     lost: u64,
+    /// Of dataflows that have ended: addresses and names of operators, and what they did; kept where that was asked for.
+    ended: Option<Vec<(Vec<usize>, String, Totals)>>,
+    names: FxHashMap<OperatorId, String>,
 }
 
 /// An event; what its numbers mean follows from its kind.
@@ -137,7 +140,10 @@ impl Inner {
         }
     }
 
-    fn made(&mut self, id: OperatorId, address: &[usize]) {
+    fn made(&mut self, id: OperatorId, address: &[usize], name: &str) {
+        if self.ended.is_some() {
+            self.names.insert(id, name.to_owned());
+        }
         self.addresses.insert(address.to_vec(), id);
         self.totals.entry(id).or_default();
         if let Some((node, scope)) = address.split_last()
@@ -151,6 +157,16 @@ impl Inner {
         if id.operator == 0 {
             // With its dataflow all is forgotten that is only needed while it runs.
             let gone = |other: u32| other == id.dataflow;
+            if let Some(ended) = &mut self.ended {
+                let began = ended.len();
+                for (address, id) in self.addresses.iter().filter(|(_, id)| gone(id.dataflow)) {
+                    let name = self.names.get(id).cloned().unwrap_or_default();
+                    let totals = self.totals.get(id).copied().unwrap_or_default();
+                    ended.push((address.clone(), name, totals));
+                }
+                ended[began..].sort_by(|(one, ..), (other, ..)| one.cmp(other));
+                self.names.retain(|other, _| !gone(other.dataflow));
+            }
             self.ends.retain(|edge, _| !gone(edge.dataflow));
             self.nodes.retain(|(scope, _), _| !gone(scope.dataflow));
             self.addresses.retain(|_, other| !gone(other.dataflow));
@@ -168,7 +184,7 @@ impl Inner {
                 dims,
                 ..
             } => {
-                self.made(id, address);
+                self.made(id, address, name);
                 self.keep(|| Event {
                     count: Some(dims as i64),
                     text: Some(named(address, name)),
@@ -178,7 +194,7 @@ impl Inner {
             Observation::OperatorMade {
                 id, address, name, ..
             } => {
-                self.made(id, address);
+                self.made(id, address, name);
                 self.keep(|| Event {
                     text: Some(named(address, name)),
                     ..Event::new("operator", id)
@@ -358,7 +374,8 @@ impl Recorder {
 #[pymethods]
 impl Recorder {
     #[new]
-    fn new(keeps: bool) -> Self {
+    #[pyo3(signature = (keeps, keeps_totals = false))]
+    fn new(keeps: bool, keeps_totals: bool) -> Self {
         let began = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         Recorder {
             inner: Mutex::new(Inner {
@@ -374,6 +391,8 @@ impl Recorder {
                 parked_for: 0,
                 events: Vec::new(),
                 lost: 0,
+                ended: keeps_totals.then(Vec::new),
+                names: FxHashMap::default(),
             }),
         }
     }
@@ -382,6 +401,28 @@ impl Recorder {
     #[getter]
     fn lost(&self) -> u64 {
         self.inner().lost
+    }
+
+    /// What the operators of dataflows that have ended did, since the last call: addresses, names, runs, nanoseconds, records
+    /// in and out, batches in and out. Nothing unless `keeps_totals`.
+    #[allow(clippy::type_complexity, reason = "a tuple for Python")]
+    fn take_totals(&self) -> Vec<(Vec<usize>, String, (u64, u64, u64, u64, u64, u64))> {
+        let mut inner = self.inner();
+        let ended = inner.ended.as_mut().map(std::mem::take);
+        let flat = |done: Totals| {
+            (
+                done.runs,
+                done.nanoseconds,
+                done.records_in,
+                done.records_out,
+                done.batches_in,
+                done.batches_out,
+            )
+        };
+        let ended = ended.into_iter().flatten();
+        ended
+            .map(|(address, name, done)| (address, name, flat(done)))
+            .collect()
     }
 
     /// The events since the last call, as a record batch; see `pointstamp.seeing.log` for its columns.

@@ -41,7 +41,8 @@ class Dataflow:
 
     def commit(self, packed: DataFrame, times: list[str | None], epoch: int | None) -> None:
         """Brings packed batches to the processes, and then puts them all into the dataflow."""
-        bring = ship(tasks.deliver, self._link.addresses(), self._link.secret, self._number)
+        called = self._plan.named.part("bring")
+        bring = ship(called, tasks.deliver, self._link.addresses(), self._link.secret, self._number)
         try:
             brought = packed.mapInArrow(bring, "partition int, attempt bigint").collect()
         except ClusterError:
@@ -62,7 +63,16 @@ class Dataflow:
         count = self._link.processes
         outputs = {}
         for number, (name, schema) in enumerate(schemas.items()):
-            get = ship(tasks.fetch, self._link.addresses(), self._link.secret, self._number, epoch, number)
+            called = self._plan.named.part(f"fetch {name}")
+            get = ship(
+                called,
+                tasks.fetch,
+                self._link.addresses(),
+                self._link.secret,
+                self._number,
+                epoch,
+                number,
+            )
             outputs[name] = session.range(0, count, 1, count).mapInArrow(get, schema)
         return outputs
 

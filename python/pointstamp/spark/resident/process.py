@@ -8,12 +8,9 @@ outputs.
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
 import time
 from collections import Counter, deque
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -24,6 +21,7 @@ from pointstamp.execution import execute
 from pointstamp.spark.channel import Channel, Server, connect
 from pointstamp.spark.job.feeding import Feed
 from pointstamp.spark.job.gang import MANNERS, gather, reachable
+from pointstamp.spark.job.outliving import outliving_the_daemon
 from pointstamp.spark.job.results import Results
 from pointstamp.spark.packing.batches import Packed, packed
 from pointstamp.spark.packing.exceptions import coded
@@ -135,7 +133,7 @@ class Resident:
                 done += 1
                 if name == "start":
                     before = set(worker.installed_dataflows())
-                    with worker.dataflow(f"Spark {number}") as scope:
+                    with worker.dataflow(flow.plan.named.name) as scope:
                         flow.results.connect(flow.plan.built(scope, flow.feed))
                     [installed[number]] = set(worker.installed_dataflows()) - before or [-1]
                     with self._changed:
@@ -268,12 +266,12 @@ def reside(residence: Residence, batches: Iterator[pa.RecordBatch]) -> Iterator[
 
     deque(batches, maxlen=0)  # one row that says nothing
     context = BarrierTaskContext.get()
-    config, listener, _ = gather(context, residence.secret)
+    config, listener, *_ = gather(context, residence.secret)
     resident = Resident(config.workers)
     host = reachable(context)
     server = Server(host, residence.secret, resident.serve)
     try:
-        with _outliving_the_daemon(), connect(residence.driver, residence.secret, "driver") as driver:
+        with outliving_the_daemon(), connect(residence.driver, residence.secret, "driver") as driver:
             driver.send((context.partitionId(), (host, server.port)))
             threading.Thread(
                 target=resident.obey, args=(driver,), name="pointstamp-commands", daemon=True
@@ -290,33 +288,6 @@ def reside(residence: Residence, batches: Iterator[pa.RecordBatch]) -> Iterator[
     finally:
         server.close()
     yield from ()
-
-
-@contextmanager
-def _outliving_the_daemon() -> Iterator[None]:
-    """Keeps this process when Spark restarts the daemon that forked it.
-
-    Spark's `PythonWorkerFactory` takes a task that is killed while its Python process starts for a daemon
-    that is lost: it ends the daemon, which sends SIGHUP to all processes that it has forked, those of other
-    jobs too. So one failed job ended the cluster. What ends this process is the driver's word, or the end of
-    its connection to the driver. What is printed here goes to the daemon's pipe, which is closed then;
-    it goes nowhere from then on, so that printing does not raise.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread can handle a signal
-        return
-    before = signal.signal(signal.SIGHUP, lambda *_: _print_to_nowhere())
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGHUP, before)  # Spark gives the process to other tasks afterwards
-
-
-def _print_to_nowhere() -> None:
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for descriptor in (1, 2):
-        os.dup2(nowhere, descriptor)
-    os.close(nowhere)
 
 
 def _ipc(batch: pa.RecordBatch) -> Any:
