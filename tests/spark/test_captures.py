@@ -70,7 +70,9 @@ def test_damage_names_the_file_and_the_byte(reading: Any, tmp_path: Path) -> Non
     with pytest.raises(ps.CodecError, match=rf"{re.escape(str(path))}: damaged at byte \d+"):
         reading.load(str(path)).collect()
     path.write_bytes(b"something else, which is no capture")
-    with pytest.raises(ps.CodecError, match=rf"{re.escape(str(path))}: damaged at byte 0: this is not a capture"):
+    with pytest.raises(
+        ps.CodecError, match=rf"{re.escape(str(path))}: damaged at byte 0: this is not a capture"
+    ):
         reading.load(str(path))
 
 
@@ -96,7 +98,9 @@ def test_records_are_pickles_and_want_to_be_allowed(reading: Any, spark: Any, tm
         allowed.load(str(path))
     rows = allowed.schema("word string, n int").load(str(path)).collect()
     assert sorted(map(tuple, rows)) == [("be", None), ("to", 1)]
-    with pytest.raises(ValueError, match=r"has the record \('to', 1\), which is no row of \['word'\]|column 'word'"):
+    with pytest.raises(
+        ValueError, match=r"has the record \('to', 1\), which is no row of \['word'\]|column 'word'"
+    ):
         allowed.schema("word string").load(str(path)).collect()
 
 
@@ -149,7 +153,9 @@ def test_damage_in_a_stream(reading: Any, spark: Any, tmp_path: Path) -> None:
     data[-40] ^= 1
     (folder / "a.events").write_bytes(bytes(data))
     words = spark.readStream.format("pointstamp").load(str(folder))
-    query = words.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    query = (
+        words.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    )
     with pytest.raises(ps.CodecError, match=r"a\.events: damaged at byte \d+"):
         query.awaitTermination()
 

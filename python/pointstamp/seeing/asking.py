@@ -136,6 +136,7 @@ class Asking:
 
 
 def teller(data: dict[str, Any]) -> Told | Silent:
+    """What one worker says, of what it said as data."""
     if "silent" in data:
         return Silent(data["worker"], data["process"], data["waited"], data["at"], data["ended"])
     return Told.from_data(data, data["at"])

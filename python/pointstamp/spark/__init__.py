@@ -5,8 +5,8 @@ task; its result is a DataFrame again. Install the package with its extra ``spar
 on every executor.
 
 `run` is a step of a Spark job, from DataFrames to DataFrames. `setup_cluster` keeps the processes resident
-between jobs. `Epochs` is a dataflow that Structured Streaming feeds. `capture_into` writes captured streams from
-inside `run`, and `register_captures` makes captures readable as DataFrames.
+between jobs. `Epochs` is a dataflow that Structured Streaming feeds. `capture_into` writes captured streams
+from inside `run`, and `register_captures` makes captures readable as DataFrames.
 """
 
 from pointstamp.spark.calls.clusters import setup_cluster, shutdown_cluster

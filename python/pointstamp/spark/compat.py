@@ -7,6 +7,7 @@ imports nothing of the package.
 from __future__ import annotations
 
 import secrets
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ __all__ = [
     "cancel_stage",
     "convert_exceptions",
     "describe_stage",
+    "described",
     "driver_address",
     "interpreter",
     "is_connect",
@@ -110,14 +112,27 @@ def _plan(session: SparkSession, stage: Any) -> str:
     return ""
 
 
+@contextmanager
+def described(context: SparkContext, description: str) -> Iterator[None]:
+    """Describes the jobs that this thread begins in the block, unless they are described already."""
+    if context.getLocalProperty("spark.job.description"):
+        yield
+        return
+    context.setJobDescription(description)
+    try:
+        yield
+    finally:
+        context.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
+
+
 def describe_stage(
     context: SparkContext, number: int, name: str, counts: dict[str, int] | None = None
 ) -> None:
     """Gives a stage that has not ended a name, and accumulators.
 
-    Spark has no call for the name of one stage: it is taken from the line that submits it. Its own description
-    of the stage is changed, of which all are told when the stage ends, and those who look meanwhile see it
-    with the next task that begins or ends.
+    Spark has no call for the name of one stage: it is taken from the line that submits it. Its own
+    description of the stage is changed, of which all are told when the stage ends; its pages, which have a
+    copy, are told at once.
 
     Args:
         context: Where it runs.
@@ -142,6 +157,13 @@ def describe_stage(
             identity, java.scala.Option.apply(what), none, value, False, False, none
         )
         info.accumulables().put(identity, described)
+    store = _scala(context).statusStore()
+    listener = store.listener().get()
+    field = listener.getClass().getDeclaredField("liveStages")
+    field.setAccessible(True)
+    for live in field.get(listener).values():
+        if int(live.info().stageId()) == number:
+            live.write(store.store(), java.java.lang.System.nanoTime(), False)
 
 
 def cancel_stage(context: SparkContext, stage: int, reason: str) -> None:

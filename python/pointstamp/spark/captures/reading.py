@@ -226,7 +226,5 @@ def _of_records(records: list[Any], schema: pa.Schema, path: str) -> pa.RecordBa
         try:
             arrays.append(pa.array(values, field.type))
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            raise ValueError(
-                f"column '{field.name}' of {path} does not hold every value: {error}"
-            ) from error
+            raise ValueError(f"column '{field.name}' of {path} does not hold every value: {error}") from error
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,16 +1,16 @@
 """Capturing a stream of a dataflow in Spark: a folder that is there as a whole, or not at all.
 
-Each worker writes a capture of its own into a folder beside the one that was asked for, whose name begins with
-a dot and says which attempt it is of. When the dataflow is complete on every process, the first process gives
-the folder its name, which a file system does at once. Spark may run a stage again, and an action may run a
-dataflow again: the first run that is complete counts, and later ones of the same `run` drop theirs.
+Each worker writes a capture of its own into a folder beside the one that was asked for, whose name begins
+with a dot and says which attempt it is of. When the dataflow is complete on every process, the first process
+gives the folder its name, which a file system does at once. Spark may run a stage again, and an action may
+run a dataflow again: the first run that is complete counts, and later ones of the same `run` drop theirs.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
@@ -76,7 +76,8 @@ def capture_into(stream: ArrowStream, folder: str | os.PathLike[str]) -> None:
 
 def _exists(folder: str) -> FileExistsError:
     return FileExistsError(
-        f"{folder} is there already, and a capture replaces nothing: remove it, or capture into another folder"
+        f"{folder} is there already, and a capture replaces nothing: remove it, or capture into another "
+        "folder"
     )
 
 
@@ -104,6 +105,7 @@ class Gathering:
         self._attempt = attempt
         self._publishes = publishes
         self._writers: set[tuple[str, int]] = set()
+        self._complete = False
 
     def writer(self, folder: str, worker: int) -> EventWriter:
         """The writer of a worker.
@@ -116,7 +118,10 @@ class Gathering:
         self._writers.add((folder, worker))
         made = self._made(folder)
         os.makedirs(made, exist_ok=True)
-        return EventWriter(os.path.join(made, f"worker-{worker:05}.events"))
+        return EventWriter(self._capture(folder, worker))
+
+    def _capture(self, folder: str, worker: int) -> str:
+        return os.path.join(self._made(folder), f"worker-{worker:05}.events")
 
     def _made(self, folder: str) -> str:
         parent, name = os.path.split(folder)
@@ -131,8 +136,15 @@ class Gathering:
             yield
         finally:
             _current = None
+            for folder, worker in self._writers if not self._complete else ():
+                with suppress(OSError):
+                    os.remove(self._capture(folder, worker))
             for folder in self._folders():
-                shutil.rmtree(self._made(folder), ignore_errors=True)
+                if self._publishes:
+                    shutil.rmtree(self._made(folder), ignore_errors=True)
+                else:
+                    with suppress(OSError):  # the others have theirs in it
+                        os.rmdir(self._made(folder))
 
     def _folders(self) -> list[str]:
         return sorted({folder for folder, _ in self._writers})
@@ -143,6 +155,7 @@ class Gathering:
         Raises:
             FileExistsError: If one has come to be there which this run did not make.
         """
+        self._complete = True
         for folder in self._folders() if self._publishes else ():
             made = self._made(folder)
             with open(os.path.join(made, _MARK), "w", encoding="utf-8") as mark:

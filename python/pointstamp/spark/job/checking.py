@@ -19,7 +19,7 @@ from pointstamp.spark.job.feeding import Feed
 from pointstamp.spark.job.outputs import ONE, Declared, named, undeclared
 from pointstamp.spark.job.plan import Plan, what
 from pointstamp.spark.packing import schemas
-from pointstamp.spark.packing.naming import Named, name_of
+from pointstamp.spark.packing.naming import INPUT, OUTPUT, Named, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,6 +82,7 @@ def planned(
     """
     if not callable(build):
         raise GraphError(f"build is a function that is given a scope and streams, not {build!r}")
+    called = Named(name_of(build, name), secrets.token_hex(3))
     timezone, large = _settings(session)
     for name, one in inputs.items():
         if keyword and not str(name).isidentifier():
@@ -105,7 +106,6 @@ def planned(
 
     given = None if schema is None else _given(schema)
     promised = None if given is None else declared(given, not isinstance(schema, dict))
-    called = Named(name_of(build, name), secrets.token_hex(3))
     trial = _Trial(Plan(_copy(build, travels), arrow, keyword, promised, called))
     with trying(capturing):
         trial.run()
@@ -113,7 +113,9 @@ def planned(
         given = {name: schemas.inferred(one, named(name, trial.single)) for name, one in trial.found.items()}
         promised = declared(given, trial.single)
     assert promised is not None
-    return Planned(Plan(build, arrow, keyword, promised, called.of(trial.operators)), _with_times(given, time_column))
+    return Planned(
+        Plan(build, arrow, keyword, promised, called.of(trial.operators)), _with_times(given, time_column)
+    )
 
 
 class _Trial:
@@ -122,7 +124,7 @@ class _Trial:
     Attributes:
         found: The schema of each stream that it returned.
         single: Whether that was one stream, and not a dict.
-        operators: The names of the operators that were built.
+        operators: The names of the operators that `build` made.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -152,7 +154,8 @@ class _Trial:
                 self.found = {name: stream.schema for name, stream in streams.items()}
         [told] = worker.asking.data(worker.core)
         for _, dataflow in told["dataflows"]:
-            self.operators += [operator.name for operator in Graph.from_data(dataflow["graph"]).operators.values()]
+            names = [operator.name for operator in Graph.from_data(dataflow["graph"]).operators.values()]
+            self.operators += [name for name in names if not name.startswith((INPUT, OUTPUT))]
         for number in worker.installed_dataflows():
             worker.drop_dataflow(number)
 

@@ -28,9 +28,9 @@ _LOOK = 1.0
 def outliving_the_daemon() -> Iterator[None]:
     """While the block runs, SIGHUP ends this process only if the executor is gone, too.
 
-    What is printed here goes to the daemon's pipe, which is closed then; it goes nowhere from then on, so that
-    printing does not raise. Where the system has no ``/proc``, nothing is changed: Spark then runs the stage
-    again.
+    What is printed here goes to the daemon's pipe, which is closed then; it goes nowhere from then on, so
+    that printing does not raise. Where the system has no ``/proc``, nothing is changed: Spark then runs the
+    stage again.
     """
     executor = _parent(os.getppid())
     if executor is None or threading.current_thread() is not threading.main_thread():

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["BARRIER", "Named", "name_of"]
+__all__ = ["BARRIER", "INPUT", "OUTPUT", "Named", "name_of"]
+
+INPUT, OUTPUT = "input ", "output "
+"""How the names of operators begin that take rows from Spark, and that give it some."""
 
 _SHOWN = 8
 """Operators that a stage's name has."""
@@ -30,7 +33,7 @@ class Named(NamedTuple):
     Attributes:
         name: Its name.
         number: Tells this call from others of that name.
-        operators: The names of its operators, in the order in which they were made.
+        operators: The names of those of its operators that `build` made, in the order in which it did.
     """
 
     name: str
@@ -62,5 +65,5 @@ class Named(NamedTuple):
 def name_of(build: Any, name: str | None) -> str:
     """What a dataflow is called: as was said, or as its function is."""
     called = name if name is not None else getattr(build, "__name__", type(build).__name__)
-    plain = re.sub(r"[^\w .,'+-]+", " ", str(called)).strip()[:_LONGEST]
+    plain = " ".join(re.sub(r"[^\w.,'+-]+", " ", str(called)).split())[:_LONGEST]
     return "dataflow" if not plain or plain == "lambda" else plain

@@ -49,7 +49,7 @@ _LOOK = 1.0
 class Cluster:
     """A resident cluster; `setup_cluster` makes it. Leaving a ``with`` block shuts it down."""
 
-    def __init__(self, session: SparkSession, num_workers: int) -> None:
+    def __init__(self, session: SparkSession, num_workers: int, stall_report: float | None = None) -> None:
         context = session.sparkContext
         self._session = session
         self.num_workers = num_workers
@@ -59,7 +59,7 @@ class Cluster:
         host, bind = compat.driver_address(context)
         self._link = Link(bind, secrets.token_bytes(32), num_workers)
         self._group = f"pointstamp-{secrets.token_hex(8)}"
-        residence = Residence((host, self._link.port), self._link.secret)
+        residence = Residence((host, self._link.port), self._link.secret, stall_report)
         self._release = slots.hold(context, num_workers)
         self._job = threading.Thread(
             target=self._reside, args=(residence,), name="pointstamp-resident", daemon=True
@@ -68,6 +68,8 @@ class Cluster:
         self._job.start()
         try:
             self._link.form(_FORMING, self._busy)
+            for stage in self._own():
+                compat.describe_stage(context, stage, f"pointstamp resident cluster of {num_workers}")
             self._watcher.start()
         except BaseException:
             self.shutdown()
@@ -181,7 +183,8 @@ class Cluster:
         try:
             dataflow.commit(packed_inputs(plan, named, times), times, None)
             sent = dataflow.outputs(None, self._session, schemas)
-            outputs = {name: rows.localCheckpoint() for name, rows in sent.items()}
+            with compat.described(self._session.sparkContext, plan.named.stage):
+                outputs = {output: rows.localCheckpoint() for output, rows in sent.items()}
         finally:
             dataflow.close()
         return next(iter(outputs.values())) if plan.declared.single else outputs

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pointstamp._errors import ClusterError
+from pointstamp.spark import compat
 from pointstamp.spark.job.stages import packed_inputs
 from pointstamp.spark.packing.shipped import ship
 from pointstamp.spark.resident import tasks
@@ -44,7 +45,8 @@ class Dataflow:
         called = self._plan.named.part("bring")
         bring = ship(called, tasks.deliver, self._link.addresses(), self._link.secret, self._number)
         try:
-            brought = packed.mapInArrow(bring, "partition int, attempt bigint").collect()
+            with compat.described(packed.sparkSession.sparkContext, self._plan.named.stage):
+                brought = packed.mapInArrow(bring, "partition int, attempt bigint").collect()
         except ClusterError:
             self._link.explain()
             raise

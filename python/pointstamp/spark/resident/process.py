@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, deque
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -26,9 +27,11 @@ from pointstamp.spark.job.results import Results
 from pointstamp.spark.packing.batches import Packed, packed
 from pointstamp.spark.packing.exceptions import coded
 from pointstamp.spark.packing.merging import in_order
+from pointstamp.spark.watching.telling import Reporting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from pointstamp._core import Activator, Capability
     from pointstamp.info import OperatorInfo
@@ -38,6 +41,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Residence", "reside"]
 
+_COMMANDS = "Commands"
+"""The name of the dataflow that stands by, and wakes workers for the driver's commands."""
+
 
 class Residence(NamedTuple):
     """What a task of the resident cluster is told.
@@ -45,10 +51,12 @@ class Residence(NamedTuple):
     Attributes:
         driver: Where the driver's server listens.
         secret: What processes and tasks prove to each other.
+        stall_report: After how many seconds without movement to say what is waited for; None: never.
     """
 
     driver: tuple[str, int]
     secret: bytes
+    stall_report: float | None
 
 
 class Flow:
@@ -107,10 +115,19 @@ class Flow:
 
 
 class Resident:
-    """This process, for all its threads."""
+    """This process, for all its threads.
 
-    def __init__(self, workers: int) -> None:
+    Args:
+        workers: How many workers it has.
+        stall_report: As in `Residence`.
+        said: Takes what is to be said of a standstill.
+    """
+
+    def __init__(self, workers: int, stall_report: float | None, said: Callable[[str], None]) -> None:
         self._workers = workers
+        self._stall_report = stall_report
+        self._said = said
+        self._waits = 0
         self._changed = threading.Condition()
         self._activators: list[Activator] = []
         self._commands: list[tuple[str, int, Any]] = []
@@ -122,8 +139,19 @@ class Resident:
 
     def main(self, worker: Worker) -> None:
         """What each worker runs: the commands, one after the other."""
-        with worker.dataflow("Commands") as scope:
+        with worker.dataflow(_COMMANDS) as scope:
             single_output(scope, "commands", (), self._listening, notify=False, start=True)
+        with self._reporting(worker):
+            self._obeying(worker)
+
+    def _reporting(self, worker: Worker) -> AbstractContextManager[object]:
+        if self._stall_report is None or worker.index:
+            return nullcontext()
+        return Reporting(
+            worker.asking, self._stall_report, frozenset({_COMMANDS}), lambda: self._waits > 0, self._said
+        )
+
+    def _obeying(self, worker: Worker) -> None:
         installed: dict[int, int] = {}
         done = 0
         while True:
@@ -222,7 +250,13 @@ class Resident:
         self.flows[number].commit(counted, times, epoch)
 
     def _wait(self, number: int, epoch: int | None) -> None:
-        self.flows[number].wait(epoch)
+        with self._changed:
+            self._waits += 1
+        try:
+            self.flows[number].wait(epoch)
+        finally:
+            with self._changed:
+                self._waits -= 1
 
     def _forget(self, number: int, epoch: int | None) -> None:
         self.flows[number].forget(epoch)
@@ -267,11 +301,11 @@ def reside(residence: Residence, batches: Iterator[pa.RecordBatch]) -> Iterator[
     deque(batches, maxlen=0)  # one row that says nothing
     context = BarrierTaskContext.get()
     config, listener, *_ = gather(context, residence.secret)
-    resident = Resident(config.workers)
     host = reachable(context)
-    server = Server(host, residence.secret, resident.serve)
-    try:
-        with outliving_the_daemon(), connect(residence.driver, residence.secret, "driver") as driver:
+    with outliving_the_daemon(), connect(residence.driver, residence.secret, "driver") as driver:
+        resident = Resident(config.workers, residence.stall_report, lambda text: driver.send(("said", text)))
+        server = Server(host, residence.secret, resident.serve)
+        try:
             driver.send((context.partitionId(), (host, server.port)))
             threading.Thread(
                 target=resident.obey, args=(driver,), name="pointstamp-commands", daemon=True
@@ -285,8 +319,8 @@ def reside(residence: Residence, batches: Iterator[pa.RecordBatch]) -> Iterator[
                     time.sleep(MANNERS)
                 raise
             resident.fail(ClusterError("the resident cluster was shut down"))
-    finally:
-        server.close()
+        finally:
+            server.close()
     yield from ()
 
 

@@ -1,8 +1,8 @@
 """The driver's side of what it shows while dataflows run: a bar for each, and what those that stand wait for.
 
 One desk for each `SparkContext`, from the first `run` that wants to be watched until the context is stopped.
-It listens where Spark's own driver does, and hears nobody who does not know its secret, which only the tasks of
-watched dataflows are given.
+It listens where Spark's own driver does, and hears only those who know its secret, which the tasks of watched
+dataflows are given.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def watched(session: SparkSession, progress: bool, stall_report: float | None) -
     if compat.is_connect(session):
         raise ConfigError(
             "progress= and stall_report= show what the tasks tell the driver, which over Spark Connect is on "
-            "the server: leave them out, and see session.registerProgressHandler, which counts Spark's tasks; "
+            "the server: leave them out, and see session.registerProgressHandler, which counts tasks; "
             "names and metrics of the dataflow are in the pages of Spark"
         )
     if progress:

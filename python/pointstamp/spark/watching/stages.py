@@ -1,8 +1,8 @@
 """Stages of Spark's named for the dataflow that they run, with what its operators did as their accumulators.
 
-Spark names a stage for the line of Java that happened to submit it. The name is given where the stage is known
-and while it runs: a thread looks for it from the moment that the input is packed, which is before the stage
-begins, until it is there. When its last task has ended, the operators' counts become accumulators of the
+Spark names a stage for the line of Java that happened to submit it. The name is given while the stage runs: a
+thread looks for it from the moment that the input is packed, which is before the stage begins, until it is
+there. When its last task has ended, the operators' counts become accumulators of the
 stage: they are on its page, in the REST interface and in the event log.
 """
 
@@ -66,9 +66,7 @@ def _seek(session: SparkSession, named: Named) -> None:
         known = named.number in _sought
         _sought[named.number] = time.monotonic() + _PATIENCE
     if not known:
-        threading.Thread(
-            target=_name, args=(session, named), name="pointstamp-names", daemon=True
-        ).start()
+        threading.Thread(target=_name, args=(session, named), name="pointstamp-names", daemon=True).start()
 
 
 def _name(session: SparkSession, named: Named) -> None:
@@ -117,7 +115,7 @@ def _counts(heard: list[Ran]) -> dict[str, int]:
                     done[index] += value
     counts = {}
     names = [name for _, name in sums]
-    for (address, name), done in list(sorted(sums.items()))[:_SHOWN]:
+    for (address, name), done in sorted(sums.items())[:_SHOWN]:
         which = name if names.count(name) == 1 else f"{name} {'.'.join(map(str, address[1:]))}"
         for what, index, divisor in _COUNTS:
             if done[index]:

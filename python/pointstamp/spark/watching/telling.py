@@ -18,6 +18,7 @@ from pointstamp.seeing.stalls import standing
 from pointstamp.seeing.state import state_of
 from pointstamp.seeing.told import Told
 from pointstamp.spark.channel import connect
+from pointstamp.spark.packing.naming import INPUT, OUTPUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,10 +27,7 @@ if TYPE_CHECKING:
     from pointstamp.seeing.told import Silent
     from pointstamp.spark.packing.naming import Named
 
-__all__ = ["INPUT", "OUTPUT", "Far", "Stalls", "Teller", "Watched"]
-
-INPUT, OUTPUT = "input ", "output "
-"""How the names of operators begin that take rows from Spark, and that give it some."""
+__all__ = ["Far", "Reporting", "Stalls", "Teller", "Watched"]
 
 _LOOK = 0.5
 """Seconds from one look at the workers to the next."""
@@ -44,7 +42,7 @@ class Watched(NamedTuple):
         driver: Where the driver listens.
         secret: What both ends prove.
         progress: Whether it shows a bar.
-        stall_report: After how many seconds without movement it wants to know what is waited for; None: never.
+        stall_report: After how many seconds without movement it wants to know what is waited for, or None.
     """
 
     driver: tuple[str, int]
@@ -126,6 +124,53 @@ def far(state: Mapping[str, Any]) -> Far:
     return Far(taken, sent, min(times, default=None))
 
 
+class Reporting:
+    """Says what dataflows wait for, whenever they have stood for a while, as long as the block runs.
+
+    Args:
+        asking: Who asks the workers.
+        seconds: For how long nothing has moved.
+        ignored: Names of dataflows that stand by.
+        wanted: Whether anybody waits for them now; otherwise no worker is asked.
+        send: What takes the text.
+    """
+
+    def __init__(
+        self,
+        asking: Asking,
+        seconds: float,
+        ignored: frozenset[str],
+        wanted: Callable[[], bool],
+        send: Callable[[str], None],
+    ) -> None:
+        self._asking = asking
+        self._seconds = seconds
+        self._ignored = ignored
+        self._wanted = wanted
+        self._send = send
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="pointstamp-stalls", daemon=True)
+
+    def __enter__(self) -> Reporting:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        every = min(_LOOK, self._seconds / 4)
+        stalls = Stalls(self._seconds, self._ignored)
+        try:
+            while not self._ended.wait(every):
+                said = stalls.look(self._asking.everyone(), every) if self._wanted() else None
+                if said is not None:
+                    self._send(said)
+        except OSError:
+            pass  # who wants to know has gone
+
+
 class Teller:
     """Tells the driver of a dataflow while the block runs."""
 
@@ -165,4 +210,3 @@ class Teller:
             if said is not None:
                 send(said)
         send(None)
-
