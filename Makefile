@@ -4,7 +4,7 @@
 #   make test           everything that must pass
 #   make lint           formatting, clippy, types, the stub against the extension, what lies on what
 #   make docs           the book and the reference, as a site in site/
-#   make bench          ours against the peers, as ratios; bench-spark: inside Spark, beside DataFrames;
+#   make bench          ours against the peers, a table of ratios in target/bench; bench-spark: beside DataFrames;
 #                       bench-collections: beside differential dataflow
 #   make build          the wheel for this machine, in target/wheels
 #   make clean
@@ -119,16 +119,11 @@ docs: $(wheel_stamp) $(docs_stamp)
 		--doctree-dir target/doctrees docs site
 
 # PROFILE=dist measures what is published. Bytewax is compared where it can be installed; it has no wheel for every platform.
+# The table and the plots are in target/bench. ARGS="--quick" for a little of the work, ARGS="--docs arrow" for one
+# bench, and its figures in the book; Bytewax takes part where it has a wheel for this Python.
 bench: $(dev_stamp) $(wheel_stamp)
-	$(CARGO) bench -p pointstamp-bench --locked
-	$(BIN)/python benches/python/bench_arrow.py
-	$(BIN)/python benches/python/bench_capture.py
-	$(BIN)/python benches/python/bench_processes.py
-	$(BIN)/python benches/python/backpressure.py
-	$(BIN)/python benches/python/windows.py
-	$(BIN)/python benches/python/nexmark.py --check
 	-$(BIN)/python -m pip install --quiet --only-binary :all: bytewax==0.21.1
-	$(BIN)/python benches/python/run.py --wheel $(wheels)/*.whl $(ARGS)
+	$(BIN)/python benches/python/report.py --wheel $(wheels)/*.whl $(ARGS)
 
 # A workspace of its own, so that its peers are compiled for this alone.
 bench-collections:

@@ -1,7 +1,7 @@
 """What takes longer than `make test` may: `python tools/check_deep.py [--effort N] [PART...]`.
 
-Parts: properties, simulated, executions, models, shuttle, miri, threads, fuzz; all when none is named. A part
-for which this machine lacks a tool is skipped, and the last lines say which and why.
+Parts: properties, simulated, executions, models, mutants, shuttle, miri, threads, fuzz; all when none is
+named. A part for which this machine lacks a tool is skipped, and the last lines say which and why.
 Exits 1 if a part fails, or if none could be run.
 """
 
@@ -29,6 +29,8 @@ SIMULATED_TESTS = ["tests/operators", "tests/loops", "tests/collections", "tests
 MIRI_CRATES = ["pointstamp-order", "pointstamp-progress"]
 # Crates whose concurrent parts have models, built with `--cfg shuttle`.
 MODELLED_CRATES = ["pointstamp-channels"]
+# Crates whose tests are to notice any change of the code.
+MUTATED_CRATES = ["pointstamp-order", "pointstamp-progress", "pointstamp-channels", "pointstamp-arrange"]
 # Crates with data that threads share.
 THREADED_CRATES = ["pointstamp-channels", "pointstamp-engine"]
 # Those whose unit tests wait for no lock of std, which looks like a race where std is not instrumented.
@@ -90,6 +92,19 @@ def models(_: int) -> Iterator[Command]:
     """The progress protocol over every interleaving of larger clusters."""
     test = ["-p", "pointstamp-progress", "--test", "explore"]
     yield Command([cargo(), "test", "--release", "--locked", *test, "--", "--ignored"], {})
+
+
+def mutants(_: int) -> Iterator[Command]:
+    """Changes to the code, one at a time, each of which some test has to notice.
+
+    What survives is in target/mutants/CRATE/mutants.out/missed.txt: a test is missing, or the change is none
+    that can be noticed, and .cargo/mutants.toml says why.
+    """
+    if not works(cargo(), "mutants", "--version"):
+        raise Missing("there is no cargo-mutants: cargo install --locked cargo-mutants")
+    for crate in MUTATED_CRATES:
+        words = [cargo(), "mutants", "--package", crate, "--output", f"target/mutants/{crate}"]
+        yield Command([*words, "--timeout", "120"], {"PROPTEST_CASES": "32"})
 
 
 def shuttle(effort: int) -> Iterator[Command]:
@@ -157,7 +172,8 @@ def _output(*words: str) -> str:
 
 
 PARTS: dict[str, Callable[[int], Iterator[Command]]] = {
-    part.__name__: part for part in (properties, simulated, executions, models, shuttle, miri, threads, fuzz)
+    part.__name__: part
+    for part in (properties, simulated, executions, models, mutants, shuttle, miri, threads, fuzz)
 }
 
 

@@ -6,6 +6,7 @@ use std::thread::scope;
 use std::time::Instant;
 
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
+use pointstamp_bench::figures::Figure;
 use pointstamp_columnar::Error;
 use pointstamp_columnar::aggregate::{Plan, Table};
 
@@ -79,5 +80,16 @@ fn main() {
             "batches of {size} rows, {keys} keys: {alone:.3} s on one thread, {shared:.3} s on two, {:.2} times",
             alone / shared
         );
+        Figure {
+            subject: "Sharing one worker's batch between two threads",
+            what: &format!("aggregate {ROWS} rows in batches of {size}, {keys} keys"),
+            ours: shared,
+            peer: "one thread",
+            theirs: alone,
+            unit: "s",
+            ratio: shared / alone,
+            aim: None,
+        }
+        .leave();
     }
 }

@@ -18,6 +18,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from figures import leave
+
 import pointstamp as ps
 from pointstamp.cluster import bind
 
@@ -82,6 +84,8 @@ def report(where: str, results: list[tuple[int, int, int, int]]) -> None:
         f"{(made - in_time) * SIZE / 1e6:,.0f} MB ahead; "
         f"memory grew by {grown / 1e6:,.0f} MB at most (high water {HIGH_WATER / 1e6:,.0f} MB)"
     )
+    program = f"{where}, {made * SIZE / 1e6:,.0f} MB through a slow worker: memory grown"
+    leave("Back-pressure", program, grown / 1e6, "the high water", HIGH_WATER / 1e6, unit="MB")
 
 
 def member(process: int, seconds: float, addresses: list[str], listener: socket.socket) -> None:

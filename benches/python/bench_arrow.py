@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from figures import leave
 
 import pointstamp as ps
 
@@ -89,6 +90,9 @@ def words(lines: int) -> None:
             f"({found['pyarrow']:.2f} s), {found[name] / found['polars']:.2f} times Polars "
             f"({found['polars']:.2f} s)"
         )
+        program = f"count the words of {lines:,} lines, {name[-1]} worker{'s' * (name != 'ours_1')}"
+        leave("Columns", program, found[name], "pyarrow's group_by", found["pyarrow"], aim=1.5)
+        leave("Columns", program, found[name], "Polars", found["polars"])
 
 
 def check(found: int, expected: int) -> None:
@@ -131,6 +135,13 @@ def exchange(rows: int) -> None:
         f"exchange: {rows / found['exchange'] / 1e6:.0f} million rows/s between 2 workers; take on one core "
         f"{rows / found['take'] / 1e6:.0f} million rows/s: {found['take'] / found['exchange']:.2f} of it"
     )
+    leave(
+        "Columns",
+        f"exchange {rows:,} rows between 2 workers",
+        found["exchange"],
+        "take, one core",
+        found["take"],
+    )
 
 
 # -------------------------------------------------------------------- components
@@ -166,6 +177,11 @@ def components(nodes: int, edges: int) -> None:
         f"components: {nodes} nodes, {edges} edges: {found['ours_1']:.2f} s on 1 worker, "
         f"{found['ours_2']:.2f} s on 2; union-find in plain Python {found['python']:.2f} s"
     )
+    for name in ("ours_1", "ours_2"):
+        program = (
+            f"components of {nodes:,} nodes, {edges:,} edges, {name[-1]} worker{'s' * (name != 'ours_1')}"
+        )
+        leave("Columns", program, found[name], "union-find in plain Python", found["python"])
 
 
 # -------------------------------------------------------------------- speedup
@@ -228,6 +244,7 @@ def speedup_by_keys(rows: int, keys: int, *, moved: bool) -> None:
         f"{name}: {alone:.0f} million rows/s aggregated on 1 worker, {both:.0f} on 2: {ratio:.2f} times "
         f"(median of {len(pairs)} pairs; {by_time:.2f} by processor time)"
     )
+    leave("Columns", f"{name}, 2 workers", 1 / both, "1 worker", 1 / alone, unit="us a row", aim=1 / 1.7)
 
 
 # -------------------------------------------------------------------- memory
@@ -270,6 +287,7 @@ def memory(rows: int) -> None:
         f"memory: {counted} rows in {seconds:.1f} s; {peak >> 10} MiB at most, "
         f"{before >> 10} MiB of it before"
     )
+    leave("Columns", f"memory while {counted:,} rows pass", (peak - before) / 1024, unit="MiB more")
 
 
 BENCHES: dict[str, Callable[[float], None]] = {

@@ -23,6 +23,7 @@ from typing import Any
 
 import pyarrow as pa
 import records
+from figures import leave
 
 import pointstamp as ps
 
@@ -135,6 +136,8 @@ def words(scale: float) -> None:
             f"times; the busier process works {min(worked[1]) / min(worked[2]):.2f} times less",
             flush=True,
         )
+        program = f"{10 * lines:,} words by closures, {title}, 2 processes"
+        leave("Processes", program, found["two"], "1 process", found["one"], aim=1 / 1.6)
 
 
 # ---------------------------------------------------------------- exchange
@@ -231,6 +234,9 @@ def exchange(scale: float) -> None:
         f"{rate['processes'] / rate['bare']:.2f} of it (aim 0.5); 2 threads {rate['threads']:.2f} GB/s",
         flush=True,
     )
+    program = f"{rows:,} int64 to the other process"
+    leave("Processes", program, found["processes"], "a bare socket copy", found["bare"], aim=2.0)
+    leave("Processes", program, found["processes"], "2 threads", found["threads"])
 
 
 # ---------------------------------------------------------------- rounds
@@ -297,6 +303,9 @@ def rounds(scale: float) -> None:
         f"{rate['bare']:,.0f}/s: {rate['processes'] / rate['bare']:.2f} of it",
         flush=True,
     )
+    program = f"{count:,} barriers between 2 processes"
+    leave("Processes", program, found["processes"], "round trips of a bare socket", found["bare"])
+    leave("Processes", program, found["processes"], "2 threads", found["threads"])
 
 
 # ---------------------------------------------------------------- progress
@@ -343,6 +352,9 @@ def progress(scale: float) -> None:
                 f"{size / pairs:>11.1f} {count / seconds(reports):>10,.0f}",
                 flush=True,
             )
+            if processes > 1:
+                program = f"a round, {processes} processes of {workers} workers, for each pair of processes"
+                leave("Progress between processes", program, messages / pairs, unit="messages")
 
 
 BENCHES: dict[str, Callable[[float], None]] = {

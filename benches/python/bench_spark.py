@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import spark_programs as peers
+from figures import leave
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -58,6 +59,8 @@ def compare(title: str, sides: list[Side], turns: int) -> list[float]:
     medians = [statistics.median(times) for times in seconds]
     for (name, _), median in zip(sides, medians, strict=True):
         print(f"  {name:<44}{median:9.2f} s{median / medians[0]:9.2f}", flush=True)
+    for (name, _), median in list(zip(sides, medians, strict=True))[1:]:
+        leave("Spark", title, medians[0], name, median)
     return medians
 
 

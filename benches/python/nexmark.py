@@ -17,6 +17,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from figures import leave
+
 import pointstamp as ps
 
 SECOND = 1000
@@ -353,6 +355,12 @@ def main() -> None:
                 )
             verdict = ", DuckDB's answer"
         print(f"{name:4} {rate:12,.0f} events a second and worker, {sum(found.values())} results{verdict}")
+        leave(
+            "Nexmark",
+            f"{name}, {len(events):,} events, {given.workers} worker(s)",
+            rate,
+            unit="events/s and worker",
+        )
 
 
 if __name__ == "__main__":

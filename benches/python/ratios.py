@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import figures
+
 
 class Program(NamedTuple):
     """Something to time: its name, the program, and the ratio to the first that is aimed at, if one is."""
@@ -69,4 +71,6 @@ def compare(title: str, programs: Sequence[Program], turns: int) -> list[Row]:
     ]
     for row in rows:
         print(row, flush=True)
+    for row in rows[1:]:
+        figures.leave(title, row.name, row.seconds, rows[0].name, rows[0].seconds, aim=row.aim)
     return rows

@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from figures import leave
+
 import pointstamp as ps
 
 
@@ -137,13 +139,19 @@ def main() -> None:
     given = parser.parse_args()
     ours, loop = running_maximum(given.records)
     print(f"keyed running maximum: {ours:.3f} s, a dict loop {loop:.3f} s: {loop / ours:.2f} of its speed")
+    leave("Events", f"keyed running maximum of {given.records:,} records", ours, "a dict loop", loop, aim=1.0)
     ours, polars = tumbling_count(given.rows)
     print(f"tumbling count of columns: {ours:.3f} s, Polars {polars:.3f} s: {polars / ours:.2f} of its speed")
+    leave(
+        "Events", f"tumbling count of {given.rows:,} rows", ours, "Polars group_by_dynamic", polars, aim=1.5
+    )
     ours, ideal, tasks = calls(given.calls)
     print(
         f"async_map: {ours:.3f} s, {ours / ideal:.2f} times the ideal {ideal:.3f} s; asyncio alone "
         f"{tasks:.3f} s, {tasks / ideal:.2f} times"
     )
+    leave("Events", f"async_map of {given.calls:,} calls of 10 ms", ours, "the ideal", ideal, aim=1.3)
+    leave("Events", f"asyncio alone, {given.calls:,} calls of 10 ms", tasks, "the ideal", ideal)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use crate::figures::Figure;
 use rustix::time::{ClockId, clock_gettime};
 
 /// A sample need not get longer than this to meet rare costs.
@@ -23,6 +24,7 @@ pub type Side<'a> = &'a mut dyn FnMut(usize);
 
 /// Prints one line per comparison.
 pub struct Table {
+    subject: String,
     clock: fn() -> Duration,
     filter: Option<String>,
     samples: usize,
@@ -47,6 +49,7 @@ impl Table {
         let (samples, least) = if quick { (1, 0) } else { (51, 2_000) };
         let least = Duration::from_micros(least);
         Self {
+            subject: subject.to_owned(),
             clock: wall_time,
             filter,
             samples,
@@ -124,6 +127,17 @@ impl Table {
             let _ = write!(line, "{aim:.1} {verdict}");
         }
         println!("{line}");
+        Figure {
+            subject: &self.subject,
+            what: name,
+            ours: our_cost,
+            peer: "timely",
+            theirs: their_cost,
+            unit: "ns",
+            ratio,
+            aim,
+        }
+        .leave();
     }
 
     /// How many operations make up a sample.

@@ -6,5 +6,6 @@
 
 #![forbid(unsafe_code)]
 
+pub mod figures;
 pub mod harness;
 pub mod streams;

@@ -49,6 +49,7 @@ from pointstamp.encoders import register_encoder
 from pointstamp.event_times.windows import Count, Session, Sliding, Tumbling, Window
 from pointstamp.execution import example, execute, execute_from_args
 from pointstamp.info import OperatorInfo, Traffic
+from pointstamp.interactive.session import Interactive
 from pointstamp.keyed import KeyedState, KeyedStream, WindowedStream
 from pointstamp.keys import register_key
 from pointstamp.pacts import Broadcast, Exchange, Pact, Pipeline
@@ -88,6 +89,7 @@ __all__ = [
     "GraphError",
     "InputHandle",
     "InputPort",
+    "Interactive",
     "KeyedState",
     "KeyedStream",
     "LoopHandle",

@@ -99,6 +99,19 @@ def in_words(error: BaseException, frames: TracebackType | None) -> str:
     return f"{sentence}{where}\n\n{trace[-_LONGEST:]}"
 
 
+def add_note(error: BaseException, text: str) -> bool:
+    """Adds a note, as `BaseException.add_note` of Python 3.11 does, on every Python.
+
+    Returns:
+        Whether a traceback will show it: not before Python 3.11, nor where the exception takes no attributes.
+    """
+    try:
+        error.__notes__ = [*getattr(error, "__notes__", ()), text]  # type: ignore[attr-defined]  # of Python 3.11
+    except AttributeError:
+        return False
+    return hasattr(error, "add_note")
+
+
 def says_why(error: BaseException) -> bool:
     """Whether it tells what another process raised, `in_words`; who is lost, or left alone, says nothing."""
     return isinstance(error, ClusterError) and "\n\n" in str(error)

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from pointstamp import _core
-from pointstamp._errors import ClusterError, ConfigError
+from pointstamp._errors import ClusterError, ConfigError, add_note
 from pointstamp._mistakes import main_of
 from pointstamp._threads import Helper, join
 from pointstamp.config import Config
@@ -105,7 +105,7 @@ def simulate(
         return _Simulated(main, config, processes, seed, lose_process).run()
     except Exception as error:
         how = f"workers={workers}, seed={seed}, processes={processes}, lose_process={lose_process}"
-        _note(error, f"to repeat this: pointstamp.testing.simulate(main, {how})")
+        add_note(error, f"to repeat this: pointstamp.testing.simulate(main, {how})")
         raise
 
 
@@ -190,8 +190,3 @@ class _Simulated:
         failures.sort(key=lambda error: isinstance(error, ClusterError))
         if failures:
             raise failures[0]
-
-
-def _note(error: BaseException, note: str) -> None:
-    """Adds a note, as `BaseException.add_note` of Python 3.11 does."""
-    error.__notes__ = [*getattr(error, "__notes__", ()), note]  # type: ignore[attr-defined]

@@ -72,4 +72,4 @@ def test_a_fast_source_waits_for_a_slow_worker() -> None:
     grown = [int(number) for number in re.findall(r"grew by (\d+) MB", result.stdout)]
     assert len(ahead) == len(grown) == 2, result.stdout
     assert max(ahead) < 4 * 34, result.stdout
-    assert max(grown) < 7 * 34, result.stdout
+    assert max(grown) < 5 * 34, result.stdout

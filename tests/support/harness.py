@@ -1,9 +1,11 @@
 """What several test files use: running a program on some workers, and reading what came out."""
 
+import re
 import subprocess
 import sys
 import textwrap
 import threading
+import time as clock
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -89,6 +91,25 @@ def count_to(n: int, workers: int) -> int:
 def notes(error: BaseException) -> list[str]:
     """What has been noted on an exception, on every version of Python."""
     return list(getattr(error, "__notes__", []))
+
+
+def wait_until(done: Callable[[], object], process: "subprocess.Popen[bytes] | None" = None) -> None:
+    """Waits for something that others do, and a process, if there is one, has to live for."""
+    until = clock.monotonic() + 40
+    while not done():
+        assert process is None or process.poll() is None, "the process has ended"
+        assert clock.monotonic() < until, "it did not happen"
+        clock.sleep(0.01)
+
+
+def code_block(chapter: str, names: str) -> str:
+    """The one program of a chapter that names something and is not run with it: it needs a server."""
+    text = (Path(__file__).parents[2] / "docs" / chapter).read_text(encoding="utf-8")
+    found = [
+        block for block in re.findall(r"```{code-block} python\n(.*?)```", text, re.DOTALL) if names in block
+    ]
+    assert len(found) == 1, f"{len(found)} programs of {chapter} name {names}"
+    return str(found[0])
 
 
 def script(program: str, *, timeout: float = 40, fails: bool = False) -> str:

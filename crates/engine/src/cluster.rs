@@ -13,9 +13,9 @@ mod departures;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use pointstamp_channels::{Fabric, Farewell, Mailbox, Overseer, Traffic, Transport};
+use pointstamp_channels::{Fabric, Farewell, LINGER, Mailbox, Overseer, Traffic, Transport};
 use pointstamp_progress::Mode;
 
 use agreement::Agreement;
@@ -103,7 +103,20 @@ impl Cluster {
         high_water: usize,
         transport: Arc<dyn Transport>,
     ) -> (Arc<Cluster>, Vec<Seed>) {
-        let (fabric, mailboxes) = Fabric::in_cluster(workers, high_water, transport);
+        Self::in_cluster_lingering(workers, mode, high_water, transport, LINGER)
+    }
+
+    /// As [`in_cluster`](Self::in_cluster), with another time for which the workers' progress is held to be combined: none, to
+    /// send what each says by itself.
+    pub fn in_cluster_lingering(
+        workers: usize,
+        mode: Mode,
+        high_water: usize,
+        transport: Arc<dyn Transport>,
+        linger: Duration,
+    ) -> (Arc<Cluster>, Vec<Seed>) {
+        let (fabric, mailboxes) =
+            Fabric::in_cluster_lingering(workers, high_water, transport, linger);
         let (cluster, seeds) = Self::new(fabric, mailboxes, mode);
         let overseer: Weak<Cluster> = Arc::downgrade(&cluster);
         cluster.fabric.start(overseer);

@@ -48,6 +48,11 @@ pub trait Host {
         Ok(())
     }
 
+    /// Whether the program is to have its turn although there is nothing to do; asked after a sleep, on its way, and answered once.
+    fn is_called(&self) -> bool {
+        false
+    }
+
     /// Told that the program begins an operator, or a scope, of a dataflow that it builds.
     fn begins(&self, _operator: OperatorId) {}
 

@@ -34,6 +34,8 @@ pub(crate) struct Home {
     notes: Notes,
     inquiry: Inquiry,
     recorder: OnceLock<Arc<Py<Recorder>>>,
+    /// Whether the program asked for its turn, from another thread.
+    called: AtomicBool,
 }
 
 /// What died elsewhere.
@@ -71,6 +73,7 @@ impl Home {
             notes: Notes::new(),
             inquiry: Inquiry::default(),
             recorder: OnceLock::new(),
+            called: AtomicBool::new(false),
         })
     }
 
@@ -92,6 +95,17 @@ impl Home {
     /// What records the worker, once something does.
     pub(crate) fn recorder(&self) -> &OnceLock<Arc<Py<Recorder>>> {
         &self.recorder
+    }
+
+    /// Gives the program its turn, if the worker sleeps between two steps.
+    pub(crate) fn call(&self) {
+        self.called.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    /// Whether the program is to have its turn; answered once.
+    pub(crate) fn is_called(&self) -> bool {
+        self.called.swap(false, Ordering::AcqRel)
     }
 
     /// Wakes the worker, if it sleeps.

@@ -158,6 +158,10 @@ impl Host for PythonHost {
         signals.map_err(Raised::here)
     }
 
+    fn is_called(&self) -> bool {
+        self.home.is_called()
+    }
+
     fn begins(&self, operator: OperatorId) {
         attached(|py| self.home.notes().operator_made(py, operator));
     }

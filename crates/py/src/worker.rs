@@ -331,6 +331,14 @@ impl Cluster {
         traffic(&self.engine)
     }
 
+    /// Wakes a worker of this process, by its number here, where it sleeps: its program has its turn.
+    fn wake(&self, index: usize) {
+        let home = self.homes()[index].clone();
+        if let Some(home) = home {
+            home.call();
+        }
+    }
+
     /// Asks all workers of this process, from a thread that is none of them; by worker, what it says, or None.
     fn ask(&self, py: Python<'_>, seconds: f64) -> PyResult<Vec<Option<Py<PyAny>>>> {
         self.ask_all(py, seconds, || ())

@@ -1,4 +1,4 @@
-"""The input of a collection, which `main` drives."""
+"""The inputs of collections, which `main` drives."""
 
 from __future__ import annotations
 
@@ -16,12 +16,59 @@ if TYPE_CHECKING:
     from pointstamp._core import InputHandle
     from pointstamp._types import Time
 
-__all__ = ["CollectionInput"]
+__all__ = ["Changing", "CollectionInput"]
 
 T = TypeVar("T")
 
 
-class CollectionInput(Generic[T]):
+class Changing:
+    """What the inputs of collections of every kind share: their time, and their end.
+
+    Subclasses say what is changed. A subclass is a context manager that closes its input.
+    """
+
+    __slots__ = ("handle",)
+
+    def __init__(self, handle: InputHandle[Any]) -> None:
+        self.handle = handle
+
+    @property
+    def time(self) -> Time:
+        """The time of the changes made now."""
+        return self.handle.time
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing can be changed any more."""
+        return self.handle.closed
+
+    def advance_to(self, time: Time) -> None:
+        """Moves to a later time: nothing will be changed before it any more.
+
+        Raises:
+            TimeError: Unless `time` is at or after `self.time`.
+            PointstampError: If the input is closed.
+        """
+        self.handle.advance_to(time)
+
+    def flush(self) -> None:
+        """Sends the changes that wait."""
+        self.handle.flush()
+
+    def close(self) -> None:
+        """Ends the changes. Closing it twice does nothing."""
+        self.handle.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class CollectionInput(Changing, Generic[T]):
     """Changes a collection, at its current time. `Scope.new_collection` makes it.
 
     Changes wait until a batch is full, the time advances, `flush()` is called, or the worker steps. Until the
@@ -47,20 +94,7 @@ class CollectionInput(Generic[T]):
         1 [(('tick', 1), -1), (('tick', 3), 1), (('tock', 1), -1)]
     """
 
-    __slots__ = ("_handle",)
-
-    def __init__(self, handle: InputHandle[Any]) -> None:
-        self._handle = handle
-
-    @property
-    def time(self) -> Time:
-        """The time of the changes made now."""
-        return self._handle.time
-
-    @property
-    def closed(self) -> bool:
-        """Whether nothing can be changed any more."""
-        return self._handle.closed
+    __slots__ = ()
 
     def insert(self, record: T) -> None:
         """Adds one of a record.
@@ -69,7 +103,7 @@ class CollectionInput(Generic[T]):
             TypeError: If a collection cannot keep the record: it cannot be hashed.
             PointstampError: If the input is closed.
         """
-        _core.update_input(self._handle, record, 1)
+        _core.update_input(self.handle, record, 1)
 
     def remove(self, record: T) -> None:
         """Takes one of a record away.
@@ -78,7 +112,7 @@ class CollectionInput(Generic[T]):
             TypeError: If a collection cannot keep the record: it cannot be hashed.
             PointstampError: If the input is closed.
         """
-        _core.update_input(self._handle, record, -1)
+        _core.update_input(self.handle, record, -1)
 
     def update(self, record: T, diff: int) -> None:
         """Adds so many of a record; takes them away where `diff` is negative.
@@ -88,7 +122,7 @@ class CollectionInput(Generic[T]):
             ValueError: If `diff` is 0.
             PointstampError: If the input is closed.
         """
-        _core.update_input(self._handle, record, diff)
+        _core.update_input(self.handle, record, diff)
 
     def update_many(self, updates: Iterable[tuple[T, int]]) -> None:
         """Makes every change of an iterable of pairs ``(record, diff)``.
@@ -98,7 +132,7 @@ class CollectionInput(Generic[T]):
             ValueError: If a diff is 0.
             PointstampError: If the input is closed.
         """
-        _core.send_updates(self._handle, updates)
+        _core.send_updates(self.handle, updates)
 
     def insert_many(self, records: Iterable[T]) -> None:
         """Adds one of each record of an iterable.
@@ -107,7 +141,7 @@ class CollectionInput(Generic[T]):
             TypeError: If a collection cannot keep a record.
             PointstampError: If the input is closed.
         """
-        _core.send_updates(self._handle, records, 1)
+        _core.send_updates(self.handle, records, 1)
 
     def remove_many(self, records: Iterable[T]) -> None:
         """Takes one of each record of an iterable away.
@@ -116,29 +150,4 @@ class CollectionInput(Generic[T]):
             TypeError: If a collection cannot keep a record.
             PointstampError: If the input is closed.
         """
-        _core.send_updates(self._handle, records, -1)
-
-    def advance_to(self, time: Time) -> None:
-        """Moves to a later time: nothing will be changed before it any more.
-
-        Raises:
-            TimeError: Unless `time` is at or after `self.time`.
-            PointstampError: If the input is closed.
-        """
-        self._handle.advance_to(time)
-
-    def flush(self) -> None:
-        """Sends the changes that wait."""
-        self._handle.flush()
-
-    def close(self) -> None:
-        """Ends the changes. Closing it twice does nothing."""
-        self._handle.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
+        _core.send_updates(self.handle, records, -1)

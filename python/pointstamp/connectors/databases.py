@@ -18,13 +18,20 @@ if TYPE_CHECKING:
 
     from pointstamp._types import Time
 
-__all__ = ["DuckDBSink", "SQLiteSink"]
+__all__ = ["DuckDBSink", "SQLiteSink", "rows_of"]
 
 POSITIONS = "pointstamp_times"
 
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+def rows_of(records: Any, columns: list[str]) -> list[Any]:
+    """The rows of a batch, each with the columns in order."""
+    if not isinstance(records, list):
+        return list(zip(*(records.column(name).to_pylist() for name in columns), strict=True))
+    return [[record[name] for name in columns] if isinstance(record, dict) else record for record in records]
 
 
 class _DatabaseSink(Sink):
@@ -149,17 +156,9 @@ class _Writer(SinkWriter):
         verb = "insert into" if self._key is None else "insert or replace into"
         return f"{verb} {_quoted(self._table)} ({names})"
 
-    def _rows(self, records: Any) -> list[Any]:
-        if not isinstance(records, list):
-            return list(zip(*(records.column(name).to_pylist() for name in self._columns), strict=True))
-        return [
-            [record[name] for name in self._columns] if isinstance(record, dict) else record
-            for record in records
-        ]
-
     def _insert(self, batch: Any) -> None:
         marks = ", ".join("?" * len(self._columns))
-        self._database.executemany(f"{self._statement()} values ({marks})", self._rows(batch))
+        self._database.executemany(f"{self._statement()} values ({marks})", rows_of(batch, self._columns))
 
     @abstractmethod
     def _connect(self) -> Any: ...

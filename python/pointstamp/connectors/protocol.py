@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     import pyarrow as pa
 
@@ -38,6 +38,14 @@ class PartitionReader(ABC, Generic[T]):
     def offset(self) -> Any:
         """Where the next `read` begins: after all that was returned. Something that can be pickled."""
 
+    @property
+    def watermark(self) -> int | None:
+        """The least event time of what `read` returns from here on; None where nobody knows.
+
+        Asked after each `read` of a source that has a `time_of`. A batch may be empty, and only tell this.
+        """
+        return None
+
     @abstractmethod
     def seek(self, offset: Any) -> None:
         """Goes to an offset that this partition gave before; called before the first `read`."""
@@ -60,6 +68,8 @@ class Source(ABC, Generic[T]):
         schema: Of a source of columns; None of a source of records.
         waits: Whether a `read` may wait for what is written next. Then each partition has a thread; else the
             partitions of a worker are read one after another, and one is open at a time.
+        time_of: Of a source whose records tell their event time: what gives it, of a record or a batch of
+            columns. `read` asks it where it is given neither `time` nor `every`.
         discover: Every so many seconds `partitions` is asked again, for those that were added; None for
             never. A source that is asked again does not end, and needs `worker_of`.
     """
@@ -67,6 +77,7 @@ class Source(ABC, Generic[T]):
     schema: pa.Schema | None = None
     waits: bool = True
     discover: float | None = None
+    time_of: Callable[[Any], Any] | None = None
 
     @abstractmethod
     def partitions(self) -> Iterable[str]:

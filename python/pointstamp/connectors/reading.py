@@ -18,7 +18,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import ProbeHandle
-from pointstamp._errors import GraphError
+from pointstamp._errors import GraphError, add_note
 from pointstamp.connectors.timing import Timing
 from pointstamp.custom.builder import operator_info
 
@@ -48,11 +48,11 @@ class _Shelf:
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
         self._changed = threading.Condition()
-        self._items: deque[tuple[str, Any, Any]] = deque()
+        self._items: deque[tuple[str, Any, Any, int | None]] = deque()
         self._waiting: dict[str, int] = {}
         self.closed = False
 
-    def put(self, partition: str, batch: Any, offset: Any) -> bool:
+    def put(self, partition: str, batch: Any, offset: Any, watermark: int | None = None) -> bool:
         """Puts a batch there, once there is room; false when nobody wants any."""
         with self._changed:
             while not self.closed and self._waiting.get(partition, 0) >= AHEAD:
@@ -60,11 +60,11 @@ class _Shelf:
             if self.closed:
                 return False
             self._waiting[partition] = self._waiting.get(partition, 0) + 1
-            self._items.append((partition, batch, offset))
+            self._items.append((partition, batch, offset, watermark))
         self._wake()
         return True
 
-    def take(self) -> tuple[str, Any, Any] | None:
+    def take(self) -> tuple[str, Any, Any, int | None] | None:
         """The next batch, if there is one."""
         with self._changed:
             if not self._items:
@@ -127,7 +127,7 @@ class _Threads:
             try:
                 found: Any = _Found(list(self._source.partitions()))
             except Exception as error:
-                _note(error, "while looking for partitions that were added")
+                add_note(error, "while looking for partitions that were added")
                 found = _End(error)
             if not self._shelf.put("", found, None):
                 return
@@ -149,11 +149,11 @@ class _Threads:
                 reader.seek(offset)
             while (batch := reader.read()) is not None:
                 offset = reader.offset
-                if not self._shelf.put(partition, batch, offset):
+                if not self._shelf.put(partition, batch, offset, reader.watermark):
                     return False
             return self._shelf.put(partition, _End(), reader.offset)
         except BaseException as error:  # it belongs to who runs the dataflow, whatever it is
-            _note(error, f"while reading partition '{partition}' from offset {offset}")
+            add_note(error, f"while reading partition '{partition}' from offset {offset}")
             self._shelf.put(partition, _End(error), offset)
             return False
 
@@ -167,17 +167,6 @@ class _Threads:
             reader.close()
         for thread in self._threads:
             thread.join(PATIENCE)
-
-
-def _note(error: BaseException, text: str) -> None:
-    """Adds a note, as `BaseException.add_note` of Python 3.11 does."""
-    try:
-        error.__notes__ = [  # type: ignore[attr-defined]  # of Python 3.11
-            *getattr(error, "__notes__", []),
-            text,
-        ]
-    except AttributeError:
-        pass  # an exception that takes no attributes takes no note
 
 
 class Reading:
@@ -246,7 +235,9 @@ class Reading:
             self._advance()
         self._acknowledge()
 
-    def _send(self, output: OutputPort[Any], partition: str, batch: Any, offset: Any) -> None:
+    def _send(
+        self, output: OutputPort[Any], partition: str, batch: Any, offset: Any, watermark: int | None
+    ) -> None:
         assert self._capability is not None
         if isinstance(batch, _Found):
             self._join(batch.names)
@@ -265,6 +256,8 @@ class Reading:
                 else:
                     session.give(part)
             last = time if last is None else max(last, time)
+        if watermark is not None:
+            self._timing.told(partition, watermark)
         if last is None:
             last = self._capability.time  # type: ignore[assignment]  # one coordinate: checked by `read`
         self._pending.setdefault(partition, deque()).append((offset, last))  # type: ignore[arg-type]

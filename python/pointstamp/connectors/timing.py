@@ -29,6 +29,9 @@ class Timing:
         if len(batch):
             yield 0, batch
 
+    def told(self, partition: str, watermark: int) -> None:
+        """Is told by a reader that nothing before an event time comes any more."""
+
     def ended(self, partition: str) -> None:
         """Is told that a partition is over."""
 
@@ -69,12 +72,16 @@ class Arrival(Timing):
 class EventTime(Timing):
     """The times that records tell."""
 
-    def __init__(self, time: Callable[[Any], int] | str, lateness: int, idle: float | None) -> None:
+    def __init__(
+        self, time: Callable[[Any], int] | str, lateness: int, idle: float | None, *, own: bool = False
+    ) -> None:
+        """`own`: the function is the source's, so that what its readers say of times is in the same unit."""
         if lateness < 0:
             raise ValueError(f"lateness is at least 0, not {lateness}")
         self._time = time
         self._lateness = lateness
         self._idle = idle
+        self._own = own
         self._frontier = 0
         self._latest: dict[str, tuple[int, float]] = {}
 
@@ -108,6 +115,12 @@ class EventTime(Timing):
         times = batch.column(self._time) if isinstance(self._time, str) else self._time(batch)
         for time in sorted(pc.unique(times).to_pylist()):
             yield time, batch.filter(pc.equal(times, time))
+
+    def told(self, partition: str, watermark: int) -> None:
+        """A partition whose reader knows is as far as it says."""
+        if self._own:
+            latest, _ = self._latest.get(partition, (0, 0.0))
+            self._latest[partition] = (max(latest, watermark + self._lateness), clock.monotonic())
 
     def ended(self, partition: str) -> None:
         """A partition that is over holds nothing."""

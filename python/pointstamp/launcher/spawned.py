@@ -9,11 +9,8 @@ from __future__ import annotations
 import io
 import os
 import pickle
-import signal
 import socket
 import sys
-import threading
-import time
 from contextlib import suppress
 from typing import Any
 
@@ -21,10 +18,8 @@ from pointstamp._errors import ClusterError, in_words
 from pointstamp.config import Config
 from pointstamp.execution import execute
 from pointstamp.launcher.channel import frame, receive
+from pointstamp.launcher.leash import hold
 from pointstamp.launcher.shipped import unpack
-
-PATIENCE = 3.0
-"""Seconds between asking what this process has started to end, when the program is gone, and making it."""
 
 
 def begin(descriptor: int, port: int) -> None:
@@ -53,7 +48,7 @@ def begin(descriptor: int, port: int) -> None:
         receive(channel)  # until all are ready
     except (EOFError, ConnectionError):
         return  # the program has ended
-    threading.Thread(target=_end_with, args=(channel,), name="pointstamp-leash", daemon=True).start()
+    hold(channel)
     try:
         config = Config(**told["config"])
         results = execute(main, config=config, listener=listener, stall_report=told["stall_report"])
@@ -109,14 +104,3 @@ def _failure(error: BaseException) -> dict[str, Any]:
         "echo": isinstance(error, ClusterError),
         "interrupted": isinstance(error, KeyboardInterrupt),
     }
-
-
-def _end_with(channel: socket.socket) -> None:
-    """Ends this process, and what it has started, once the program has ended."""
-    with suppress(OSError):
-        while channel.recv(1):
-            pass
-    for last in (signal.SIGTERM, signal.SIGKILL):
-        # The program made it the leader of a group of its own.
-        os.killpg(0, last)
-        time.sleep(PATIENCE)

@@ -24,7 +24,7 @@ import time
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pointstamp._errors import ClusterError
+from pointstamp._errors import ClusterError, add_note
 from pointstamp.cluster import bind
 from pointstamp.launcher.channel import LENGTH, frame
 from pointstamp.launcher.shipped import pack
@@ -45,7 +45,12 @@ CHUNK = 1 << 16
 
 
 def run_on_processes(
-    main: Callable[..., R], processes: int, config: Config, stall_report: float | None
+    main: Callable[..., R],
+    processes: int,
+    config: Config,
+    stall_report: float | None,
+    *,
+    started: Callable[[Callable[[], None]], None] | None = None,
 ) -> list[R]:
     """Runs the function on every worker of so many processes; their results, in the order of the workers.
 
@@ -54,6 +59,7 @@ def run_on_processes(
         processes: How many processes there are.
         config: What holds for each of them: how many workers it has, and the like.
         stall_report: As for `execute`.
+        started: Called once they have been started, with a function that ends them at once, from any thread.
 
     Raises:
         ConfigError: If the function cannot be sent to other processes.
@@ -61,18 +67,20 @@ def run_on_processes(
         BaseException: The first exception of a worker.
     """
     packed, named = pack(main)
-    started = _Processes(processes)
+    running = _Processes(processes)
     try:
         told = {"main": packed, "named": named, "argv": list(sys.argv), "stall_report": stall_report}
-        started.start(config, told)
-        started.until_all_have_answered()
-        started.raise_failure()
+        running.start(config, told)
+        if started is not None:
+            started(running.kill)
+        running.until_all_have_answered()
+        running.raise_failure()
     except KeyboardInterrupt as interruption:
-        started.interrupt(interruption)
+        running.interrupt(interruption)
         raise
     finally:
-        started.close()
-    return [result for answer in started.answers.values() for result in answer["results"]]
+        running.close()
+    return [result for answer in running.answers.values() for result in answer["results"]]
 
 
 class _Processes:
@@ -201,9 +209,9 @@ class _Processes:
                 error = pickle.loads(answer["error"])
             except Exception:  # a class that only the process has
                 return error
-            if not getattr(error, "__notes__", None) and hasattr(error, "add_note"):
+            if not getattr(error, "__notes__", None):
                 for note in answer["notes"]:
-                    error.add_note(note)
+                    add_note(error, note)
             error.__cause__ = _Elsewhere(number, answer["words"])
         return error
 
@@ -217,8 +225,11 @@ class _Processes:
             self.until_all_have_answered()
         notes = [note for _, answer in self._failures for note in answer.get("notes", [])]
         for note in dict.fromkeys(note for note in notes if not note.startswith("raised in ")):
-            if hasattr(interruption, "add_note"):
-                interruption.add_note(note)
+            add_note(interruption, note)
+
+    def kill(self) -> None:
+        """Ends the processes at once."""
+        self._send(signal.SIGKILL)
 
     def close(self) -> None:
         """Leaves nothing behind: neither a process that still runs, nor an open file."""

@@ -10,11 +10,8 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
 import sys
-import threading
-import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,6 +19,7 @@ from pointstamp._errors import ClusterError
 from pointstamp.config import Config
 from pointstamp.execution import execute
 from pointstamp.launcher import target as targets
+from pointstamp.launcher.leash import hold
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,9 +28,6 @@ VARIABLE = "POINTSTAMP_LAUNCHED"
 
 ECHO = b"e"
 """What a process says on its leash when it ends because another one failed."""
-
-PATIENCE = 3.0
-"""Seconds between asking a process to end, when the launcher is gone, and making it."""
 
 
 class Place(NamedTuple):
@@ -61,7 +56,7 @@ def taken() -> Place | None:
 def run(place: Place, target: targets.Target, options: Mapping[str, Any]) -> int:
     """Runs the program in its place; returns the exit code."""
     leash, listener = (_own(descriptor) for descriptor in (place.leash, place.listener))
-    threading.Thread(target=_end_with, args=(leash,), name="pointstamp-leash", daemon=True).start()
+    hold(leash)
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True, write_through=False)  # type: ignore[union-attr]  # as on a terminal
     config = Config(
@@ -86,14 +81,3 @@ def run(place: Place, target: targets.Target, options: Mapping[str, Any]) -> int
 def _own(descriptor: int) -> socket.socket:
     os.set_inheritable(descriptor, False)
     return socket.socket(fileno=descriptor)
-
-
-def _end_with(leash: socket.socket) -> None:
-    """Ends this process, and what it has started, once the launcher has ended."""
-    with suppress(OSError):
-        while leash.recv(1):
-            pass
-    for last in (signal.SIGTERM, signal.SIGKILL):
-        # The launcher made it the leader of a group of its own.
-        os.killpg(0, last)
-        time.sleep(PATIENCE)

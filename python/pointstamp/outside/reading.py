@@ -99,7 +99,8 @@ class FromOutside(StreamsOf):
         """The records of a source, whose partitions are shared out to the workers.
 
         Each partition is read by one worker. Left to itself everything has the minimum time, which ends with
-        the source. For times of arrival say `every`, for those that the records tell `time`.
+        the source, unless the source knows times. For times of arrival say `every`, for those that the
+        records tell `time`.
 
         Args:
             source: What is read; the same on every worker.
@@ -129,6 +130,8 @@ class FromOutside(StreamsOf):
             timing = EventTime(time, lateness, idle)
         elif every is not None:
             timing = Arrival(every)
+        elif source.time_of is not None:
+            timing = EventTime(source.time_of, lateness, idle, own=True)
         columns = None if source.schema is None else _core.Schema(source.schema)
         reading = Reading(name, source, offsets or {}, timing)
         return self.stream_of(reading.install(cast("Scope", self), columns), columns)

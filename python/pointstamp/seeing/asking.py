@@ -56,6 +56,16 @@ class Asking:
         if processes > 1:
             cluster.listen(self._hear)
 
+    def wake(self, worker: int) -> None:
+        """Wakes a worker of this process, by its number in the cluster, where it sleeps."""
+        self._cluster.wake(worker - self._process * self._workers)
+
+    def stop(self, reason: str) -> None:
+        """Ends the computation, the program's own code in it included; to be called until it has ended."""
+        if not self._cluster.stopped:
+            self._cluster.abandon(reason)
+        self._cluster.interrupt()
+
     def everyone(self, worker: _core.Worker | None = None, seconds: float = PATIENCE) -> list[Told | Silent]:
         """What every worker says, in their order.
 

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import ProbeHandle
+from pointstamp._errors import add_note
 from pointstamp._threads import Helper, join
 from pointstamp.seeing.explanation import Explanation, explain
 from pointstamp.seeing.graph import Place
@@ -203,8 +204,5 @@ def say(text: str) -> None:
 
 def note(error: BaseException, text: str) -> None:
     """Adds a note to an exception; where tracebacks do not show notes, it is said at once."""
-    if hasattr(error, "add_note"):
-        error.add_note(text)
-    else:
-        error.__dict__.setdefault("__notes__", []).append(text)
+    if not add_note(error, text):
         say(text)

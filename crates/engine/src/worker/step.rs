@@ -102,7 +102,8 @@ impl<P: Payload> Worker<P> {
             let slice = patience.map(|patience| Instant::now() + patience);
             self.park([deadline, slice].into_iter().flatten().min());
             let over = || deadline.is_some_and(|end| Instant::now() >= end);
-            if slice.is_some() && !self.has_work() && !over() && self.check().is_ok() {
+            let called = self.0.host.is_called();
+            if slice.is_some() && !called && !self.has_work() && !over() && self.check().is_ok() {
                 return Ok(None);
             }
         }

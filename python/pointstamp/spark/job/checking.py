@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pointstamp._errors import GraphError
+from pointstamp._errors import GraphError, add_note
 from pointstamp.config import Config
 from pointstamp.execution import execute
 from pointstamp.seeing.graph import Graph
@@ -139,7 +139,7 @@ class _Trial:
             execute(self._main, config=Config(workers=1))
         except ModuleNotFoundError as error:
             if self._plan.declared is None:
-                error.__notes__ = [*getattr(error, "__notes__", ()), _GIVE]  # type: ignore[attr-defined]
+                add_note(error, _GIVE)
                 raise
             # The executors may have it, and if they have not, a task says so.
 

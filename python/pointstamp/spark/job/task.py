@@ -17,7 +17,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pointstamp import _core
-from pointstamp._errors import ClusterError, says_why
+from pointstamp._errors import ClusterError, add_note, says_why
 from pointstamp.execution import execute
 from pointstamp.spark.captures.sink import Gathering
 from pointstamp.spark.job.draining import Drain, Stopped
@@ -85,7 +85,7 @@ def _run(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch
         plan: Plan = cloudpickle.loads(job.plan)
     except Exception as error:
         if isinstance(error, ModuleNotFoundError):
-            error.__notes__ = [_ADVICE]  # type: ignore[attr-defined]
+            add_note(error, _ADVICE)
         gather(context, job.secret, ready=False)
         yield failed(error, job.tasks)
         return

@@ -20,7 +20,7 @@ import zlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pointstamp._errors import ConfigError, PointstampError
+from pointstamp._errors import ConfigError, PointstampError, add_note
 from pointstamp.spark import compat
 
 if TYPE_CHECKING:
@@ -127,9 +127,8 @@ def remember(error: BaseException, note: str) -> None:
         error: What is raised.
         note: Is noted on it, and with that becomes part of what Spark is told; tells it from others.
     """
-    notes = getattr(error, "__notes__", [])
-    if note not in notes:
-        error.__notes__ = [*notes, note]  # type: ignore[attr-defined]
+    if note not in getattr(error, "__notes__", ()):
+        add_note(error, note)
     _remembered[note] = error
 
 

@@ -1,0 +1,279 @@
+"""Runs the benches, and makes one table and a page of plots of what they measured: `make bench`.
+
+Owns the list of benches and how their figures are shown. Every bench runs by itself, as its own command says,
+prints what it finds, and leaves its figures (`figures`). They are gathered in target/bench: `figures.jsonl`,
+`table.md`, and `index.html` with a plot for each subject. A bench that fails is said to have failed in the
+table, and the others go on. `--docs` writes the table into the book, as docs/figures.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import html
+import io
+import os
+import platform
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import NamedTuple
+
+import figures
+from figures import Figure
+
+TOP = Path(__file__).resolve().parents[2]
+HERE = Path("benches/python")
+STYLE = """
+body { font: 14px system-ui; max-width: 72rem; margin: 2rem auto; padding: 0 1rem }
+th { text-align: left; padding-right: 1rem }
+svg { max-width: 100% }
+"""
+PEERS = ["bytewax", "duckdb", "pathway", "polars", "pyarrow", "pyspark"]
+
+
+class Bench(NamedTuple):
+    """A bench: the name to choose it by, its command, and what makes it short."""
+
+    name: str
+    command: Sequence[str]
+    quick: Sequence[str] = ()
+
+
+def _python(script: str, *arguments: str) -> list[str]:
+    return [sys.executable, str(HERE / script), *arguments]
+
+
+def benches(wheel: Path | None) -> list[Bench]:
+    """Every bench, in the order of the table."""
+    return [
+        Bench("core", ["cargo", "bench", "-p", "pointstamp-bench", "--locked"]),
+        Bench("arrow", _python("bench_arrow.py"), ["--scale", "0.02"]),
+        Bench("capture", _python("bench_capture.py"), ["--megabytes", "16"]),
+        Bench("processes", _python("bench_processes.py"), ["--scale", "0.05", "--turns", "1"]),
+        Bench("backpressure", _python("backpressure.py"), ["--seconds", "2"]),
+        Bench("events", _python("windows.py"), ["--records", "50000", "--rows", "200000", "--calls", "1000"]),
+        Bench("nexmark", _python("nexmark.py", "--check"), ["--events", "10000"]),
+        Bench(
+            "cost",
+            _python("cost.py"),
+            ["--scale", "12", "--edges", "60000", "--turns", "1"],
+        ),
+        Bench(
+            "records", _python("run.py", *(["--wheel", str(wheel)] if wheel is not None else [])), ["--quick"]
+        ),
+    ]
+
+
+# -------------------------------------------------------------------- running
+
+
+def run(bench: Bench, quick: bool, limit: float, left: Path) -> str:
+    """Runs one bench; returns what is wrong with it, or nothing."""
+    command = [*bench.command, *(bench.quick if quick else ())]
+    print(f"\n=== {bench.name}: {shlex.join(command)}", flush=True)
+    try:
+        done = subprocess.run(
+            command, cwd=TOP, env=os.environ | {figures.VARIABLE: str(left)}, timeout=limit, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return f"was ended after {limit:,.0f} seconds"
+    return "" if done.returncode == 0 else f"failed with exit code {done.returncode}"
+
+
+# -------------------------------------------------------------------- the machine
+
+
+def _said(*command: str) -> str:
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, check=True, cwd=TOP, timeout=60)
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    return found.stdout.strip()
+
+
+def _processor() -> str:
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text().splitlines() if path.exists() else []
+    name = next((line for line in lines if line.startswith("model name")), "")
+    return name.partition(":")[2].strip() or platform.processor() or platform.machine()
+
+
+def _memory() -> str:
+    try:
+        return f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB"
+    except (ValueError, OSError):
+        return "unknown"
+
+
+def machine() -> dict[str, str]:
+    """What the figures were measured on, and with."""
+    versions = {}
+    for name in PEERS:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return {
+        "date": datetime.date.today().isoformat(),
+        "commit": _said("git", "rev-parse", "--short", "HEAD"),
+        "processor": f"{_processor()}, {os.cpu_count()} cores",
+        "memory": _memory(),
+        "system": f"{platform.system()} {platform.release()}",
+        "load before": f"{os.getloadavg()[0]:.1f}",
+        "rust": _said("rustc", "--version"),
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "peers": ", ".join(f"{name} {version}" for name, version in versions.items()),
+    }
+
+
+# -------------------------------------------------------------------- the table
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    if value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def _aim(figure: Figure) -> str:
+    if figure.aim is None:
+        return ""
+    return f"{figure.aim:.2g}, {'met' if figure.met else '**missed**'}"
+
+
+def table(found: Sequence[Figure], about: dict[str, str], failed: dict[str, str]) -> str:
+    """The figures as Markdown: a section for each subject."""
+    lines = ["# Figures", ""]
+    lines += [
+        "Written by `make bench`. Both sides of a row ran in one run. The ratio is ours to theirs as a cost,",
+        "so below 1 is faster or smaller; the aim is the ratio that was meant to be reached.",
+        "",
+    ]
+    lines += ["| measured on | |", "|---|---|"]
+    lines += [f"| {name} | {value} |" for name, value in about.items()]
+    for name, reason in failed.items():
+        lines += ["", f"The bench `{name}` {reason}: its figures are missing, or not all here."]
+    for subject in dict.fromkeys(figure.subject for figure in found):
+        lines += ["", f"## {subject}", ""]
+        lines += ["| | ours | unit | beside | theirs | ratio | aim |", "|---|--:|---|---|--:|--:|---|"]
+        for figure in found:
+            if figure.subject == subject:
+                ratio = "" if figure.ratio is None else f"{figure.ratio:.2f}"
+                cells = [
+                    figure.what,
+                    _number(figure.ours),
+                    figure.unit,
+                    figure.peer,
+                    _number(figure.theirs),
+                    ratio,
+                    _aim(figure),
+                ]
+                lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def plot(subject: str, found: Sequence[Figure]) -> str:
+    """The ratios of a subject as a picture, in SVG: bars from 1, to the left where ours is less."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    mpl.rcParams["svg.fonttype"] = "none"
+    labels = [f"{figure.what}  beside {figure.peer}" for figure in found]
+    ratios = [figure.ratio or 1.0 for figure in found]
+    figure, axes = pyplot.subplots(figsize=(11, 0.8 + 0.34 * len(found)))
+    colours = ["#2a7f62" if ratio <= 1 else "#b5542d" for ratio in ratios]
+    axes.barh(range(len(found)), [ratio - 1 for ratio in ratios], left=1, color=colours, height=0.62)
+    for place, one in enumerate(found):
+        if one.aim is not None:
+            axes.plot([one.aim] * 2, [place - 0.42, place + 0.42], color="#222222", linewidth=1.4)
+        axes.annotate(
+            f"{ratios[place]:.2f}",
+            (max(ratios[place], 1), place),
+            xytext=(5, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=8,
+        )
+    axes.set_xscale("log", base=2)
+    axes.set_xlim(min(0.5, *ratios) / 1.1, max(2.0, *ratios) * 1.1)
+    axes.set_yticks(range(len(found)), labels, fontsize=8)
+    axes.invert_yaxis()
+    axes.axvline(1, color="#888888", linewidth=0.8)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.set_xlabel("ours / theirs; the mark is the aim", fontsize=8)
+    axes.set_title(subject, fontsize=10, loc="left")
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    figure.tight_layout()
+    picture = io.StringIO()
+    figure.savefig(picture, format="svg")
+    pyplot.close(figure)
+    return picture.getvalue().partition("?>")[2]
+
+
+def page(found: Sequence[Figure], about: dict[str, str]) -> str:
+    """A page with a plot for each subject."""
+    parts = []
+    for subject in dict.fromkeys(figure.subject for figure in found):
+        compared = [one for one in found if one.subject == subject and one.ratio is not None]
+        if compared:
+            parts.append(plot(subject, compared))
+    said = "".join(f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>" for k, v in about.items())
+    return (
+        f"<!doctype html><meta charset=utf-8><title>Figures</title><style>{STYLE}</style>"
+        f"<h1>Figures</h1><table>{said}</table>" + "".join(parts)
+    )
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="benches to run; all, where none is named")
+    parser.add_argument("--quick", action="store_true", help="a little of the work, to see that all runs")
+    parser.add_argument("--wheel", type=Path, help="the wheel whose size is told")
+    parser.add_argument("--limit", type=float, default=1800.0, help="seconds for one bench (1800)")
+    parser.add_argument("--out", type=Path, default=TOP / "target/bench", help="where the table goes")
+    parser.add_argument("--docs", action="store_true", help="write the table into the book, too")
+    given = parser.parse_args()
+    known = benches(given.wheel)
+    unknown = sorted(set(given.names) - {bench.name for bench in known})
+    if unknown:
+        parser.error(f"no bench {', '.join(unknown)}: there are {', '.join(bench.name for bench in known)}")
+    out = given.out.resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    left = out / "figures.jsonl"
+    left.unlink(missing_ok=True)
+    about = machine()
+    failed = {}
+    for bench in known:
+        if not given.names or bench.name in given.names:
+            reason = run(bench, given.quick, given.limit, left)
+            if reason:
+                failed[bench.name] = reason
+    about["load after"] = f"{os.getloadavg()[0]:.1f}"
+    found = figures.read(left)
+    text = table(found, about, failed)
+    (out / "table.md").write_text(text)
+    (out / "index.html").write_text(page(found, about))
+    if given.docs:
+        (TOP / "docs/figures.md").write_text(text)
+    missed = [figure for figure in found if figure.met is False]
+    print(
+        f"\n{len(found)} figures, {len(missed)} of them short of their aim: "
+        f"{out / 'table.md'} and {out / 'index.html'}"
+    )
+    for name, reason in failed.items():
+        print(f"{name} {reason}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

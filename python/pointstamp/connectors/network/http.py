@@ -1,0 +1,329 @@
+"""`HTTPLineSource` and `HTTPEventSource`: lines of responses, and server-sent events, by the package httpx.
+
+A document has offsets, in bytes: a response that breaks off is gone on with by a range request, or where the
+server knows none, read again and skipped. A stream of events has the last event's id.
+"""
+
+from __future__ import annotations
+
+import ssl
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pointstamp._errors import CodecError, PointstampError
+from pointstamp.connectors.needs import needed
+from pointstamp.connectors.network.lines import Lines
+from pointstamp.connectors.network.reader import CONNECTING, ConnectionReader, Lost, addresses_of
+from pointstamp.connectors.protocol import PartitionReader, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+__all__ = ["Event", "HTTPEventSource", "HTTPLineSource"]
+
+
+class Event(NamedTuple):
+    """A server-sent event.
+
+    Attributes:
+        event: Its kind, "message" if it says none.
+        data: Its text.
+        id: The last id that the server has given; empty if none.
+    """
+
+    event: str
+    data: str
+    id: str
+
+
+class _Source(Source[Any]):
+    """What both share."""
+
+    def __init__(
+        self,
+        urls: str | Iterable[str],
+        headers: Mapping[str, str] | None,
+        tls: ssl.SSLContext | None,
+        silence: float | None,
+        patience: float,
+    ) -> None:
+        self._urls = addresses_of(urls, "URLs")
+        for url in self._urls:
+            if not url.startswith(("http://", "https://")):
+                raise ValueError(f"a URL is http://... or https://..., and this is {url!r}")
+        self._request = _Request(dict(headers or {}), tls, silence)
+        self._patience = patience
+
+    def partitions(self) -> list[str]:
+        """The URLs."""
+        return self._urls
+
+
+class HTTPLineSource(_Source):
+    """The lines of text of responses to GET: each URL is a partition.
+
+    Args:
+        urls: ``http://...`` or ``https://...``, or several.
+        live: Whether a response is a stream that goes on, so that another is asked for when one ends or
+            breaks; else it is a document, which ends, and of which an offset is a number of bytes.
+        headers: More headers of the request.
+        max_line: Bytes of a line at most.
+        tls: For https; left out, certificates are checked.
+        silence: Seconds without a byte after which a connection is taken as lost; None for never.
+        patience: Seconds of attempts in vain after which a connection that was there is given up.
+
+    Raises:
+        ValueError: For what is no such URL.
+    """
+
+    def __init__(
+        self,
+        urls: str | Iterable[str],
+        *,
+        live: bool = False,
+        headers: Mapping[str, str] | None = None,
+        max_line: int = 1 << 20,
+        tls: ssl.SSLContext | None = None,
+        silence: float | None = None,
+        patience: float = 60.0,
+    ) -> None:
+        super().__init__(urls, headers, tls, silence, patience)
+        self._live = live
+        self._max_line = max_line
+
+    def open(self, partition: str) -> PartitionReader[str]:
+        """A reader, which asks when it is first asked to read."""
+        kind = _Stream if self._live else _Document
+        return kind(partition, self._request, self._max_line, self._patience)
+
+
+class HTTPEventSource(_Source):
+    """Server-sent events (``text/event-stream``): each URL is a partition.
+
+    Where events have ids, they are offsets: after a connection that was lost, and after a failure with
+    ``scope.read(offsets=)``, the server is asked for what came after the last. A server that answers 204 ends
+    the stream.
+
+    Args:
+        urls: ``http://...`` or ``https://...``, or several.
+        headers: More headers of the request.
+        max_event: Bytes of an event at most.
+        tls: For https; left out, certificates are checked.
+        silence: Seconds without a byte after which a connection is taken as lost; None for never.
+        patience: Seconds of attempts in vain after which a connection that was there is given up.
+
+    Raises:
+        ValueError: For what is no such URL.
+    """
+
+    def __init__(
+        self,
+        urls: str | Iterable[str],
+        *,
+        headers: Mapping[str, str] | None = None,
+        max_event: int = 1 << 20,
+        tls: ssl.SSLContext | None = None,
+        silence: float | None = None,
+        patience: float = 60.0,
+    ) -> None:
+        super().__init__(urls, headers, tls, silence, patience)
+        self._max_event = max_event
+
+    def open(self, partition: str) -> PartitionReader[Event]:
+        """A reader, which asks when it is first asked to read."""
+        return _Events(partition, self._request, self._max_event, self._patience)
+
+
+class _Request(NamedTuple):
+    headers: dict[str, str]
+    tls: ssl.SSLContext | None
+    silence: float | None
+
+
+class _Reader(ConnectionReader):
+    """Reads the body of a response, as it comes."""
+
+    def __init__(self, name: str, request: _Request, most: int, patience: float) -> None:
+        super().__init__(name, True, patience)
+        self._request = request
+        self._most = most
+        self._httpx = needed("httpx", "HTTP", "httpx", "network")
+        self._lines = Lines(most, "utf-8")
+        self._client: Any = None
+        self._response: Any = None
+        self._body: Iterator[bytes] = iter(())
+        self._ended = False
+
+    def _ask(self, headers: dict[str, str]) -> Any:
+        """Sends the request; returns the response, whose body has not been read.
+
+        Raises:
+            Lost: If there is no answer, or one that says that it is better to come again.
+            PointstampError: If it is another than there should be.
+        """
+        request = self._request
+        self._client = self._httpx.Client(
+            verify=request.tls or True,
+            follow_redirects=True,
+            timeout=self._httpx.Timeout(CONNECTING, read=request.silence),
+        )
+        asked = self._client.build_request(
+            "GET",
+            self.name,
+            headers={"Accept-Encoding": "identity", **request.headers, **headers},
+            extensions={"trace": self._traced},
+        )
+        try:
+            response = self._response = self._client.send(asked, stream=True)
+        except self._httpx.TransportError as error:
+            if isinstance(error.__context__, ssl.SSLCertVerificationError) or "CERTIFICATE" in str(error):
+                raise
+            raise Lost from error
+        if response.status_code in (429, 500, 502, 503, 504) and self.begun:
+            raise Lost(f"{self.name} answered {response.status_code} {response.reason_phrase}")
+        if not response.is_success and response.status_code != 416:
+            raise PointstampError(f"{self.name} answered {response.status_code} {response.reason_phrase}")
+        self._body = response.iter_raw()
+        return response
+
+    def _traced(self, event: str, info: Mapping[str, Any]) -> None:
+        if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
+            connection = info["return_value"].get_extra_info("socket")
+            if connection is not None:
+                self.watch(connection)
+
+    def _more(self) -> bytes | None:
+        """What comes next of the body; None at its end."""
+        try:
+            return next(self._body, None)
+        except self._httpx.TransportError as error:
+            raise Lost from error
+
+    def _hang_up(self) -> None:
+        response, self._response = self._response, None
+        client, self._client = self._client, None
+        self._lines.forget()
+        if response is not None:
+            response.close()
+        if client is not None:
+            client.close()
+
+    @abstractmethod
+    def _receive(self) -> list[Any] | None: ...
+
+
+class _Stream(_Reader):
+    """Lines of responses that follow one another."""
+
+    def _connect(self) -> None:
+        self._ask({})
+
+    def _receive(self) -> list[Any] | None:
+        data = self._more()
+        return None if data is None else self._lines.feed(data)
+
+
+class _Document(_Reader):
+    """Lines of one response; an offset is the number of bytes before a line."""
+
+    def __init__(self, name: str, request: _Request, most: int, patience: float) -> None:
+        super().__init__(name, request, most, patience)
+        self._tag: str | None = None
+        self._skip = 0
+
+    @property
+    def offset(self) -> int:
+        return self._lines.bytes
+
+    def seek(self, offset: int) -> None:
+        self._lines.bytes = offset
+
+    def _connect(self) -> None:
+        offset = self._lines.bytes
+        headers = {"Range": f"bytes={offset}-"} if offset else {}
+        response = self._ask(headers)
+        tag = response.headers.get("etag") or response.headers.get("last-modified")
+        if self.begun and tag != self._tag:
+            raise PointstampError(f"{self.name} has changed while it was read, at offset {offset}")
+        self._tag = tag
+        self._skip = offset if response.status_code == 200 else 0
+        if response.status_code == 416:  # nothing is left
+            self._body = iter(())
+
+    def _receive(self) -> list[Any] | None:
+        if self._ended:
+            return None
+        data = self._more()
+        if data is None:
+            if self._skip:
+                raise PointstampError(f"{self.name} is shorter than where it was to be read on")
+            self._ended, self.reconnect = True, False
+            return self._lines.rest()
+        skipped = min(self._skip, len(data))
+        self._skip -= skipped
+        return self._lines.feed(data[skipped:])
+
+
+class _Events(_Reader):
+    """Server-sent events; an offset is an id."""
+
+    def __init__(self, name: str, request: _Request, most: int, patience: float) -> None:
+        super().__init__(name, request, most, patience)
+        self._id = ""
+        self._begin()
+
+    def _begin(self) -> None:
+        self._kind = ""
+        self._data: list[str] = []
+        self._size = 0
+        self._next_id = self._id
+
+    @property
+    def offset(self) -> str:
+        return self._id
+
+    def seek(self, offset: str) -> None:
+        self._id = offset
+
+    def _connect(self) -> None:
+        self._begin()
+        headers = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
+        if self._id:
+            headers["Last-Event-ID"] = self._id
+        response = self._ask(headers)
+        if response.status_code == 204:
+            self._ended, self.reconnect = True, False
+            return
+        kind = response.headers.get("content-type", "").partition(";")[0].strip()
+        if kind != "text/event-stream":
+            raise PointstampError(f"{self.name} answers {kind or 'without a type'}, not text/event-stream")
+
+    def _receive(self) -> list[Any] | None:
+        data = None if self._ended else self._more()
+        if data is None:
+            return None
+        events: list[Event] = []
+        for line in self._lines.feed(data):
+            self._line(line, events)
+        return events
+
+    def _line(self, line: str, events: list[Event]) -> None:
+        if not line:
+            self._id = self._next_id
+            if self._data:
+                events.append(Event(self._kind or "message", "\n".join(self._data), self._id))
+            self._begin()
+            return
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if name == "data":
+            self._size += len(value) + 1
+            if self._size > self._most:
+                raise CodecError(
+                    f"an event of {self.name} is longer than {self._most} bytes: raise max_event"
+                )
+            self._data.append(value)
+        elif name == "event":
+            self._kind = value
+        elif name == "id" and "\0" not in value:
+            self._next_id = value

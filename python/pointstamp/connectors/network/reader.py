@@ -1,0 +1,245 @@
+"""What readers of a connection share: connecting, connecting again, and being let go of while they wait.
+
+A reader's thread waits in the operating system for bytes. `close` comes from another thread and shuts the
+socket down, which ends the wait, also that of a handshake. Owns the socket, and when to give up.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import select
+import socket
+import ssl
+import threading
+import time as clock
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from pointstamp._errors import PointstampError
+from pointstamp.connectors.protocol import PartitionReader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["ConnectionReader", "Lost", "addresses_of", "place_of", "wake"]
+
+CONNECTING = 10.0
+"""Seconds for a connection and its handshake."""
+
+FIRST, LONGEST = 0.1, 5.0
+"""Seconds before the first attempt to connect again, and before each of many."""
+
+LOOK = 0.1
+"""Seconds after which a thread that connects looks whether anybody wants it to."""
+
+
+class Lost(Exception):
+    """A connection that ended where it should not have; `__cause__` says how."""
+
+
+def addresses_of(addresses: str | Iterable[str], what: str) -> list[str]:
+    """A list of different addresses, of one or several."""
+    found = [addresses] if isinstance(addresses, str) else list(addresses)
+    if not found or len(set(found)) < len(found):
+        raise ValueError(f"{what} are named each once, and at least one, not {found!r}")
+    return found
+
+
+def place_of(address: str) -> tuple[str, int]:
+    """Host and port of ``host:port``, or ``[::1]:port``."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ValueError(f"an address is host:port, and this is {address!r}")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+class ConnectionReader(PartitionReader[Any]):
+    """Reads from a connection, which is made when it is needed.
+
+    Args:
+        name: The partition.
+        reconnect: Whether another connection is made when one has ended.
+        patience: Seconds of attempts in vain after which the reader gives up, once it had a connection.
+    """
+
+    def __init__(self, name: str, reconnect: bool, patience: float) -> None:
+        self.name = name
+        self.reconnect = reconnect
+        self._patience = patience
+        self.closed = threading.Event()
+        self._lock = threading.Lock()
+        self._reading = threading.Lock()
+        self._socket: socket.socket | None = None
+        self._connected = False
+        self.begun = False
+        self._since: float | None = None
+        self._pause = FIRST
+
+    # ------------------------------------------------------------ what a kind of connection says
+
+    @abstractmethod
+    def _connect(self) -> None:
+        """Makes a connection."""
+
+    @abstractmethod
+    def _receive(self) -> list[Any] | None:
+        """What comes next, once something does; None when the other side has ended.
+
+        Raises:
+            Lost: If the connection broke. All that came before was returned.
+        """
+
+    @abstractmethod
+    def _hang_up(self) -> None:
+        """Lets go of the connection, if there is one. Called by the thread that reads, or after it."""
+
+    # ------------------------------------------------------------ what the protocol asks
+
+    def read(self) -> Any:
+        """What comes next, over as many connections as that takes; None at the end."""
+        with self._reading:
+            return self._read()
+
+    def _read(self) -> Any:
+        while not self.closed.is_set():
+            try:
+                if not self._connected:
+                    self._connect()
+                    self._connected = self.begun = True
+                batch = self._receive()
+            except Lost as error:
+                cause: BaseException = error.__cause__ or error
+                if not self.closed.is_set():
+                    self._again(cause)
+                continue
+            except BaseException:
+                self._drop()
+                if self.closed.is_set():
+                    return None  # it was shut down, and says so in its own way
+                raise
+            if batch is not None:
+                self._since, self._pause = None, FIRST
+                return batch
+            if not self.reconnect or self.closed.is_set():
+                break
+            self._again(None)
+        self._drop()
+        return None
+
+    @property
+    def offset(self) -> Any:
+        """None: what was sent once is not sent again."""
+        return None
+
+    def seek(self, offset: Any) -> None:
+        """Refuses any offset."""
+        if offset is not None:
+            raise PointstampError(f"{self.name} sends everything once, and cannot go on at {offset!r}")
+
+    def close(self) -> None:
+        """Lets go of the connection, and of a thread that waits for it."""
+        self.closed.set()
+        with self._lock:
+            wake(self._socket)
+        if self._reading.acquire(timeout=CONNECTING):
+            self._drop()
+            self._reading.release()
+
+    # ------------------------------------------------------------ connections
+
+    def _drop(self) -> None:
+        self._connected = False
+        self._hang_up()
+        with self._lock:
+            self._socket = None
+
+    def _again(self, cause: BaseException | None) -> None:
+        """Waits before the next attempt, or gives up."""
+        self._drop()
+        if not self.reconnect or not self.begun:
+            raise cause or Lost()
+        now = clock.monotonic()
+        self._since = now if self._since is None else self._since
+        if now - self._since > self._patience:
+            raise PointstampError(
+                f"there was no connection to {self.name} for {self._patience:g} seconds"
+            ) from cause
+        self.closed.wait(self._pause * random.uniform(0.5, 1))  # not all readers at once
+        self._pause = min(2 * self._pause, LONGEST)
+
+    def watch(self, connection: socket.socket) -> None:
+        """Takes note of the socket that is to be shut down; of one that nobody wants any more, at once."""
+        with self._lock:
+            self._socket = connection
+            if self.closed.is_set():
+                wake(connection)
+
+    def dial(self, host: str, port: int) -> socket.socket:
+        """A connected socket.
+
+        Raises:
+            Lost: If nobody is there.
+        """
+        until = clock.monotonic() + CONNECTING
+        refused: BaseException | None = None
+        try:
+            places = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except OSError as error:
+            raise Lost from error
+        for family, kind, protocol, _, place in places:
+            connection = socket.socket(family, kind, protocol)
+            try:
+                self._finish(connection, place, until)
+                connection.setblocking(True)
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                self.watch(connection)
+                return connection
+            except BaseException as error:
+                connection.close()
+                if not isinstance(error, OSError):
+                    raise
+                refused = type(error)(error.errno, f"{error.strerror or error} ({self.name})")
+        raise Lost from refused
+
+    def _finish(self, connection: socket.socket, place: Any, until: float) -> None:
+        connection.setblocking(False)
+        code = connection.connect_ex(place)
+        poll = select.poll()
+        poll.register(connection, select.POLLOUT)
+        while code == errno.EINPROGRESS and not self.closed.is_set() and clock.monotonic() < until:
+            if poll.poll(LOOK * 1000):
+                code = connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if self.closed.is_set():
+            raise OSError(errno.ECANCELED, os.strerror(errno.ECANCELED))
+        if code:
+            code = errno.ETIMEDOUT if code == errno.EINPROGRESS else code
+            raise OSError(code, os.strerror(code))
+
+    def secured(self, connection: socket.socket, tls: ssl.SSLContext | None, host: str) -> socket.socket:
+        """The connection under TLS, if that is wanted."""
+        if tls is None:
+            return connection
+        connection.settimeout(CONNECTING)
+        wrapped = tls.wrap_socket(connection, server_hostname=host, do_handshake_on_connect=False)
+        try:
+            self.watch(wrapped)
+            wrapped.do_handshake()
+        except BaseException:
+            wrapped.close()
+            raise
+        wrapped.settimeout(None)
+        return wrapped
+
+
+def wake(connection: socket.socket | None) -> None:
+    """Ends whatever waits for a socket.
+
+    Under TLS, too, whose own shutdown would take its state from under who reads.
+    """
+    if connection is not None:
+        try:
+            socket.socket.shutdown(connection, socket.SHUT_RDWR)
+        except OSError:
+            pass  # it is not connected any more

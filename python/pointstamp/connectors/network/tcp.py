@@ -1,0 +1,130 @@
+"""`TCPLineSource`: lines of text from TCP connections."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from pointstamp._errors import TruncatedWarning
+from pointstamp.connectors.network.lines import Lines
+from pointstamp.connectors.network.reader import ConnectionReader, Lost, addresses_of, place_of
+from pointstamp.connectors.protocol import PartitionReader, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["TCPLineSource"]
+
+PIECE = 256 * 1024
+"""Bytes that are received at once."""
+
+
+class TCPLineSource(Source[str]):
+    """Lines of text that servers send: each address is connected to, and is a partition.
+
+    Lines end with a line feed, or a carriage return and a line feed, which they are given without. A
+    connection has no offsets: what the other side does not send again is not read again.
+
+    Args:
+        addresses: ``host:port``, or several.
+        hello: What is sent first on each connection, as a subscription.
+        encoding: Of the text.
+        max_line: Bytes of a line at most.
+        tls: For TLS; `ssl.create_default_context()` checks the certificate and the name.
+        reconnect: Whether to connect again when a connection ends or breaks; else an end is the partition's
+            end. What has come of a line is dropped then, with a `TruncatedWarning`.
+        patience: Seconds of attempts in vain after which a connection that was there is given up.
+
+    Raises:
+        ValueError: For what is no address.
+    """
+
+    def __init__(
+        self,
+        addresses: str | Iterable[str],
+        *,
+        hello: bytes = b"",
+        encoding: str = "utf-8",
+        max_line: int = 1 << 20,
+        tls: ssl.SSLContext | None = None,
+        reconnect: bool = False,
+        patience: float = 60.0,
+    ) -> None:
+        self._addresses = addresses_of(addresses, "addresses")
+        for address in self._addresses:
+            place_of(address)
+        self._hello = hello
+        self._encoding = encoding
+        self._max_line = max_line
+        self._tls = tls
+        self._reconnect = reconnect
+        self._patience = patience
+
+    def partitions(self) -> list[str]:
+        """The addresses."""
+        return self._addresses
+
+    def open(self, partition: str) -> PartitionReader[str]:
+        """A reader, which connects when it is first asked to read."""
+        lines = Lines(self._max_line, self._encoding)
+        return _Reader(partition, self._hello, lines, self._tls, self._reconnect, self._patience)
+
+
+class _Reader(ConnectionReader):
+    def __init__(
+        self,
+        name: str,
+        hello: bytes,
+        lines: Lines,
+        tls: ssl.SSLContext | None,
+        reconnect: bool,
+        patience: float,
+    ) -> None:
+        super().__init__(name, reconnect, patience)
+        self._hello = hello
+        self._lines = lines
+        self._tls = tls
+        self._connection: socket.socket | None = None
+        self._ended = False
+
+    def _connect(self) -> None:
+        host, port = place_of(self.name)
+        connection = self.dial(host, port)
+        try:
+            self._connection = self.secured(connection, self._tls, host)
+            self._connection.sendall(self._hello)
+        except ssl.SSLCertVerificationError:
+            raise  # it will not be another one next time
+        except OSError as error:
+            raise Lost from error
+
+    def _receive(self) -> list[Any] | None:
+        assert self._connection is not None
+        if self._ended:
+            return None
+        try:
+            data = self._connection.recv(PIECE)
+        except (OSError, ValueError) as error:  # the latter under TLS, of a connection that was shut down
+            self._warn()
+            raise Lost from error
+        if data:
+            return self._lines.feed(data)
+        if self.reconnect:
+            self._warn()
+            return None
+        self._ended = True
+        return self._lines.rest()
+
+    def _warn(self) -> None:
+        left = self._lines.within
+        self._lines.forget()
+        if left and not self.closed.is_set():
+            text = f"{self.name}: the connection ended within a line, of which {left} bytes are dropped"
+            warnings.warn(text, TruncatedWarning, stacklevel=2)
+
+    def _hang_up(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()

@@ -1,0 +1,186 @@
+"""What the server's plugin ``pgoutput`` says of changes, in version 1 of its protocol.
+
+Pure: bytes in, changes out. A transaction is a begin, its changes and a commit, and transactions come one
+after another, in the order of their commits. A table is described before the first change to it.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pointstamp._errors import PointstampError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Load = Callable[[int, memoryview], Any]
+
+__all__ = ["Begin", "Change", "Commit", "Decoder"]
+
+
+class Change(NamedTuple):
+    """A change to a row.
+
+    Attributes:
+        kind: "insert", "update", "delete" or "truncate"; "read" for a row that was there at first.
+        table: The table, as ``schema.table``.
+        row: The row's columns after the change; None where it has gone. Of an update that leaves a large
+            value as it was, PostgreSQL does not send it: it is taken from `old`, or is not there.
+        old: What the server tells of the row before an update or a delete: by default its key, of an update
+            only if that changed; all columns where the table has ``replica identity full``. None if nothing
+            is told.
+        lsn: Where in the log the change's transaction was committed. All changes of a transaction have the
+            same, and those of later ones a greater one. Rows that were there at first have one that is less
+            than all.
+    """
+
+    kind: str
+    table: str
+    row: dict[str, Any] | None
+    old: dict[str, Any] | None
+    lsn: int
+
+
+class Begin(NamedTuple):
+    """A transaction begins, which was committed at `lsn`."""
+
+    lsn: int
+
+
+class Commit(NamedTuple):
+    """It is over, and `end` is behind it in the log."""
+
+    end: int
+
+
+class _Column(NamedTuple):
+    name: str
+    type: int
+    key: bool
+
+
+class _Table(NamedTuple):
+    name: str
+    columns: list[_Column]
+
+
+class _Bytes:
+    """Reads numbers and texts from a message."""
+
+    def __init__(self, data: memoryview) -> None:
+        self._data = data
+        self._at = 0
+
+    def numbers(self, form: str) -> tuple[Any, ...]:
+        found = struct.unpack_from("!" + form, self._data, self._at)
+        self._at += struct.calcsize("!" + form)
+        return found
+
+    def letter(self) -> str:
+        (byte,) = self.numbers("B")
+        return chr(byte)
+
+    def text(self) -> str:
+        end = self._at
+        while self._data[end]:
+            end += 1
+        found = bytes(self._data[self._at : end]).decode()
+        self._at = end + 1
+        return found
+
+    def bytes(self) -> memoryview:
+        (length,) = self.numbers("I")
+        if self._at + length > len(self._data):
+            raise PointstampError("a change from the server is shorter than it says")
+        found = self._data[self._at : self._at + length]
+        self._at += length
+        return found
+
+
+class Decoder:
+    """Decodes messages of one connection, which describes each table before it is used.
+
+    Args:
+        load: Makes a value of a type's number and the text of the value.
+    """
+
+    def __init__(self, load: Load) -> None:
+        self._load = load
+        self._tables: dict[int, _Table] = {}
+        self._lsn = 0
+
+    def decode(self, message: memoryview) -> list[Begin | Commit | Change]:
+        """What a message says; nothing where it is no change.
+
+        Raises:
+            PointstampError: If it is none of the protocol.
+        """
+        data = _Bytes(message)
+        try:
+            return self._decode(data.letter(), data)
+        except (struct.error, IndexError, UnicodeDecodeError, KeyError) as error:
+            raise PointstampError(
+                f"a message of the server cannot be decoded: {bytes(message[:80])!r}"
+            ) from error
+
+    def _decode(self, kind: str, data: _Bytes) -> list[Begin | Commit | Change]:
+        if kind == "B":
+            self._lsn, _, _ = data.numbers("QQI")
+            return [Begin(self._lsn)]
+        if kind == "C":
+            _, _, end, _ = data.numbers("BQQQ")
+            return [Commit(end)]
+        if kind == "R":
+            self._describe(data)
+            return []
+        if kind in "IUD":
+            return [self._change(kind, data)]
+        if kind == "T":
+            count, _ = data.numbers("IB")
+            names = [self._tables[number].name for number in data.numbers("I" * count)]
+            return [Change("truncate", name, None, None, self._lsn) for name in names]
+        if kind in "OYM":
+            return []  # origins, types and messages of programs are no changes
+        raise KeyError(kind)
+
+    def _describe(self, data: _Bytes) -> None:
+        (number,) = data.numbers("I")
+        schema, name = data.text(), data.text()
+        _, count = data.numbers("BH")
+        columns = []
+        for _ in range(count):
+            (flags,) = data.numbers("B")
+            column = data.text()
+            oid, _ = data.numbers("Ii")
+            columns.append(_Column(column, oid, bool(flags & 1)))
+        self._tables[number] = _Table(f"{schema}.{name}", columns)
+
+    def _change(self, kind: str, data: _Bytes) -> Change:
+        (number,) = data.numbers("I")
+        table = self._tables[number]
+        row = old = None
+        letter = data.letter()
+        if letter in "KO":
+            old = self._row(table, data, letter == "K", None)
+            letter = data.letter() if kind == "U" else ""
+        if letter == "N":
+            row = self._row(table, data, False, old)
+        name = {"I": "insert", "U": "update", "D": "delete"}[kind]
+        return Change(name, table.name, row, old, self._lsn)
+
+    def _row(self, table: _Table, data: _Bytes, key: bool, old: dict[str, Any] | None) -> dict[str, Any]:
+        (count,) = data.numbers("H")
+        row: dict[str, Any] = {}
+        for column in table.columns[:count]:
+            form = data.letter()
+            if form == "t":
+                row[column.name] = self._load(column.type, data.bytes())
+            elif form == "u":  # a large value that was not changed
+                if old is not None and column.name in old:
+                    row[column.name] = old[column.name]
+            elif form != "n":
+                raise KeyError(form)
+            elif not key or column.key:
+                row[column.name] = None
+        return row

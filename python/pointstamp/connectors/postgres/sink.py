@@ -1,0 +1,207 @@
+"""`PostgresSink`: each time in one transaction, with the time itself, by ``copy``.
+
+Invariant: a time is in the table ``pointstamp_times`` if and only if its records are in the sink's table. The
+row of the sink is locked while a time is written, so two programs that write under one name cannot both write
+a time. A connection that is lost is made again, and the table of times says whether the transaction had been
+committed.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from typing import TYPE_CHECKING, Any
+
+from pointstamp._errors import PointstampError, TimeError
+from pointstamp.connectors.databases import rows_of
+from pointstamp.connectors.postgres.stream import client, connected
+from pointstamp.connectors.protocol import Sink, SinkWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pointstamp._types import Time
+
+__all__ = ["PostgresSink"]
+
+POSITIONS = "pointstamp_times"
+
+RETRY = 0.25
+"""Seconds between attempts to connect again."""
+
+
+class PostgresSink(Sink):
+    """Writes records or columns to a table of PostgreSQL, each time in one transaction.
+
+    The time is kept in the same transaction, in the table ``pointstamp_times``: a program that failed, and
+    runs again from the same offsets, shows each record once. All records go to the first worker.
+
+    Args:
+        conninfo: How to connect, as ``host=... dbname=...`` or a URL.
+        table: The table, which must be there; ``schema.table`` for one that is not on the search path.
+        columns: The names of its columns that are written. Records are mappings with these keys, or sequences
+            in their order.
+        key: Columns with a unique index: a record replaces the row that has its key, and of several of one
+            time the last. None: rows are added.
+        name: A name that no other sink of the database has; the table's if it is left out.
+        patience: Seconds for which a server that has gone is waited for.
+
+    Raises:
+        ValueError: If there are no columns, or the key is not some of them.
+    """
+
+    single = True
+
+    def __init__(
+        self,
+        conninfo: str,
+        table: str,
+        *,
+        columns: Sequence[str],
+        key: Sequence[str] | None = None,
+        name: str | None = None,
+        patience: float = 60.0,
+    ) -> None:
+        if not columns or not set(key or ()) <= set(columns):
+            raise ValueError(
+                f"a table has columns, its key is some of them, and these are {columns!r} and {key!r}"
+            )
+        self._conninfo = conninfo
+        self._table = table
+        self._columns = list(columns)
+        self._key = list(key or ())
+        self._name = name or table
+        self._patience = patience
+
+    def open(self, worker: int, workers: int) -> SinkWriter:
+        """The part of a worker; only the first gets anything."""
+        return _Writer(self._conninfo, self._table, self._columns, self._key, self._name, self._patience)
+
+
+class _Writer(SinkWriter):
+    def __init__(
+        self, conninfo: str, table: str, columns: list[str], key: list[str], name: str, patience: float
+    ) -> None:
+        self._conninfo = conninfo
+        self._table = table
+        self._columns = columns
+        self._key = key
+        self._name = name
+        self._patience = patience
+        self._waiting: dict[Time, list[Any]] = {}
+        self._connection: Any = None
+        self._written = -1
+
+    def write(self, time: Time, batch: Any) -> None:
+        if not isinstance(time, int):
+            raise TimeError(f"a database takes times of one coordinate, and this is {time}")
+        self._waiting.setdefault(time, []).append(batch)
+
+    def prepare(self, time: Time) -> None:
+        if self._connection is None:
+            self._connect()
+
+    def commit(self, time: Time) -> None:
+        batches = self._waiting.pop(time, [])
+        assert isinstance(time, int)
+        since = clock.monotonic()
+        while True:
+            try:
+                if self._connection is None:
+                    self._connect()
+                if time > self._written:
+                    self._transact(time, batches)
+                return
+            except client().OperationalError:
+                if self._connection is not None and not self._connection.closed:
+                    raise  # the server is there, and does not want it
+                self.close()
+                if clock.monotonic() - since > self._patience:
+                    raise
+                clock.sleep(RETRY)
+
+    def abort(self) -> None:
+        self._waiting.clear()
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _connect(self) -> None:
+        connection = connected(self._conninfo)
+        try:
+            if connection.execute("select to_regclass(%s)", [POSITIONS]).fetchone()[0] is None:
+                # Two that make it at once collide, `if not exists` or not.
+                with connection.transaction():
+                    connection.execute("select pg_advisory_xact_lock(hashtext(%s))", [POSITIONS])
+                    connection.execute(
+                        f"create table if not exists {POSITIONS} (name text primary key, time bigint)"
+                    )
+            connection.execute(
+                f"insert into {POSITIONS} values (%s, -1) on conflict do nothing", [self._name]
+            )
+            self._written = self._position(connection)
+        except BaseException:
+            connection.close()
+            raise
+        self._connection = connection
+
+    def _position(self, connection: Any, lock: str = "") -> int:
+        query = f"select time from {POSITIONS} where name = %s {lock}"
+        row = connection.execute(query, [self._name]).fetchone()
+        if row is None:
+            raise PointstampError(f"the row of '{self._name}' has gone from the table {POSITIONS}")
+        written: int = row[0]
+        return written
+
+    def _transact(self, time: int, batches: list[Any]) -> None:
+        with self._connection.transaction():
+            written = self._position(self._connection, "for update")
+            if written != self._written:
+                raise PointstampError(
+                    f"another program writes as '{self._name}', too: it has written time {written}, and this "
+                    f"one had {self._written} (give one of the sinks another name)"
+                )
+            if self._key:
+                self._upsert(batches)
+            else:
+                self._copy(self._place(self._table), self._columns, batches)
+            update = f"update {POSITIONS} set time = %s where name = %s"
+            self._connection.execute(update, [time, self._name])
+        self._written = time
+
+    def _place(self, table: str) -> Any:
+        return client().sql.Identifier(*table.split("."))
+
+    def _copy(self, table: Any, columns: list[str], batches: list[Any], numbered: bool = False) -> None:
+        sql = client().sql
+        cursor = self._connection.cursor()
+        listed = sql.SQL(", ").join(map(sql.Identifier, columns))
+        count = 0
+        with cursor.copy(sql.SQL("copy {} ({}) from stdin").format(table, listed)) as copy:
+            for batch in batches:
+                for row in rows_of(batch, self._columns):
+                    copy.write_row([*row, count] if numbered else row)
+                    count += 1
+
+    def _upsert(self, batches: list[Any]) -> None:
+        """Copies to a table of its own, and from there what is last of each key."""
+        sql = client().sql
+        own, number = sql.Identifier("pointstamp_batch"), sql.Identifier("pointstamp_number")
+        table = self._place(self._table)
+        listed = sql.SQL(", ").join(map(sql.Identifier, self._columns))
+        keys = sql.SQL(", ").join(map(sql.Identifier, self._key))
+        others = [sql.Identifier(name) for name in self._columns if name not in self._key]
+        sets = sql.SQL(", ").join(sql.SQL("{0} = excluded.{0}").format(name) for name in others)
+        made = "create temporary table {} on commit drop as select {}, 0::bigint as {} from {} with no data"
+        self._connection.execute(sql.SQL(made).format(own, listed, number, table))
+        self._copy(own, [*self._columns, "pointstamp_number"], batches, numbered=True)
+        then = sql.SQL("do update set {}").format(sets) if others else sql.SQL("do nothing")
+        insert = (
+            "insert into {table} ({listed}) select {listed} from "
+            "(select distinct on ({keys}) * from {own} order by {keys}, {number} desc) as last "
+            "on conflict ({keys}) {then}"
+        )
+        self._connection.execute(
+            sql.SQL(insert).format(table=table, listed=listed, keys=keys, own=own, number=number, then=then)
+        )

@@ -1,0 +1,408 @@
+"""`PostgresSource`: the rows of tables and then every change to them, by logical replication.
+
+A replication slot is what the server keeps changes for, so the slot is the source's one partition, and
+offsets are places in the log (LSNs). Reading begins with the rows that are there: the server makes the slot
+and a snapshot at the same place, so nothing is missed or seen twice between the two.
+
+Invariant: the slot `NAME` is there if and only if all rows of the snapshot have left a dataflow for good.
+Until then changes come from the slot `NAME_snapshot`, which is copied when the snapshot is durable. Who dies
+before that begins with a new snapshot; who dies later goes on where the slot was told last.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import struct
+import threading
+import time as clock
+from typing import TYPE_CHECKING, Any
+
+from pointstamp._errors import PointstampError
+from pointstamp.connectors.postgres.pgoutput import Begin, Change, Commit, Decoder
+from pointstamp.connectors.postgres.stream import ChangeStream, client, connected, lsn_of, text_of
+from pointstamp.connectors.protocol import PartitionReader, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+__all__ = ["PostgresSource"]
+
+CHANGES = 4096
+"""Changes that one `read` returns at about: more only where a message has several."""
+
+TELL = 10.0
+"""Seconds after which the server is told that the source is there: it ends connections that are silent for
+60.
+"""
+
+GOODBYE = 5.0
+"""Seconds for which a reader that has come to its end tries to tell the server of it."""
+
+RETRY = 0.25
+"""Seconds between attempts to connect again."""
+
+
+class PostgresSource(Source[Change]):
+    """Changes to the tables of a publication: first the rows that are there, then what is done to them.
+
+    Each transaction has a time of its own, its place in the server's log, unless `read` is told otherwise
+    (`every=`, `time=`). What has left the dataflow and was committed by its sinks is told to the server,
+    which keeps the rest: after a failure another run with the same slot goes on, and loses nothing. A
+    connection that is lost is made again.
+
+    The server needs ``wal_level = logical``, a publication (``create publication NAME for table ...``), and
+    two free replication slots while the snapshot is read. A slot that is not used any more keeps the server's
+    log from being cleaned: drop it with ``select pg_drop_replication_slot('NAME')``.
+
+    Args:
+        conninfo: How to connect, as ``host=... dbname=...`` or a URL. The user needs the right to replicate,
+            and to read the tables.
+        publication: The publication's name.
+        slot: The slot's name: small letters, digits and underscores. It is made if it is not there.
+        snapshot: Whether to begin with the rows that are there when the slot is made.
+        bounded: Whether to end where the log is when reading begins.
+        patience: Seconds without a connection after which a source that had one gives up.
+
+    Raises:
+        ValueError: For the name of a slot that no slot can have.
+    """
+
+    def __init__(
+        self,
+        conninfo: str,
+        publication: str,
+        *,
+        slot: str,
+        snapshot: bool = True,
+        bounded: bool = False,
+        patience: float = 60.0,
+    ) -> None:
+        if not re.fullmatch(r"[a-z0-9_]{1,54}", slot):
+            raise ValueError(
+                f"a slot is named by at most 54 small letters, digits and underscores, and this is {slot!r}"
+            )
+        self._conninfo = conninfo
+        self._publication = publication
+        self._slot = slot
+        self._snapshot = snapshot
+        self._bounded = bounded
+        self._patience = patience
+        self.time_of = _lsn
+
+    def partitions(self) -> list[str]:
+        """The slot."""
+        return [self._slot]
+
+    def open(self, partition: str) -> PartitionReader[Change]:
+        """The slot's reader."""
+        return _Reader(
+            self._conninfo, self._publication, self._slot, self._snapshot, self._bounded, self._patience
+        )
+
+
+def _lsn(change: Change) -> int:
+    return change.lsn
+
+
+class _Reader(PartitionReader[Change]):
+    """Reads a slot.
+
+    The lock is held by who uses the connection, and never while waiting for changes. `durable` may come when
+    the thread that reads has ended.
+    """
+
+    def __init__(
+        self, conninfo: str, publication: str, slot: str, snapshot: bool, bounded: bool, patience: float
+    ) -> None:
+        self._conninfo = conninfo
+        self._publication = publication
+        self._slot = slot
+        self._provisional = f"{slot}_snapshot"
+        self._wanted = snapshot
+        self._bounded = bounded
+        self._patience = patience
+        self._lock = threading.Lock()
+        self._closed = False
+        self._woken, self._wake = os.pipe()
+        self._stream: ChangeStream | None = None
+        self._begun = False
+        self._rows: Generator[list[Change], None, None] | None = None
+        self._begins = 0  # where the slot began, while it is provisional; 0 once it is not
+        self._until: int | None = None
+        self._offset = 0
+        self._durable = 0
+        self._told = 0.0
+        # Of the transaction under way: its place, and how many of its changes were given out. What the server
+        # sends again after a lost connection is skipped.
+        self._open: int | None = None
+        self._given = (0, 0)
+        self._count = 0
+        self._over = False
+        self._since = 0.0
+
+    # ------------------------------------------------------------ what the protocol asks
+
+    def read(self) -> Any:
+        while True:
+            with self._lock:
+                if self._closed or self._over:
+                    return None
+                batch = self._next()
+                if batch is not None:
+                    return batch
+                waits = [self._woken] if self._stream is None else [self._woken, self._stream.fileno()]
+                seconds = RETRY if self._stream is None or self._bounded else TELL
+            poll = select.poll()
+            for number in waits:
+                poll.register(number, select.POLLIN)
+            poll.poll(seconds * 1000)
+
+    @property
+    def offset(self) -> int:
+        """A place in the log; 0 while the rows that were there at first are read."""
+        return self._offset
+
+    @property
+    def watermark(self) -> int:
+        """Transactions come in the order of the log."""
+        return self._offset
+
+    def seek(self, offset: int) -> None:
+        self._offset = offset
+
+    def durable(self, offset: int) -> None:
+        with self._lock:
+            if self._closed or offset <= self._durable:
+                return
+            self._durable = offset
+            until = clock.monotonic() + GOODBYE
+            while True:
+                try:
+                    if 0 < self._begins <= offset:
+                        self._lose()
+                        self._connect()  # which makes the slot
+                    elif self._stream is not None:
+                        self._tell()
+                    return
+                except client().OperationalError:
+                    self._lose()
+                    # The thread connects again, and tells; where it has ended, nobody else does.
+                    if not self._over or clock.monotonic() > until:
+                        return
+                    clock.sleep(0.01)
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            if self._rows is not None:
+                self._rows.close()
+            self._lose()
+            os.write(self._wake, b".")
+        # The ends stay open until the reader is dropped: the thread may be waiting for them.
+
+    def __del__(self) -> None:
+        os.close(self._woken)
+        os.close(self._wake)
+
+    # ------------------------------------------------------------ connections
+
+    def _next(self) -> list[Change] | None:
+        """What is there; None if nothing is."""
+        if self._rows is not None:
+            return self._next_rows()
+        try:
+            if self._stream is None:
+                self._connect()
+                return []
+            return self._changes()
+        except client().OperationalError as error:
+            # What it is not ready for it will not be ready for later: it needs another configuration.
+            refused = error.sqlstate == "55000"
+            in_use = error.sqlstate == "55006"
+            self._lose()
+            if refused or (not self._begun and not in_use):
+                raise
+            self._since = self._since or clock.monotonic()
+            if clock.monotonic() - self._since > self._patience:
+                raise
+            return None
+
+    def _lose(self) -> None:
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.close()
+
+    def _connect(self) -> None:
+        """Connects to the slot, or to the one that is there while the snapshot is not durable."""
+        with connected(self._conninfo) as control:
+            slots = self._slots(control)
+            if not self._begun:
+                self._check(control)
+                if self._bounded:
+                    self._until = lsn_of(control.execute("select pg_current_wal_flush_lsn()").fetchone()[0])
+            kept = self._slot in slots
+            settled = self._offset > 0 and not self._begins  # the program keeps offsets itself
+            if not kept and self._provisional in slots and (settled or 0 < self._begins <= self._durable):
+                names = [self._provisional, self._slot]
+                control.execute("select pg_copy_logical_replication_slot(%s, %s)", names)
+                kept = True
+            if kept:
+                self._begins = 0
+                self._drop(control, slots)
+            elif not (self._begins and self._provisional in slots):
+                if self._offset:
+                    raise PointstampError(
+                        f"there is no replication slot '{self._slot}' any more, and what has changed since "
+                        f"{text_of(self._offset)} is lost: begin without an offset, with a new snapshot"
+                    )
+                self._drop(control, slots)
+                self._create()
+                return
+        self._start(ChangeStream(self._conninfo))
+
+    def _slots(self, control: Any) -> set[str]:
+        names = [self._slot, self._provisional]
+        found = control.execute(
+            "select slot_name from pg_replication_slots where slot_name = any(%s)", [names]
+        )
+        return {row[0] for row in found}
+
+    def _check(self, control: Any) -> None:
+        found = control.execute("select 1 from pg_publication where pubname = %s", [self._publication])
+        if found.fetchone() is None:
+            raise PointstampError(
+                f"there is no publication '{self._publication}' in this database: "
+                f"create publication {self._publication} for table ..."
+            )
+
+    def _drop(self, control: Any, slots: set[str]) -> None:
+        if self._provisional in slots:
+            control.execute("select pg_drop_replication_slot(%s)", [self._provisional])
+
+    def _create(self) -> None:
+        """Makes a slot; the snapshot lasts until the connection is used again."""
+        stream = self._stream = ChangeStream(self._conninfo)
+        name = self._provisional if self._wanted else self._slot
+        _, place, snapshot, _ = stream.command(
+            f"CREATE_REPLICATION_SLOT {name} LOGICAL pgoutput (SNAPSHOT 'export')"
+        )
+        begins = lsn_of(place)
+        if self._wanted:
+            self._begins = begins
+            self._rows = self._snapshot(snapshot, begins - 1)
+        else:
+            self._offset = self._offset or begins
+            self._start(stream)
+
+    def _start(self, stream: ChangeStream) -> None:
+        self._stream = stream
+        name = self._provisional if self._begins else self._slot
+        stream.start(name, self._offset, self._publication)
+        self._decoder = Decoder(stream.loader())
+        self._begun, self._since = True, 0.0
+        self._open = None
+        self._tell(answer=True)
+
+    def _tell(self, *, answer: bool = False) -> None:
+        assert self._stream is not None
+        durable = 0 if self._begins else self._durable
+        self._stream.tell(durable, max(self._offset, durable), answer=answer)
+        self._told = clock.monotonic()
+
+    # ------------------------------------------------------------ the snapshot
+
+    def _next_rows(self) -> list[Change]:
+        assert self._rows is not None
+        rows = next(self._rows, None)
+        if rows is not None:
+            return rows
+        self._rows = None
+        self._offset = self._begins
+        assert self._stream is not None
+        self._start(self._stream)
+        return []
+
+    def _snapshot(self, name: str, lsn: int) -> Generator[list[Change], None, None]:
+        """The rows that were there when the slot was made."""
+        sql = client().sql
+        with connected(self._conninfo) as connection:
+            connection.execute("begin transaction isolation level repeatable read read only")
+            connection.execute(sql.SQL("set transaction snapshot {}").format(sql.Literal(name)))
+            for schema, table, columns, condition in connection.execute(
+                TABLES, [self._publication]
+            ).fetchall():
+                listed = sql.SQL(", ").join(map(sql.Identifier, columns))
+                query = sql.SQL("select {} from {}").format(listed, sql.Identifier(schema, table))
+                if condition is not None:
+                    query += sql.SQL(" where " + condition)
+                with connection.cursor("pointstamp") as cursor:
+                    cursor.execute(query)
+                    while rows := cursor.fetchmany(CHANGES):
+                        full = f"{schema}.{table}"
+                        yield [
+                            Change("read", full, dict(zip(columns, row, strict=True)), None, lsn)
+                            for row in rows
+                        ]
+
+    # ------------------------------------------------------------ changes
+
+    def _changes(self) -> list[Change] | None:
+        """Changes that have come, or an empty batch where only the place in the log has changed."""
+        stream = self._stream
+        assert stream is not None
+        before = self._offset
+        batch: list[Change] = []
+        while len(batch) < CHANGES and not self._over:
+            try:
+                frame = stream.take()
+            except client().OperationalError:
+                if not batch and self._offset == before:
+                    raise
+                self._lose()  # after what it gave
+                return batch
+            if frame is None:
+                break
+            self._frame(frame, batch)
+        if clock.monotonic() - self._told > (RETRY if self._bounded else TELL):
+            self._tell(answer=self._bounded)
+        return batch if batch or self._offset > before else None
+
+    def _frame(self, frame: memoryview, batch: list[Change]) -> None:
+        kind = bytes(frame[:1])
+        if kind == b"w":
+            for said in self._decoder.decode(frame[25:]):
+                self._said(said, batch)
+        elif kind == b"k":
+            place, _, answer = struct.unpack_from("!QQB", frame, 1)
+            if self._open is None:
+                self._offset = max(self._offset, place)  # nothing of ours is before it that has not come
+                self._over = self._until is not None and self._offset >= self._until
+            if answer:
+                self._tell()
+
+    def _said(self, said: Begin | Commit | Change, batch: list[Change]) -> None:
+        if isinstance(said, Begin):
+            self._open, self._count = said.lsn, 0
+        elif isinstance(said, Commit):
+            self._open = None
+            self._offset = max(self._offset, said.end)
+        else:
+            self._count += 1
+            place, given = self._given
+            if said.lsn != place or self._count > given:
+                batch.append(said)
+                self._given = (said.lsn, self._count)
+
+
+TABLES = """
+select p.schemaname, p.tablename, array_agg(a.attname::text order by a.attnum), to_jsonb(p) ->> 'rowfilter'
+from pg_publication_tables p
+join pg_attribute a on a.attrelid = format('%%I.%%I', p.schemaname, p.tablename)::regclass
+where p.pubname = %s and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
+  and (to_jsonb(p) -> 'attnames' is null or to_jsonb(p) -> 'attnames' ? a.attname::text)
+group by p.schemaname, p.tablename, to_jsonb(p) ->> 'rowfilter'
+order by p.schemaname, p.tablename
+"""
+"""The tables of a publication, with the columns and the condition that newer servers have for them."""

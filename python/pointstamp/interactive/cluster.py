@@ -1,0 +1,341 @@
+"""The workers of a session: threads of this program, or processes that it starts.
+
+Owns their life. They run in the background, on a thread that is never waited for by the interpreter, and end
+when they are told to; those that do not (they run the program's own code) are interrupted, and processes are
+killed. What ends them by itself is kept, for who asks next.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from contextlib import suppress
+from functools import partial
+from multiprocessing.connection import Client, Listener
+from typing import TYPE_CHECKING, Any
+
+from pointstamp._errors import ClusterError, PointstampError, WorkerStopped, in_words
+from pointstamp._threads import Helper
+from pointstamp.execution import execute
+from pointstamp.interactive.commands import Command, Commands, Replies
+from pointstamp.interactive.serving import serve
+from pointstamp.launcher.shipped import pack
+from pointstamp.launcher.spawning import run_on_processes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Future
+    from multiprocessing.connection import Connection
+
+    from pointstamp.config import Config
+    from pointstamp.seeing.asking import Asking
+    from pointstamp.worker import Worker
+
+__all__ = ["Cluster"]
+
+PATIENCE = 1.0
+"""Seconds that workers have to end by themselves."""
+
+FORCE = 5.0
+"""Seconds for which those that do not are interrupted, before they are left to themselves."""
+
+ADVICE = (
+    "every dataflow of the session ended with it. The next session.dataflow(...) starts new workers: build "
+    "the dataflows again"
+)
+
+
+class Cluster:
+    """Workers in the background, from when it is made until `close`.
+
+    Args:
+        config: How many workers there are, in each process.
+        processes: How many processes to start; None for threads of this one.
+    """
+
+    def __init__(self, config: Config, processes: int | None) -> None:
+        self.workers = config.workers * (processes or 1)
+        self.separate = processes is not None
+        self.failure: BaseException | None = None
+        self._commands = Commands(self.workers)
+        self._replies = Replies()
+        self._asking: Asking | None = None
+        self._kill: Callable[[], None] = lambda: None
+        self._closing = False
+        self._lines: list[Helper] = []
+        run = partial(self._on_threads, config)
+        if processes is not None:
+            run = partial(self._on_processes, config, processes)
+        self._thread = Helper(partial(self._run, run), "pointstamp-interactive", daemon=True)
+        self._thread.start()
+
+    @property
+    def ended(self) -> bool:
+        """Whether no worker does anything any more."""
+        return self._commands.ended
+
+    def pack(self, function: Any) -> Any:
+        """A function as workers take it.
+
+        Raises:
+            ConfigError: If it cannot be sent to other processes.
+        """
+        return pack(function) if self.separate else function
+
+    def ask(self, what: str, *arguments: Any, worker: int | None = None) -> Future[list[Any]]:
+        """Tells one worker or all, and returns what becomes of it.
+
+        Raises:
+            BaseException: What has ended the workers, or what one of them raised since somebody asked last.
+        """
+        self.raise_error()
+        number, future = self._replies.ask(self.workers if worker is None else 1)
+        self._commands.put(Command(worker, number, what, arguments))
+        return future
+
+    def tell(self, what: str, *arguments: Any, worker: int | None = None, wait: bool = True) -> None:
+        """Tells one worker or all, without an answer.
+
+        Raises:
+            BaseException: As `ask`, where it may wait.
+        """
+        if wait:
+            self.raise_error()
+        self._commands.put(Command(worker, None, what, arguments), wait=wait)
+
+    def raise_error(self) -> None:
+        """Raises what has gone wrong since somebody asked last."""
+        if self.failure is not None:
+            raise self.failure
+        error = self._replies.error()
+        if error is not None:
+            raise error
+
+    def explain(self) -> str:
+        """What the workers wait for, also when one of them does not answer."""
+        if self._asking is not None:
+            from pointstamp.seeing.stalls import explained
+
+            return str(explained(self._asking, None, []))
+        if self.ended:
+            return "The workers have ended."
+        number, future = self._replies.ask(1)
+        self._commands.put(Command(0, number, "explain", ()), wait=False)
+        try:
+            return str(future.result(FORCE)[0])
+        except TimeoutError:
+            return "Worker 0 does not answer: it runs the program's own code."
+
+    def close(self) -> None:
+        """Ends the workers. Closing twice does nothing."""
+        self._closing = True
+        self._commands.put(Command(None, None, "end", ()), wait=False)
+        if self._thread.ends(PATIENCE):
+            return
+        every = 0.1
+        for _ in range(int(FORCE / every)):
+            self.stop("the session was closed")
+            if self._thread.ends(every):
+                return
+
+    def stop(self, reason: str) -> None:
+        """Ends the workers, wherever they are: once more, if one goes on."""
+        if self._asking is not None:
+            self._asking.stop(reason)
+        self._kill()
+
+    # ------------------------------------------------------------ on the background's thread
+
+    def _run(self, run: Callable[[], None]) -> None:
+        failure: BaseException | None = None
+        try:
+            run()
+        except WorkerStopped:
+            pass
+        except BaseException as error:
+            failure = error
+        if self._closing or failure is None:
+            failure = PointstampError("the session is closed")
+        elif hasattr(failure, "add_note"):
+            failure.add_note(ADVICE)
+        self.failure = failure
+        self._replies.fail(failure)
+        self._commands.end()
+
+    def _on_threads(self, config: Config) -> None:
+        def main(worker: Worker) -> None:
+            self._asking = worker.asking
+            serve(worker, _Here(self._commands, self._replies, worker.index))
+
+        execute(main, config=config)
+
+    def _on_processes(self, config: Config, processes: int) -> None:
+        key = secrets.token_bytes(32)
+        # The key is told to the processes over the sockets that they inherit: others are refused.
+        with Listener(("127.0.0.1", 0), backlog=self.workers, authkey=key) as listener:
+            accept = Helper(partial(self._accept, listener), "pointstamp-accept", daemon=True)
+            accept.start()
+            main = partial(_serve_there, listener.address, key)
+            try:
+                run_on_processes(main, processes, config, None, started=self._started)
+            finally:
+                with suppress(OSError), Client(listener.address, authkey=key) as last:
+                    last.send(None)  # who accepts goes home
+                accept.ends(PATIENCE)
+                self._commands.end()
+                for line in self._lines:  # the processes have ended
+                    line.ends(PATIENCE)
+
+    def _started(self, kill: Callable[[], None]) -> None:
+        self._kill = kill
+
+    def _accept(self, listener: Listener) -> None:
+        while True:
+            try:
+                connection = listener.accept()
+                worker = connection.recv()
+            except Exception:  # who does not know the key, or has gone
+                continue
+            if worker is None:
+                connection.close()
+                return
+            for what in (self._send, self._hear):
+                name = f"pointstamp-line-{worker}"
+                self._lines.append(Helper(partial(what, worker, connection), name, daemon=True))
+                self._lines[-1].start()
+
+    def _send(self, worker: int, connection: Connection) -> None:
+        """Passes on what a worker of another process is told."""
+        with suppress(OSError):
+            while self._commands.wait(worker) and not self._commands.ended:
+                command = self._commands.take(worker)
+                if command is None:
+                    continue
+                try:
+                    packed = _dumps(command)
+                except Exception as error:
+                    self._replies.hear(worker, command.number, False, _cannot_be_sent(command, error))
+                    continue
+                connection.send_bytes(packed)
+
+    def _hear(self, worker: int, connection: Connection) -> None:
+        """Takes what a worker of another process answers."""
+        with connection, suppress(OSError, EOFError):
+            while True:
+                number, well, value = connection.recv()
+                if not well:
+                    value = _error_of(worker, *value)
+                self._replies.hear(worker, number, well, value)
+
+
+class _Here:
+    """The channel of a worker of this process."""
+
+    def __init__(self, commands: Commands, replies: Replies, worker: int) -> None:
+        self._commands = commands
+        self._replies = replies
+        self._worker = worker
+
+    def take(self) -> Command | None:
+        return self._commands.take(self._worker)
+
+    def wait(self, seconds: float) -> bool:
+        return self._commands.wait(self._worker, seconds)
+
+    def ring(self, bell: Callable[[], None]) -> None:
+        self._commands.answer_the_bell(self._worker, bell)
+
+    def answer(self, number: int | None, well: bool, value: Any) -> None:
+        self._replies.hear(self._worker, number, well, value)
+
+
+class _There:
+    """The channel of a worker of a process that was started for a session."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._commands = Commands(1)
+        threading.Thread(target=self._read, name="pointstamp-line", daemon=True).start()
+
+    def _read(self) -> None:
+        with suppress(OSError, EOFError):
+            while True:
+                self._commands.put(_loads(self._connection.recv_bytes())._replace(target=None))
+        # The program has ended, or its session: so does this worker.
+        self._commands.put(Command(None, None, "end", ()), wait=False)
+
+    def take(self) -> Command | None:
+        return self._commands.take(0)
+
+    def wait(self, seconds: float) -> bool:
+        return self._commands.wait(0, seconds)
+
+    def ring(self, bell: Callable[[], None]) -> None:
+        self._commands.answer_the_bell(0, bell)
+
+    def answer(self, number: int | None, well: bool, value: Any) -> None:
+        if not well:
+            value = _told(value)
+        with suppress(OSError):
+            try:
+                self._connection.send((number, well, value))
+            except (OSError, EOFError):
+                raise
+            except Exception as error:
+                about = TypeError(
+                    f"a result of type {type(value).__name__} cannot be sent from its process: {error}. "
+                    "Return plain data"
+                )
+                self._connection.send((number, False, _told(about)))
+
+
+def _serve_there(address: Any, key: bytes, worker: Worker) -> None:
+    with Client(address, authkey=key) as connection:
+        connection.send(worker.index)
+        serve(worker, _There(connection))
+
+
+def _dumps(command: Command) -> bytes:
+    import pickle
+
+    try:
+        import cloudpickle
+    except ImportError:
+        return pickle.dumps(tuple(command), protocol=5)
+    packed: bytes = cloudpickle.dumps(tuple(command))
+    return packed
+
+
+def _loads(data: bytes) -> Command:
+    import pickle
+
+    return Command(*pickle.loads(data))
+
+
+def _cannot_be_sent(command: Command, error: Exception) -> TypeError:
+    return TypeError(f"what is given to {command.what} cannot be sent to another process: {error}")
+
+
+def _told(error: BaseException) -> tuple[bytes | None, str]:
+    """An exception as it travels: as it is, where that can be, and in words."""
+    import pickle
+
+    words = in_words(error, error.__traceback__)
+    try:
+        packed = pickle.dumps(error)
+        pickle.loads(packed)
+    except Exception:
+        return None, words
+    return packed, words
+
+
+def _error_of(worker: int, packed: bytes | None, words: str) -> BaseException:
+    import pickle
+
+    error: BaseException = ClusterError(f"worker {worker}: {words}")
+    if packed is not None:
+        with suppress(Exception):  # a class that only the process has
+            error = pickle.loads(packed)
+            if hasattr(error, "add_note"):
+                error.add_note(f"raised on worker {worker}")
+    return error

@@ -1,0 +1,113 @@
+"""A dataflow of a session on one worker: its inputs, and what has come out of it and was not read.
+
+Owns what may be reached from a session: an input is driven there, a stream or a collection is kept here until
+it is read, a probe is waited for. A time is read once no record of it can come any more on this worker.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pointstamp._core import InputHandle, ProbeHandle
+from pointstamp.collections import Collection, CollectionInput, ColumnCollection, ColumnInput
+from pointstamp.streams.arrow import ArrowInput, ArrowStream
+from pointstamp.streams.records import Stream
+
+if TYPE_CHECKING:
+    from pointstamp._types import Time
+    from pointstamp.scope import Scope
+
+__all__ = ["Served", "named"]
+
+INPUTS = (InputHandle, ArrowInput, CollectionInput, ColumnInput)
+
+
+def named(returned: Any) -> dict[str, Any]:
+    """What the function that builds a dataflow returns, by name."""
+    if returned is None:
+        return {}
+    if isinstance(returned, dict):
+        return {str(name): thing for name, thing in returned.items()}
+    if hasattr(returned, "_asdict"):
+        return dict(returned._asdict())
+    if isinstance(returned, (tuple, list)):
+        return {str(index): thing for index, thing in enumerate(returned)}
+    return {"result": returned}
+
+
+class Served:
+    """A dataflow on this worker.
+
+    Args:
+        scope: Its scope, while it is being built.
+        returned: What was returned by the function that built it.
+
+    Raises:
+        TypeError: If it returned something that a session cannot reach.
+    """
+
+    def __init__(self, scope: Scope, returned: Any) -> None:
+        self.scope = scope
+        self.inputs: dict[str, Any] = {}
+        self._kept: dict[str, list[tuple[Time, Any]]] = {}
+        self._probes: dict[str, ProbeHandle] = {}
+        self.kinds: list[tuple[str, str]] = []
+        for name, thing in named(returned).items():
+            self.kinds.append((name, self._add(name, thing)))
+
+    def _add(self, name: str, thing: Any) -> str:
+        if isinstance(thing, INPUTS):
+            self.inputs[name] = thing
+            return type(thing).__name__
+        if isinstance(thing, ProbeHandle):
+            self._probes[name] = thing
+            return "ProbeHandle"
+        if isinstance(thing, (Collection, ColumnCollection)):
+            self._keep(name, thing.updates(), consolidate=True)
+            return type(thing).__name__
+        if isinstance(thing, (Stream, ArrowStream)):
+            self._keep(name, thing)
+            return type(thing).__name__
+        raise TypeError(
+            f"a dataflow of a session returned {name!r}: {thing!r}, which cannot be reached from outside. "
+            "Return inputs, streams, collections or probes: one, a tuple, or a dict with names for them. A "
+            "stream is kept by the session, and needs no capture()"
+        )
+
+    def _keep(self, name: str, stream: Any, *, consolidate: bool = False) -> None:
+        kept: list[tuple[Time, Any]] = []
+
+        def keep(time: Time, batch: Any) -> None:
+            if consolidate and isinstance(batch, list):
+                kept.extend((at, (record, diff)) for record, at, diff in batch)
+            elif isinstance(batch, list):
+                kept.extend((time, record) for record in batch)
+            else:
+                kept.append((time, batch))
+
+        probe = ProbeHandle()
+        stream.inspect_batch(keep).probe_with(probe)
+        self._kept[name] = kept
+        self._probes[name] = probe
+
+    def is_settled(self, name: str | None) -> bool:
+        """Whether nothing is on its way that the inputs have left behind, to one output or to all."""
+        times = [handle.time for handle in self.inputs.values() if not handle.closed]
+        probes = list(self._probes.values()) if name is None else [self._probes[name]]
+        return all(
+            any(_less_equal(time, edge) for time in times) for probe in probes for edge in probe.frontier
+        )
+
+    def take(self, name: str) -> list[tuple[Time, Any]]:
+        """What was kept of times that are complete here; it is not kept any more."""
+        kept = self._kept[name]
+        frontier = list(self._probes[name].frontier)
+        whole = [(time, what) for time, what in kept if not any(_less_equal(edge, time) for edge in frontier)]
+        kept[:] = [(time, what) for time, what in kept if any(_less_equal(edge, time) for edge in frontier)]
+        return whole
+
+
+def _less_equal(left: Time, right: Time) -> bool:
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        return all(one <= other for one, other in zip(left, right, strict=True))
+    return left <= right  # type: ignore[operator]  # times of one dataflow have one form

@@ -1,0 +1,153 @@
+"""What each worker of a session runs: it does what it is told, and steps its dataflows meanwhile.
+
+An exception of a command is its answer, and the worker goes on. An exception of an operator ends the
+computation, as it does in `execute`. A dataflow is built in two turns, so that all workers have it or none:
+each builds, and installs it when every other could build it, too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pointstamp._errors import GraphError, WorkerStopped
+from pointstamp.interactive.served import Served
+from pointstamp.launcher.shipped import unpack
+from pointstamp.seeing.stalls import explained
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pointstamp.interactive.commands import Command
+    from pointstamp.worker import Worker
+
+__all__ = ["Channel", "serve"]
+
+AT_ONCE = 256
+"""Commands that are done between two steps at most."""
+
+IDLE = 0.2
+"""Seconds that a worker without a dataflow sleeps at most; one that has some sleeps until something comes."""
+
+
+class Channel(Protocol):
+    """Where a worker's commands come from, and its answers go."""
+
+    def take(self) -> Command | None:
+        """The next command, if there is one."""
+
+    def wait(self, seconds: float) -> bool:
+        """Waits until there is one, or no more come."""
+
+    def ring(self, bell: Callable[[], None]) -> None:
+        """Has a function called whenever there may be one."""
+
+    def answer(self, number: int | None, well: bool, value: Any) -> None:
+        """Answers; a value that cannot be sent is an error."""
+
+
+def serve(worker: Worker, channel: Channel) -> None:
+    """Runs a worker of a session, until it is told to end."""
+    channel.ring(lambda: worker.asking.wake(worker.index))
+    serving = _Serving(worker, channel)
+    while not serving.ended:
+        if serving.do_some():
+            worker.step()
+        elif not worker.installed_dataflows():
+            worker.core.answer()
+            channel.wait(IDLE)
+        else:
+            worker.step_or_park()
+        serving.look()
+    for number in worker.installed_dataflows():
+        worker.drop_dataflow(number)
+
+
+class _Serving:
+    def __init__(self, worker: Worker, channel: Channel) -> None:
+        self.ended = False
+        self._worker = worker
+        self._channel = channel
+        self._flows: dict[int, Served] = {}
+        self._building: dict[int, tuple[Any, Any]] = {}
+        self._waiting: list[tuple[int, Callable[[], bool]]] = []
+
+    def do_some(self) -> bool:
+        """Does what there is to do, but not for ever; whether there was anything."""
+        for done in range(AT_ONCE):
+            command = self._channel.take()
+            if command is None or self.ended:
+                return done > 0
+            do: Callable[..., Any] = getattr(self, f"do_{command.what}")
+            try:
+                value = do(command.number, *command.arguments)
+            except WorkerStopped:
+                raise
+            except BaseException as error:  # the program's own: for who asked, or who asks next
+                self._channel.answer(command.number, False, error)
+            else:
+                if command.number is not None and value is not _LATER:
+                    self._channel.answer(command.number, True, value)
+        return True
+
+    def look(self) -> None:
+        """Answers those whose time has come."""
+        for entry in list(self._waiting):
+            number, is_over = entry
+            if is_over():
+                self._waiting.remove(entry)
+                self._channel.answer(number, True, None)
+
+    # ------------------------------------------------------------ what workers are told
+
+    def do_build(self, _: int | None, flow: int, build: Any, name: str, dims: int) -> Any:
+        building = self._worker.dataflow(name, dims=dims)
+        scope = building.__enter__()
+        self._building[flow] = (building, None)
+        function = unpack(*build) if isinstance(build, tuple) else build
+        served = Served(scope, function(scope))
+        self._building[flow] = (building, served)
+        return served.kinds
+
+    def do_install(self, _: int | None, flow: int) -> Any:
+        building, served = self._building.pop(flow)
+        building.__exit__(None, None, None)
+        self._flows[flow] = served
+        return served.scope.graph if self._worker.index == 0 else None
+
+    def do_discard(self, _: int | None, flow: int) -> None:
+        building, _served = self._building.pop(flow, (None, None))
+        if building is not None:
+            error = GraphError("not built")
+            building.__exit__(type(error), error, None)
+
+    def do_drop(self, _: int | None, flow: int) -> None:
+        served = self._flows.pop(flow, None)
+        if served is not None and served.scope.address[0] in self._worker.installed_dataflows():
+            self._worker.drop_dataflow(served.scope.address[0])
+
+    def do_input(self, _: int | None, flow: int, name: str, method: str, arguments: tuple[Any, ...]) -> None:
+        if flow in self._flows:  # else it was closed meanwhile
+            getattr(self._flows[flow].inputs[name], method)(*arguments)
+
+    def do_settle(self, number: int, flow: int, name: str | None) -> Any:
+        served = self._flows[flow]
+        self._waiting.append((number, lambda: served.is_settled(name)))
+        return _LATER
+
+    def do_read(self, _: int | None, flow: int, name: str) -> Any:
+        return self._flows[flow].take(name)
+
+    def do_run(self, _: int | None, function: Any, arguments: tuple[Any, ...]) -> Any:
+        if isinstance(function, tuple):
+            function = unpack(*function)
+        return function(self._worker, *arguments)
+
+    def do_explain(self, _: int | None) -> str:
+        return str(explained(self._worker.asking, self._worker.core, []))
+
+    def do_end(self, _: int | None) -> None:
+        self.ended = True
+
+
+_LATER = object()
+"""What a command returns that is answered when its time has come."""

@@ -1,0 +1,187 @@
+"""`Interactive`: what a notebook or the prompt holds of a cluster in the background."""
+
+from __future__ import annotations
+
+import weakref
+from contextlib import suppress
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from pointstamp._errors import ConfigError
+from pointstamp._mistakes import main_of
+from pointstamp.config import Config
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from pointstamp.interactive.cluster import Cluster
+    from pointstamp.interactive.handles import Live
+
+__all__ = ["Interactive"]
+
+PATIENCE = 1.0
+"""Seconds that a function has to come back when the cell that runs it was interrupted."""
+
+
+class Interactive:
+    """A cluster in the background, for notebooks and the prompt: dataflows that are fed and read meanwhile.
+
+    The workers are threads of this program, or with `processes` processes of this machine, to which functions
+    are sent as `execute(main, processes=)` does. They end with the ``with`` block or `close`, when nothing
+    refers to the session any more, and with the program.
+
+    An exception of an operator ends the workers, with all their dataflows; it is raised by what is asked
+    next. The next `dataflow` starts new workers. An interrupted wait (Ctrl-C) interrupts nothing else.
+
+    Args:
+        workers: Worker threads, in each process; in place of a configuration.
+        processes: Processes to start; None for threads of this program.
+        config: Other settings, of one process: a dashboard, say.
+
+    Raises:
+        ConfigError: If the configuration cannot work.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> session = ps.Interactive(workers=2)
+        >>> def words(scope):
+        ...     lines, stream = scope.new_input()
+        ...     return {"lines": lines, "counts": stream.flat_map(str.split).counts()}
+        >>> flow = session.dataflow(words)
+        >>> flow.lines.send("to be or not to be")
+        >>> flow.lines.advance_to(1)
+        >>> flow.counts.read()
+        [(0, [('be', 2), ('not', 1), ('or', 1), ('to', 2)])]
+        >>> flow
+        <dataflow 'words': <input 'lines' at 1>, <output 'counts': Stream>>
+        >>> session.close()
+    """
+
+    def __init__(
+        self, *, workers: int = 1, processes: int | None = None, config: Config | None = None
+    ) -> None:
+        if config is None:
+            config = Config(workers=workers)
+        elif workers != 1:
+            raise ConfigError("give the number of workers in the config, or without one, not both")
+        if config.processes != 1 or config.addresses:
+            raise ConfigError("a session starts its processes itself: give processes= beside the config")
+        if processes is not None:
+            Config(processes=processes)  # which says what is wrong with the number
+        self._config = config
+        self._processes = processes
+        self._numbers = count()
+        self._running: list[Cluster] = []
+        self._ends = weakref.finalize(self, _close, self._running)
+        self._cluster()
+
+    def _cluster(self) -> Cluster:
+        """The workers; new ones, where those that there were have ended."""
+        if not self._ends.alive:
+            raise ConfigError("this session is closed: make another one with pointstamp.Interactive(...)")
+        from pointstamp.interactive.cluster import Cluster  # with all that it imports
+
+        if not self._running or self._running[0].ended:
+            self._running[:] = [Cluster(self._config, self._processes)]
+        return self._running[0]
+
+    def dataflow(self, build: Callable[..., Any], *, name: str | None = None, dims: int = 1) -> Live:
+        """Builds a dataflow on every worker: ``flow = session.dataflow(build)``, or ``@session.dataflow``.
+
+        Args:
+            build: Called with the scope on each worker. It returns what is to be reached from here: inputs,
+                streams, collections, probes; one, a tuple, or a `dict` with names for them.
+            name: The dataflow's name; left out, the function's.
+            dims: How many coordinates its timestamps have.
+
+        Raises:
+            BaseException: What `build` raised on a worker; then none has the dataflow.
+        """
+        from pointstamp.interactive.handles import Flow, Live, result_of
+
+        main_of("Interactive.dataflow", build)
+        cluster = self._cluster()
+        number = next(self._numbers)
+        if name is None:
+            name = getattr(build, "__name__", "Dataflow")
+        packed = cluster.pack(build)
+        building = cluster.ask("build", number, packed, name, dims)
+        try:
+            kinds = result_of(cluster, building, f"building {name!r}", None)[0]
+            graph = result_of(cluster, cluster.ask("install", number), f"building {name!r}", None)[0]
+        except BaseException:
+            if not cluster.ended:
+                cluster.tell("discard", number, wait=False)
+                self._comes_back(cluster, building)
+            raise
+        return Live(Flow(cluster, number, name), kinds, graph)
+
+    def run(self, function: Callable[..., Any], *arguments: Any, timeout: float | None = None) -> list[Any]:
+        """Calls ``function(worker, *arguments)`` on every worker; what they return, in their order.
+
+        Other dataflows of the session run on while it steps the worker.
+
+        Raises:
+            StallError: When it is not over after so many seconds; it goes on.
+            BaseException: What it raised on a worker.
+        """
+        from pointstamp.interactive.handles import result_of
+
+        main_of("Interactive.run", function)
+        cluster = self._cluster()
+        running = cluster.ask("run", cluster.pack(function), arguments)
+        try:
+            return result_of(cluster, running, f"{function!r}", timeout)
+        except KeyboardInterrupt:
+            self._comes_back(cluster, running)
+            raise
+
+    def _comes_back(self, cluster: Cluster, running: Any) -> None:
+        """Waits a while for a function of a cell that was interrupted; else ends the workers."""
+        with suppress(BaseException):
+            running.exception(PATIENCE)
+        if not running.done():
+            cluster.stop("a function of the session was interrupted")
+
+    def explain(self) -> str:
+        """What the workers wait for: who holds which time, and what to do about it."""
+        return self._cluster().explain()
+
+    def restart(self) -> None:
+        """Ends the workers with all dataflows, whatever they do, and starts new ones."""
+        self._cluster()
+        _close(self._running)
+        self._cluster()
+
+    def close(self) -> None:
+        """Ends the workers with all dataflows. Closing it twice does nothing."""
+        self._ends()
+
+    @property
+    def closed(self) -> bool:
+        """Whether the session was closed."""
+        return not self._ends.alive
+
+    def __enter__(self) -> Interactive:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return "<Interactive session (closed)>"
+        workers = self._config.workers
+        where = f"{workers} worker{'s' if workers > 1 else ''}"
+        if self._processes is not None:
+            where += f" in each of {self._processes} processes"
+        return f"<Interactive session: {where}>"
+
+
+def _close(running: list[Cluster]) -> None:
+    for cluster in running:
+        cluster.close()
+    running.clear()
