@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from pointstamp.spark.watching import desk
+
 # The executors' Python is the one that runs the tests, with this package in it.
 os.environ["PYSPARK_PYTHON"] = sys.executable
 
@@ -121,8 +123,16 @@ def executors(sessions: Sessions) -> Any:
 
 @pytest.fixture(autouse=True)
 def no_thread_is_left() -> Iterator[None]:
-    """A run leaves no thread of ours behind; Spark has its own."""
+    """A run leaves no thread of ours behind; Spark has its own.
+
+    But for the one that the driver hears watched dataflows with, until Spark is stopped; and the one that
+    looks for a stage to be named ends soon after the job.
+    """
     yield
+    desk.close()
+    for thread in threading.enumerate():
+        if thread.name == "pointstamp-names":
+            thread.join(20)
     assert [thread for thread in threading.enumerate() if thread.name.startswith("pointstamp")] == []
 
 

@@ -27,8 +27,8 @@ def write(path: Path, days: list[list[str]]) -> None:
     """A capture of words: those of each list at its time."""
 
     def build(scope: ps.Scope) -> None:
-        rows = [{"word": word, "n": day} for day, words in enumerate(days) for word in words]
-        stream = scope.to_stream(rows).delay(lambda row, _: row["n"]).to_arrow(WORDS)
+        rows: list[Any] = [{"word": word, "n": day} for day, words in enumerate(days) for word in words]
+        stream = scope.to_stream(rows).delay(lambda row, _: int(row["n"])).to_arrow(WORDS)
         stream.capture_into(ps.EventWriter(path))
 
     ps.example(build)
@@ -109,7 +109,8 @@ def test_times_of_several_coordinates(reading: Any, tmp_path: Path) -> None:
 
     def main(worker: ps.Worker) -> None:
         with worker.dataflow(dims=2) as scope:
-            rows = scope.to_stream([{"word": "to", "n": 3}]).delay(lambda row, _: (1, row["n"]))
+            records: list[Any] = [{"word": "to", "n": 3}]
+            rows = scope.to_stream(records).delay(lambda row, _: (1, int(row["n"])))
             rows.to_arrow(WORDS).capture_into(ps.EventWriter(path))
 
     ps.execute(main)

@@ -4,7 +4,6 @@ import json
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,6 @@ import pytest
 import pointstamp as ps
 from pointstamp.spark import run
 from pointstamp.spark.watching import desk
-
-
-@pytest.fixture(autouse=True)
-def no_desk_is_left() -> Iterator[None]:
-    yield
-    desk.close()
 
 
 def api(spark: Any, path: str) -> Any:
@@ -88,6 +81,7 @@ def test_the_stage_is_named_while_it_runs(spark: Any, tmp_path: Path) -> None:
     out = run(numbers(spark), counting(wait), num_workers=1, name="a slow one")
     action = threading.Thread(target=out.count)
     action.start()
+    found: list[Any] = []
     try:
         for _ in range(400):
             if found := stages(spark, "dataflow a slow one ["):

@@ -4,7 +4,7 @@
 //! waits while [`ROOM`] bytes are there that were not taken.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Read};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -23,7 +23,7 @@ use crate::batch::Batch;
 use crate::columns::schema::Schema;
 use crate::errors::CodecError;
 use crate::gil::{Held, attached, detached};
-use crate::time::{point_from_py, point_to_py};
+use crate::time::point_to_py;
 
 /// How many bytes a feed holds before a thread that brings more waits, unless the event under way needs more.
 const ROOM: usize = 16 << 20;
@@ -43,10 +43,10 @@ pub(super) struct Shared {
     stop: Mutex<Option<Held>>,
 }
 
-struct State {
-    decoder: Decoder,
-    input: Input,
-    promise: Option<Promise>,
+pub(super) struct State {
+    pub(super) decoder: Decoder,
+    pub(super) input: Input,
+    pub(super) promise: Option<Promise>,
     schema: Option<SchemaRef>,
     /// Whether an operator plays it.
     played: bool,
@@ -55,7 +55,7 @@ struct State {
     closed: bool,
 }
 
-enum Input {
+pub(super) enum Input {
     File {
         file: Option<File>,
         path: PathBuf,
@@ -65,7 +65,7 @@ enum Input {
 }
 
 /// What a thread that feeds has said.
-enum Feeding {
+pub(super) enum Feeding {
     Going,
     Ended,
     Failed(PyErr),
@@ -82,7 +82,7 @@ pub(super) enum Next {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -401,53 +401,18 @@ impl EventFeed {
     /// What the changes so far add up to, `(time, count)`; `None` before the first event. With `offset`, where `seek` goes on.
     #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
-        let promise = self.shared.state().promise.clone();
-        let Some(promise) = promise.filter(Promise::has_begun) else {
-            return Ok(None);
-        };
-        let list = PyList::empty(py);
-        for (time, count) in promise.counts() {
-            list.append((point_to_py(py, &time)?, count))?;
-        }
-        Ok(Some(list))
+        self.shared.counts(py)
     }
 
     /// Goes on in a file behind the event that ended at `offset`, when `counts` were these. `start` has been called.
+    #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
     fn seek(
         &self,
         py: Python<'_>,
         offset: u64,
         counts: Vec<(Bound<'_, PyAny>, i64)>,
     ) -> PyResult<()> {
-        let start = self.shared.state().decoder.start().cloned();
-        let Some(start) = start else {
-            return Err(self.shared.damaged(0, "it has not said what it holds"));
-        };
-        let counts = counts
-            .into_iter()
-            .map(|(time, count)| Ok((point_from_py(&time, start.dims)?, count)))
-            .collect::<PyResult<Vec<_>>>()?;
-        detached(py, || {
-            let mut state = self.shared.state();
-            let Input::File {
-                file: Some(file), ..
-            } = &mut state.input
-            else {
-                return Err(self.shared.damaged(offset, "only a file can be read from there"));
-            };
-            let sought = file.metadata().and_then(|about| {
-                file.seek(SeekFrom::Start(offset))?;
-                Ok(about.len())
-            });
-            let len = sought.map_err(|error| os_error(&error, self.shared.name.as_ref()))?;
-            if len < offset {
-                let what = format!("it was read up to there and now ends at byte {len}");
-                return Err(self.shared.damaged(offset, &what));
-            }
-            state.promise = Some(Promise::resumed(start.dims, counts));
-            state.decoder = Decoder::resumed(start, offset);
-            Ok(())
-        })
+        self.shared.seek(py, offset, &counts)
     }
 
     /// The next event: `(offset, None, changes)`, or `(offset, [(time, records)], bytes)` with the batch decoded, or its

@@ -80,7 +80,7 @@ class _Reader(DataSourceReader):
         with told():
             return [_Part(Reach(path, None, None)) for path in self._captures.paths()]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Part)
         adopt(self._signing)
         with told():
@@ -118,7 +118,7 @@ class _StreamReader(DataSourceStreamReader):
             if place != start.get(path)
         ]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Part)
         adopt(self._signing)
         with told():

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp.spark.job import task
 from pointstamp.spark.packing import batches
 from pointstamp.spark.packing.batches import FAILED, GUARD, PACKED
+from pointstamp.spark.packing.dealing import dealing
 from pointstamp.spark.packing.shipped import ship
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def ran(session: SparkSession, packed: DataFrame, job: Job, named: Named) -> Dat
     """What the barrier stage sends, packed, of packed inputs."""
     dealt = _dealt(session, packed, job)
     dataflow = dealt.mapInArrow(ship(named.dataflow, task.run, job), PACKED, barrier=True)
-    return _raising(dataflow.repartition(job.tasks))
+    return _raising(dealing(dataflow, job.tasks))
 
 
 def unpacked(sent: DataFrame, schemas: dict[str, StructType], named: Named) -> dict[str, DataFrame]:
@@ -49,9 +50,12 @@ def _dealt(session: SparkSession, packed: DataFrame, job: Job) -> DataFrame:
 
     # Rows that stand for nothing: without any row Spark would plan the barrier stage away, or without tasks.
     guard = session.range(0, job.tasks, 1, 1).select(
-        sf.lit(GUARD).alias("stream"), sf.lit(0).cast("bigint").alias("low"), sf.lit(b"").alias("batch")
+        sf.lit(GUARD).alias("stream"),
+        sf.lit(0).cast("bigint").alias("low"),
+        sf.lit(b"").alias("batch"),
+        sf.col("id").cast("int").alias("turn"),
     )
-    dealt = guard.union(packed).repartition(job.tasks)
+    dealt = dealing(guard.union(packed), job.tasks)
     return dealt if not any(job.times) else dealt.sortWithinPartitions("low")
 
 

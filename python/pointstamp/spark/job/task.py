@@ -94,7 +94,7 @@ def _run(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch
         return  # another task says why
     feed = Feed(list(plan.inputs.values()), gang.config.workers)
     assert plan.declared is not None
-    drain = Drain(plan.declared)
+    drain = Drain(plan.declared, context.partitionId())
     failures: list[BaseException] = []
     recorders: list[_core.Recorder] = []
     stage = context.stageId()
@@ -144,7 +144,7 @@ def _run(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch
         raise failure
     if failure is feed.failure or not isinstance(failure, Exception):
         raise failure  # Spark's, not the user's
-    # Spark deals rows that are alike to one partition each: no action sees output of a run that failed.
+    # One is dealt to each partition: no action sees output of a run that failed.
     yield failed(failure, job.tasks)
 
 
@@ -158,6 +158,10 @@ def pack(
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """An ordinary task that packs its part of an input, and notes how many rows that were."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
     rows = 0
 
     def counted() -> Iterator[pa.RecordBatch]:
@@ -166,7 +170,7 @@ def pack(
             rows += batch.num_rows
             yield batch
 
-    yield from packing.pack(stream, name, schema, time, counted())
+    yield from packing.pack(stream, name, schema, time, context.partitionId(), counted())
     if notes is not None:
         notes.add([Packed(named, rows)])
 

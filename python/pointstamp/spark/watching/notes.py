@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pointstamp.spark import compat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pyspark import Accumulator
     from pyspark.sql import SparkSession
@@ -52,7 +52,7 @@ class Ran(NamedTuple):
     stage: int
     attempt: int
     tasks: int
-    totals: list[tuple[list[int], str, tuple[int, ...]]]
+    totals: Sequence[tuple[Sequence[int], str, Sequence[int]]]
 
 
 class Notes:

@@ -108,9 +108,9 @@ def _counts(heard: list[Ran]) -> dict[str, int]:
     """What each operator did on all processes, by the names that accumulators get."""
     sums: dict[tuple[tuple[int, ...], str], list[int]] = {}
     for ran in heard:
-        for address, name, totals in ran.totals:
-            if len(address) > 1:  # not the dataflow as a whole
-                done = sums.setdefault((tuple(address), name), [0] * len(totals))
+        for place, name, totals in ran.totals:
+            if len(place) > 1:  # not the dataflow as a whole
+                done = sums.setdefault((tuple(place), name), [0] * len(totals))
                 for index, value in enumerate(totals):
                     done[index] += value
     counts = {}
