@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pointstamp._types import Time
 
-    Position = tuple[int, list[tuple[Time, int]]]
+    _Position = tuple[int, list[tuple[Time, int]]]
 
 __all__ = ["Captures", "Reach"]
 
@@ -47,8 +47,8 @@ class Reach(NamedTuple):
     """
 
     path: str
-    start: Position | None
-    end: Position | None
+    start: _Position | None
+    end: _Position | None
 
 
 class Captures(NamedTuple):
@@ -136,7 +136,7 @@ class Captures(NamedTuple):
             raise CodecError(_RECORDS.format(path=path))
         return reader, dims, None if columns is None else columns.to_pyarrow()
 
-    def end(self, path: str, start: Position | None) -> Position | None:
+    def end(self, path: str, start: _Position | None) -> _Position | None:
         """The end of the last event that is whole; None where a capture has none yet.
 
         Raises:
@@ -197,7 +197,7 @@ class Captures(NamedTuple):
         return pa.RecordBatch.from_arrays(columns, schema=wanted)
 
 
-def _events(reader: EventReader, end: Position | None) -> Iterator[Messages]:
+def _events(reader: EventReader, end: _Position | None) -> Iterator[Messages]:
     """The messages up to a position. A batch has no more than the file had when it was opened."""
     while end is None or reader.offset < end[0]:
         event = reader.core.next(True)

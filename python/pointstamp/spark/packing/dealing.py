@@ -8,7 +8,6 @@ the column is a number whose hash leads to the task whose turn it is.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ def dealing(packed: DataFrame, tasks: int) -> DataFrame:
     return packed.repartition(tasks, whose[sf.pmod("turn", sf.lit(tasks))])
 
 
-@cache
 def keys(tasks: int) -> tuple[int, ...]:
     """For each of so many tasks, the least number of 32 bits that Spark's hash deals to it."""
     found: dict[int, int] = {}
