@@ -42,6 +42,7 @@ def closure(given: dict[str, Any]) -> tuple[Any, Any]:
         p, q = p_variable.collection, q_variable.collection
         by_x = p.arrange()
         by_y = p.map((record[1], record[0])).arrange()
+        by_xy = p.map((record, None)).arrange()
         rest = (record[0], (record[1], record[2]))
         q_by_x = q.map(rest).arrange()
         q_by_r = q.map((record[1], (record[0], record[2]))).arrange()
@@ -51,8 +52,8 @@ def closure(given: dict[str, Any]) -> tuple[Any, Any]:
         p1 = by_y.join(by_x, (left, right))
         p2 = by_y.join(u.map(rest), ((right[0], left), right[1]))
         p2 = p2.join(q_by_rz, (right, left))
-        p3 = by_x.join(by_x, ((left, right), key))
-        p3 = p3.join(c.map(((record[0], record[1]), record[2])), (left, right))
+        p3 = by_y.join(c.map((record[1], (record[0], record[2]))), ((left, right[0]), right[1]))
+        p3 = p3.join(by_xy, (key[0], left))
         q1 = by_y.join(q_by_x, (left, right[0], right[1]))
         q2 = q_by_r.join(s, (left[0], right, left[1]))
         q3 = q_by_r.join(r.map(rest), ((left[1], right[0]), (left[0], right[1])))

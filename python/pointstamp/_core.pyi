@@ -105,6 +105,7 @@ __all__ = [
     "Session",
     "Simulation",
     "Sketch",
+    "Sources",
     "StageKind",
     "Stream",
     "Trace",
@@ -118,6 +119,7 @@ __all__ = [
     "as_collection",
     "at_event_times",
     "branch_columns_when",
+    "by_worker",
     "check_columns",
     "collection_stage",
     "column_field",
@@ -135,6 +137,7 @@ __all__ = [
     "distinct_so_far_columns",
     "encode_batch",
     "encode_term",
+    "enter_arrangement",
     "enter_at",
     "exchange_columns",
     "extract_column_updates",
@@ -164,6 +167,7 @@ __all__ = [
     "time_column_of",
     "to_records",
     "to_updates",
+    "total_updates",
     "trace_of",
     "update_columns",
     "update_input",
@@ -293,9 +297,15 @@ class Builder:
     def new_bare_output(self) -> tuple[OutputPort[Any], Stream]: ...
     def set_summary(self, input: int, output: int, summary: Summary | Iterable[Summary] | None) -> None: ...
     def activator(self) -> Activator: ...
+    def sources(self) -> Sources: ...
     def build(
         self, logic: Callable[..., None], arguments: tuple[Any, ...], notify: bool, start: bool
     ) -> None: ...
+
+@final
+class Sources:
+    def hold(self) -> None: ...
+    def let_go(self) -> None: ...
 
 @final
 class Stream:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
+import signal
 import threading
 import time
 from collections import Counter
@@ -14,8 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pointstamp as ps
+import processes_in_threads
 from effort import examples
 from harness import WORKERS, run
+from pointstamp.outside import eventloop
 
 TASKS = st.lists(
     st.tuples(st.integers(0, 3), st.sampled_from([0.0, 0.0, 0.001, 0.003]), st.booleans()), max_size=30
@@ -264,3 +269,163 @@ def test_a_batch_has_as_many_results_as_records() -> None:
 
     with pytest.raises(TypeError, match="called with 3 records"):
         results_of(short, [1, 2, 3], batch=3)
+
+
+# ------------------------------------------------------------ whom it holds back, and what does not hang
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_who_sends_with_an_input_waits_for_calls(ordered: bool) -> None:
+    """Twenty thousand records are sent while ten calls are out at a time: few are ahead of the calls.
+
+    Once there is as much as the mark, the worker steps, and the operator has its input wait.
+    """
+    done = ahead = 0
+
+    async def call(record: int) -> int:
+        nonlocal done
+        await asyncio.sleep(0)
+        done += 1
+        return record
+
+    def main(worker: ps.Worker) -> Any:
+        nonlocal ahead
+        source = ps.InputHandle[int]()
+        with worker.dataflow() as scope:
+            results, _ = source.to_stream(scope).async_map(call, capacity=10, ordered=ordered)
+            counted = results.count().capture()
+        for number in range(20_000):
+            source.send(number)
+            ahead = max(ahead, number - done)
+        source.close()
+        worker.run()
+        return counted.extract()
+
+    assert ps.execute(main, config=ps.Config(high_water=100_000)) == [[(0, [20_000])]]
+    assert ahead < 10_000
+
+
+def test_a_source_in_another_process_waits_for_calls() -> None:
+    done = ahead = 0
+
+    async def call(record: int) -> int:
+        nonlocal done
+        await asyncio.sleep(0.001)
+        done += 1
+        return record
+
+    def main(worker: ps.Worker) -> Any:
+        nonlocal ahead
+
+        def numbers() -> Any:
+            nonlocal ahead
+            for number in range(3_000 if worker.index == 0 else 0):
+                ahead = max(ahead, number - done)
+                yield number, [number]
+
+        with worker.dataflow() as scope:
+            moved = scope.iterator_source("numbers", numbers(), in_flight=10**6).exchange(lambda _: 1)
+            results, _ = moved.async_map(call, capacity=50)
+            return_ = results.count().capture()
+        worker.run()
+        return len(return_.extract())
+
+    assert processes_in_threads.execute(main, 2) == [0, 3_000]
+    assert ahead < 2_000
+
+
+def test_a_call_that_ignores_its_limit_is_a_dead_letter() -> None:
+    async def deaf(record: int) -> int:
+        for _ in range(10):
+            try:
+                await asyncio.sleep(0.02)
+            except asyncio.CancelledError:
+                continue
+        return record
+
+    results, letters = results_of(deaf, [1], timeout=0.01)
+    assert results == []
+    assert isinstance(letters[0][1], TimeoutError)
+
+
+def test_a_loop_that_is_stopped_ends_the_computation() -> None:
+    async def stop(record: int) -> int:
+        if record == 3:
+            asyncio.get_running_loop().stop()
+        await asyncio.sleep(3600)
+        return record
+
+    with pytest.raises(ps.PointstampError, match="event loop that async_map's calls run on has ended"):
+        results_of(stop, list(range(5)))
+
+
+def test_a_call_that_exits_ends_the_computation() -> None:
+    async def leave(_record: int) -> None:
+        raise SystemExit(3)
+
+    with pytest.raises(SystemExit):
+        results_of(leave, [1, 2])
+
+
+def test_a_coroutine_that_is_never_cancelled_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(eventloop, "GRACE", 0.05)
+    release, started = threading.Event(), threading.Event()
+
+    async def blocks(record: int) -> int:
+        started.set()
+        release.wait(60)  # not await: nothing can be cancelled
+        return record
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            scope.to_stream([1]).async_map(blocks)
+        while not started.is_set():
+            worker.step_or_park(0.01)
+        raise LookupError("enough")
+
+    def fails() -> None:
+        with pytest.raises(LookupError):
+            ps.execute(main)
+        gc.collect()  # the operator, which the failure's traceback held
+
+    with pytest.warns(ResourceWarning, match="left behind"):
+        fails()
+    release.set()
+    for thread in threading.enumerate():
+        if thread.name == "pointstamp calls":
+            thread.join(20)
+
+
+def test_an_interruption_cancels_what_is_out() -> None:
+    cancelled = threading.Event()
+
+    async def forever(record: int) -> int:
+        os.kill(os.getpid(), signal.SIGINT)
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+        return record
+
+    with pytest.raises(KeyboardInterrupt):
+        results_of(forever, [1])
+    assert cancelled.wait(20)
+
+
+def test_a_sender_that_waits_for_calls_can_be_interrupted() -> None:
+    async def forever(record: int) -> int:
+        if record == 0:
+            threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+        await asyncio.sleep(3600)
+        return record
+
+    def main(worker: ps.Worker) -> None:
+        source = ps.InputHandle[int]()
+        with worker.dataflow() as scope:
+            source.to_stream(scope).async_map(forever, capacity=5)
+        for number in range(10**9):
+            source.send(number)
+
+    with pytest.raises(KeyboardInterrupt):
+        ps.execute(main, config=ps.Config(high_water=100_000))

@@ -14,6 +14,8 @@ import pointstamp as ps
 from effort import examples
 from event_data import Event, events
 from harness import WORKERS, run
+from pointstamp.keyed.joins import AsOf, Interval
+from pointstamp.keyed.rows import Results, Rows
 
 
 def joined(
@@ -135,14 +137,15 @@ def test_joins_that_make_no_sense_are_refused(lower: Any, upper: Any, how: Any, 
 
 
 def test_state_of_joins_is_freed() -> None:
-    from pointstamp.keyed.joins import AsOf, Interval
-
-    for logic in (Interval(-2, 3, (True, True)), AsOf(5, left=True)):
+    for make in (
+        lambda state: Interval(state, -2, 3, (True, True)),
+        lambda state: AsOf(state, 5, left=True),
+    ):
+        state: ps.KeyedState[int, Any] = ps.KeyedState()
+        logic = make(state)
         for at in range(0, 3000, 10):
-            logic.run([(at, at, (0, "l")), (at + 1, at, (1, "r"))], at + 10, [])
-        kept = logic._kept[0] | logic._kept[1] if isinstance(logic, Interval) else logic._latest
-        assert len(kept) <= 2
-        logic.run([], 4000, [])
-        kept = logic._kept[0] | logic._kept[1] if isinstance(logic, Interval) else logic._latest
-        assert not kept
+            logic.run(Rows([([at, at + 1], [at, at], [(0, "l"), (1, "r")])]), at + 10, Results())
+        assert len(state) <= 2
+        logic.run(Rows([]), 4000, Results())
+        assert not len(state)
         assert not logic._due

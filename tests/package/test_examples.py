@@ -26,6 +26,8 @@ ARGUMENTS: dict[str, list[str]] = {
     "flow_control.py": ["--times", "300", "--in-flight", "2"],
     "hash_join.py": ["--records", "3000", "--keys", "500"],
     "hello.py": ["--workers", "2"],
+    "import_graph.py": ["--modules", "60", "--edits", "10"],
+    "interactive_query.py": ["--people", "500", "--follows", "1500", "--questions", "10"],
     "live_components.py": ["--people", "500", "--friendships", "550", "--changes", "100"],
     "open_loop.py": ["--rate", "500", "--seconds", "0.5"],
     "pagerank.py": GRAPH,

@@ -63,8 +63,8 @@ impl Search {
         let edges = Arranged::new(0);
         let (distances, proposals) = (Arranged::new([0, 0]), Arranged::<Turn>::new([0, 0]));
         let entered = Entered::new(
-            edges.trace.clone(),
-            |time| [*time, 0],
+            Box::new(edges.trace.clone()),
+            |time: &u64| [*time, 0],
             |[time, _]: &Turn| *time,
         );
         let join = Join::new(Box::new(distances.trace.clone()), Box::new(entered));

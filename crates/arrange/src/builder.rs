@@ -2,7 +2,8 @@
 //!
 //! Owns [`Builder`]. Updates come before the value they are of, and values before their key, so that
 //! a value whose updates cancelled, or a key whose values did, is never written. Parts of other
-//! batches are copied column by column. An update costs a few appends.
+//! batches are copied column by column. An update costs a few appends. Which times are used is noted on
+//! the way; where some are not, indices are written anew at the end, as many at a time as is asked for.
 
 use std::ops::Range;
 
@@ -17,15 +18,22 @@ pub(crate) struct Builder<K, V, T> {
     columns: Columns<K, V>,
     /// The times that indices refer to, ascending.
     times: Vec<T>,
+    /// Which of several times are used.
+    used: Vec<bool>,
+    /// What indices become without those that are not, and how many have become it.
+    settling: Option<(Vec<u32>, usize)>,
 }
 
 impl<K: Rows, V: Rows, T: Time> Builder<K, V, T> {
     /// An empty builder for updates at `times`, which ascend.
     pub(crate) fn new(times: Vec<T>) -> Self {
         debug_assert!(times.is_sorted_by(|a, b| a < b));
+        let several = if times.len() > 1 { times.len() } else { 0 };
         Self {
             columns: Columns::default(),
             times,
+            used: vec![false; several],
+            settling: None,
         }
     }
 
@@ -37,6 +45,9 @@ impl<K: Rows, V: Rows, T: Time> Builder<K, V, T> {
     #[inline]
     pub(crate) fn update(&mut self, time: u32, diff: i64) {
         debug_assert!(diff != 0);
+        if let Some(used) = self.used.get_mut(time as usize) {
+            *used = true;
+        }
         self.columns.index.push(time);
         self.columns.diffs.push(diff);
     }
@@ -91,6 +102,14 @@ impl<K: Rows, V: Rows, T: Time> Builder<K, V, T> {
     /// As [`copy_vals`](Self::copy_vals), where no two indices of a value become one.
     fn copy_updates(&mut self, from: &Columns<K, V>, vals: Range<usize>, map: &TimeMap) {
         let updates = from.val_ends.span(&vals);
+        if !self.used.is_empty() && !updates.is_empty() {
+            match from.index.stored() {
+                Some(stored) => stored[updates.clone()]
+                    .iter()
+                    .for_each(|time| self.used[map.get(*time) as usize] = true),
+                None => self.used[map.get(0) as usize] = true,
+            }
+        }
         let columns = &mut self.columns;
         let base = columns.diffs.len();
         columns
@@ -152,41 +171,52 @@ impl<K: Rows, V: Rows, T: Time> Builder<K, V, T> {
         Ok(())
     }
 
+    /// Forgets times that are not used, for so much fuel in indices written anew; true when that is done.
+    pub(crate) fn settle(&mut self, fuel: &mut usize) -> bool {
+        if self.used.iter().all(|used| *used) {
+            return true;
+        }
+        let index = &mut self.columns.index;
+        let used = &self.used;
+        let (map, at) = self.settling.get_or_insert_with(|| {
+            let mut next = 0;
+            let places = used.iter().map(|used| {
+                let place = next;
+                next += u32::from(*used);
+                place
+            });
+            (places.collect(), 0)
+        });
+        let left = used.iter().filter(|used| **used).count();
+        if left > 1 {
+            let done = index.remap(*at, fuel.saturating_mul(REMAPPED), map);
+            *at += done;
+            *fuel = fuel.saturating_sub(1 + done / REMAPPED);
+            if *at < index.len() {
+                return false;
+            }
+        } else {
+            index.forget();
+        }
+        let mut kept = std::mem::take(&mut self.used).into_iter();
+        self.times.retain(|_| kept.next().unwrap_or(false));
+        true
+    }
+
     /// The columns, and the times that their indices refer to: those that are used, in order.
     pub(crate) fn finish(mut self) -> (Columns<K, V>, Vec<T>) {
-        if self.times.len() > 1 {
-            self.forget_unused_times();
-        }
+        let mut unlimited = usize::MAX;
+        self.settle(&mut unlimited);
         if self.columns.len() == 0 {
             self.times.clear();
         }
         self.columns.shrink();
         (self.columns, self.times)
     }
-
-    fn forget_unused_times(&mut self) {
-        let mut used = vec![false; self.times.len()];
-        match self.columns.index.stored() {
-            Some(stored) => stored.iter().for_each(|time| used[*time as usize] = true),
-            None => used[0] = true,
-        }
-        if used.iter().all(|used| *used) {
-            return;
-        }
-        let mut next = 0;
-        let map: Vec<u32> = used
-            .iter()
-            .map(|used| {
-                let index = next;
-                next += u32::from(*used);
-                index
-            })
-            .collect();
-        self.columns.index.remap(&map);
-        let mut used = used.into_iter();
-        self.times.retain(|_| used.next().unwrap_or(false));
-    }
 }
+
+/// So many indices are written anew for a unit of fuel.
+const REMAPPED: usize = 16;
 
 /// What the indices of a batch's times become in another batch.
 #[derive(Clone, Debug)]

@@ -144,14 +144,25 @@ impl Index {
         }
     }
 
-    /// Replaces each index by what `map` has for it.
-    pub(crate) fn remap(&mut self, map: &[u32]) {
-        for time in &mut self.stored {
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Replaces at most `count` indices from `start` on by what `map` has for them; returns how many.
+    pub(crate) fn remap(&mut self, start: usize, count: usize, map: &[u32]) -> usize {
+        if self.stored.is_empty() {
+            return self.len - start; // all are zero, which stays the first
+        }
+        let end = self.len.min(start.saturating_add(count));
+        for time in &mut self.stored[start..end] {
             *time = map[*time as usize];
         }
-        if self.stored.iter().all(|time| *time == 0) {
-            self.stored = Vec::new();
-        }
+        end - start
+    }
+
+    /// Makes all indices zero: there is one time left.
+    pub(crate) fn forget(&mut self) {
+        self.stored = Vec::new();
     }
 
     pub(crate) fn clear(&mut self) {
@@ -200,6 +211,18 @@ impl<K: Rows, V: Rows> Columns<K, V> {
             + self.val_ends.bytes()
             + self.index.bytes()
             + self.diffs.bytes()
+    }
+
+    /// The columns one by one, with the bytes of each, to be let go of one after the other.
+    pub(crate) fn into_parts(self) -> [(usize, Box<dyn Send + Sync>); 6] {
+        [
+            (self.keys.bytes(), Box::new(self.keys)),
+            (self.key_ends.bytes(), Box::new(self.key_ends)),
+            (self.vals.bytes(), Box::new(self.vals)),
+            (self.val_ends.bytes(), Box::new(self.val_ends)),
+            (self.index.bytes(), Box::new(self.index)),
+            (self.diffs.bytes(), Box::new(self.diffs)),
+        ]
     }
 
     pub(crate) fn shrink(&mut self) {

@@ -1,11 +1,12 @@
 //! The updates of one key, from several batches, for operators.
 //!
-//! Owns [`Edit`] and [`load`]. An edit says where its value is instead of borrowing it, so that
+//! Owns [`Edit`], [`load`], and [`Values`], which loads a key's values one after the other. An edit says where its value is instead of borrowing it, so that
 //! operators can pause between any two. Loading advances times to a time at or before all that will be
 //! asked about, and adds up what cannot be told apart then: what is left follows the size of the
 //! collection at that time, not its history.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::batch::Batch;
@@ -75,6 +76,95 @@ pub(crate) fn load<K: Rows, V: Rows, T: Time>(
         });
     }
     add_up(edits, start, by_rank)
+}
+
+/// The values of one key in order, merged from several batches as they are asked for: a key may have too many to be
+/// loaded at once.
+#[derive(Clone, Debug)]
+pub(crate) struct Values {
+    /// For each batch that has the key, the values that are to come.
+    rest: Vec<(usize, Range<usize>)>,
+    rank: u32,
+}
+
+impl Values {
+    /// The values of the key at which `places` are.
+    pub(crate) fn new<K: Rows, V: Rows, T: Time>(
+        batches: &[Arc<Batch<K, V, T>>],
+        places: &Places,
+    ) -> Self {
+        Self {
+            rest: places.vals(batches).collect(),
+            rank: 0,
+        }
+    }
+
+    /// No values, as if all had been loaded.
+    pub(crate) fn none(mut self) -> Self {
+        self.rest.clear();
+        self
+    }
+
+    /// How many updates are to come.
+    pub(crate) fn updates<K: Rows, V: Rows, T: Time>(
+        &self,
+        batches: &[Arc<Batch<K, V, T>>],
+    ) -> usize {
+        let updates = |(batch, vals): &(usize, Range<usize>)| {
+            let batch: &Batch<K, V, T> = &batches[*batch];
+            batch.columns.val_ends.span(vals).len()
+        };
+        self.rest.iter().map(updates).sum()
+    }
+
+    /// Appends the edits of values until there are `count` more or no values left, as seen from `from` on. Returns how
+    /// many updates were looked at, which is 0 at the end.
+    #[allow(clippy::cast_possible_truncation)] // batches are few, and one key's values fewer than 2^32
+    pub(crate) fn load<K: Rows, V: Rows, T: Time>(
+        &mut self,
+        count: usize,
+        batches: &[Arc<Batch<K, V, T>>],
+        from: &T,
+        edits: &mut Vec<Edit<T>>,
+    ) -> Result<usize, Overflow> {
+        let mut looked_at = 0;
+        while looked_at < count {
+            self.rest.retain(|(_, vals)| !vals.is_empty());
+            let first = |(batch, vals): &(usize, Range<usize>)| {
+                let batch: &Batch<K, V, T> = &batches[*batch];
+                batch.vals().get(vals.start)
+            };
+            let Some(least) = self
+                .rest
+                .iter()
+                .map(first)
+                .min_by(|a, b| V::compare(*a, *b))
+            else {
+                break;
+            };
+            let start = edits.len();
+            for (index, vals) in &mut self.rest {
+                let batch = &batches[*index];
+                if V::compare(batch.vals().get(vals.start), least).is_ne() {
+                    continue;
+                }
+                for (time, diff) in batch.updates_of(vals.start) {
+                    looked_at += 1;
+                    edits.push(Edit {
+                        rank: self.rank,
+                        batch: *index as u32,
+                        val: vals.start,
+                        time: time.join(from),
+                        diff,
+                    });
+                }
+                vals.start += 1;
+            }
+            self.rank = self.rank.wrapping_add(1);
+            add_up(edits, start, by_rank)?;
+        }
+        Ok(looked_at)
+    }
 }
 
 /// Numbers edits that are in the order of their values.

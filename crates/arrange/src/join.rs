@@ -15,7 +15,7 @@ use pointstamp_order::Antichain;
 use crate::batch::Batch;
 use crate::cursor::Places;
 use crate::error::Overflow;
-use crate::history::{Edit, load};
+use crate::history::{Edit, Values, load};
 use crate::replay::Wave;
 use crate::rows::Rows;
 use crate::time::{Time, meet_all};
@@ -171,10 +171,25 @@ struct Pairing<K, V0, V1, T> {
     next: (usize, usize),
     /// Where both histories are long, they are joined by this instead.
     wave: Option<Box<Wave<T>>>,
+    /// What is to come of a key that is too large to be loaded at once.
+    large: Option<Large<T>>,
+}
+
+/// A key of which both sides are loaded in parts: each part of ours is paired with all parts of theirs.
+struct Large<T> {
+    /// The time of all of ours.
+    from: T,
+    ours: Values,
+    theirs: Values,
+    /// All of theirs, to begin with again.
+    all_theirs: Values,
 }
 
 /// Histories with so many edits, at several times, are worth adding up while they are joined.
 const LONG: usize = 16;
+
+/// A key with more updates than this is loaded in parts, of about as many.
+const LARGE: usize = 1 << 12;
 
 impl<K: Rows, V0: Rows, V1: Rows, T: Time> Pairing<K, V0, V1, T> {
     fn new(fresh: Arc<Batch<K, V0, T>>, others: Vec<Arc<Batch<K, V1, T>>>) -> Self {
@@ -187,6 +202,7 @@ impl<K: Rows, V0: Rows, V1: Rows, T: Time> Pairing<K, V0, V1, T> {
             theirs: Vec::new(),
             next: (0, 0),
             wave: None,
+            large: None,
         }
     }
 
@@ -204,10 +220,58 @@ impl<K: Rows, V0: Rows, V1: Rows, T: Time> Pairing<K, V0, V1, T> {
             if *fuel == 0 {
                 return Ok(false);
             }
-            if !self.load_next(fuel)? {
+            if self.large.is_some() {
+                self.load_part(fuel)?;
+            } else if !self.load_next(fuel)? {
                 return Ok(true);
             }
         }
+    }
+
+    /// Loads the next part of a large key, if there is one.
+    fn load_part(&mut self, fuel: &mut usize) -> Result<(), Overflow> {
+        let Some(large) = &mut self.large else {
+            return Ok(());
+        };
+        self.theirs.clear();
+        self.next = (0, 0);
+        let mut looked_at =
+            large
+                .theirs
+                .load(LARGE, &self.others, &large.from, &mut self.theirs)?;
+        if looked_at == 0 {
+            self.ours.clear();
+            large.theirs = large.all_theirs.clone();
+            looked_at = large
+                .ours
+                .load(LARGE, &self.fresh, &large.from, &mut self.ours)?;
+            if looked_at == 0 {
+                self.large = None;
+            }
+            // Paired when a part of theirs is loaded, too.
+            self.next.0 = self.ours.len();
+        }
+        *fuel = fuel.saturating_sub(looked_at);
+        Ok(())
+    }
+
+    /// Begins a key in parts if it is large; at many times of ours it is loaded as a whole, for what cancels at some.
+    fn begin_large(&mut self) -> bool {
+        let [from] = self.fresh[0].times() else {
+            return false;
+        };
+        let ours = Values::new(&self.fresh, &self.at);
+        let theirs = Values::new(&self.others, &self.places);
+        if ours.updates(&self.fresh) + theirs.updates(&self.others) <= LARGE {
+            return false;
+        }
+        self.large = Some(Large {
+            from: from.clone(),
+            ours,
+            theirs: theirs.clone().none(),
+            all_theirs: theirs,
+        });
+        true
     }
 
     /// Loads the edits of the next key that both have; false if there is none. Stops early, with
@@ -224,6 +288,10 @@ impl<K: Rows, V0: Rows, V1: Rows, T: Time> Pairing<K, V0, V1, T> {
             let key = self.fresh[0].keys().get(key);
             if self.places.seek(&self.others, key) {
                 self.at.seek(&self.fresh, key);
+                if self.begin_large() {
+                    self.at.pass();
+                    return Ok(true);
+                }
                 load(&self.fresh, &self.at, None, &mut self.ours)?;
                 let from = meet_all(self.ours.iter().map(|edit| &edit.time));
                 load(&self.others, &self.places, from.as_ref(), &mut self.theirs)?;

@@ -41,6 +41,7 @@ mod time;
 mod totals;
 mod trace;
 mod updates;
+mod waste;
 
 pub use batch::Batch;
 pub use batcher::{Batcher, Timed};

@@ -167,12 +167,12 @@ impl<K: Rows, V: Rows, T: Time> Merge<K, V, T> {
                         let end = self.newer.batch.keys().len();
                         self.newer.copy_keys(end, *fuel, &mut self.builder)?
                     }
-                    (false, false) => return Ok(true),
+                    (false, false) => return Ok(self.builder.settle(fuel)),
                 }
             };
             *fuel = fuel.saturating_sub(cost);
         }
-        Ok(!self.inside() && !self.older.has_key() && !self.newer.has_key())
+        Ok(false)
     }
 
     /// Copies the keys that one of the batches alone has next, or enters a key that both have.
@@ -240,7 +240,8 @@ impl<K: Rows, V: Rows, T: Time> Merge<K, V, T> {
         }
     }
 
-    /// The merged batch; the merge has to be complete.
+    /// The merged batch; the merge has to be complete. That it is done costs little: what is left of the two batches is
+    /// let go of by who holds them.
     pub(crate) fn finish(self) -> Batch<K, V, T> {
         let lower = self.older.batch.lower().clone();
         let upper = self.newer.batch.upper().clone();

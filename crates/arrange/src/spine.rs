@@ -4,7 +4,7 @@
 //! merged when the older is less than twice as long as the newer, so that lengths end up geometric.
 //! A merge under way is paid for in instalments: each new batch brings work in proportion to its own
 //! length to each of them, so that none costs more than a few times what arrived, and all are done
-//! before the next of their size is due. Every data batch has a number; a reader that holds a place
+//! before the next of their size is due. The memory of batches that were merged is given back in parts, too. Every data batch has a number; a reader that holds a place
 //! between two batches by number keeps them apart. Batches without updates extend the last one.
 
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use crate::error::Overflow;
 use crate::merge::Merge;
 use crate::rows::Rows;
 use crate::time::{Time, advance};
+use crate::waste::Waste;
 
 /// Updates merged, for each merge under way, per update that arrives.
 const EFFORT: usize = 4;
@@ -28,6 +29,9 @@ pub(crate) struct Spine<K, V, T> {
     /// The number of batches with updates that have come.
     count: u64,
     upper: Antichain<T>,
+    /// What was merged, on its way back to the allocator, and the fuel for that.
+    waste: Waste,
+    fuel: usize,
 }
 
 /// A batch, and the numbers of those merged into it: after `start`, up to `end`.
@@ -96,6 +100,8 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
             entries: Vec::new(),
             count: 0,
             upper: lower,
+            waste: Waste::default(),
+            fuel: 0,
         }
     }
 
@@ -123,11 +129,15 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
             end: self.count,
         }));
         self.begin_merges(demands);
+        self.fuel += fuel;
         self.work(fuel, demands)
     }
 
     /// Says that there are no updates before `upper` but those that came.
     pub(crate) fn seal(&mut self, upper: Antichain<T>) {
+        let fuel = std::mem::take(&mut self.fuel) + MINIMUM;
+        self.waste
+            .release(if upper.is_empty() { usize::MAX } else { fuel });
         self.upper = upper;
     }
 
@@ -140,6 +150,7 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
     /// Forgets everything: there is no reader.
     pub(crate) fn clear(&mut self) {
         self.entries = Vec::new();
+        self.waste = Waste::default();
     }
 
     /// Begins merges where lengths are not geometric.
@@ -204,6 +215,8 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
                 };
                 self.entries.insert(index, Entry::One(merged));
             }
+            self.waste.add(older.batch);
+            self.waste.add(newer.batch);
         }
     }
 
@@ -299,7 +312,7 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
                 merge,
             } => older.batch.bytes() + newer.batch.bytes() + merge.bytes(),
         };
-        self.entries.iter().map(bytes).sum()
+        self.waste.bytes() + self.entries.iter().map(bytes).sum::<usize>()
     }
 }
 

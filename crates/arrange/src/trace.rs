@@ -332,48 +332,51 @@ impl<K: Rows, V: Rows, T: Time> Source<K, V, T> for Trace<K, V, T> {
 
 /// An arrangement of an outer scope, seen from an inner one: the columns are the same, and only the
 /// few distinct times of each batch are mapped.
-#[derive(Debug)]
-pub struct Entered<K: Rows, V: Rows, T0: Time, T> {
-    trace: Trace<K, V, T0>,
-    enter: fn(&T0) -> T,
-    leave: fn(&T) -> T0,
+pub struct Entered<K, V, T0, T> {
+    source: Box<dyn Source<K, V, T0>>,
+    enter: Box<dyn Fn(&T0) -> T + Send>,
+    leave: Box<dyn Fn(&T) -> T0 + Send>,
 }
 
 impl<K: Rows, V: Rows, T0: Time, T: Time> Entered<K, V, T0, T> {
-    /// `trace`, with each time `enter`ed: a time whose further coordinates are zero. `leave` drops
+    /// `source`, with each time `enter`ed: a time whose further coordinates are zero. `leave` drops
     /// these again.
-    pub fn new(trace: Trace<K, V, T0>, enter: fn(&T0) -> T, leave: fn(&T) -> T0) -> Self {
+    pub fn new(
+        source: Box<dyn Source<K, V, T0>>,
+        enter: impl Fn(&T0) -> T + Send + 'static,
+        leave: impl Fn(&T) -> T0 + Send + 'static,
+    ) -> Self {
         Self {
-            trace,
-            enter,
-            leave,
+            source,
+            enter: Box::new(enter),
+            leave: Box::new(leave),
         }
     }
 }
 
 impl<K: Rows, V: Rows, T0: Time, T: Time> Source<K, V, T> for Entered<K, V, T0, T> {
     fn batches_through(&self, number: u64) -> Vec<Arc<Batch<K, V, T>>> {
-        let batches = self.trace.batches_through(number);
+        let batches = self.source.batches_through(number);
         batches
             .iter()
-            .map(|batch| Arc::new(batch.map_times(self.enter)))
+            .map(|batch| Arc::new(batch.map_times(&self.enter)))
             .collect()
     }
 
     fn allow_compaction(&mut self, since: &Antichain<T>) {
-        self.trace
-            .allow_compaction(&since.iter().map(self.leave).collect());
+        self.source
+            .allow_compaction(&since.iter().map(&self.leave).collect());
     }
 
     fn follow(&mut self) {
-        self.trace.follow();
+        self.source.follow();
     }
 
     fn acknowledge(&mut self, number: u64) {
-        self.trace.acknowledge(number);
+        self.source.acknowledge(number);
     }
 
     fn upper(&self) -> Antichain<T> {
-        self.trace.upper().iter().map(self.enter).collect()
+        self.source.upper().iter().map(&self.enter).collect()
     }
 }

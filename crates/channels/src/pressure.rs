@@ -9,6 +9,9 @@
 //! was in one long step, gives way: it is pressed again once as much again as the mark has come on top, or once something has
 //! been consumed. Who needs more than the mark before he reads gets it so, at the rate of one mark in that time. Those
 //! who wait ask for that, every [`ASK`]: no other thread has to watch the time.
+//!
+//! An operator that waits for the world outside, and leaves its input alone meanwhile, can say so ([`hold`](Pressure::hold)): the
+//! process is pressed until it lets go, whatever its level, and does not give way, for what it waits for moves elsewhere.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -41,6 +44,8 @@ pub(crate) struct Pressure {
     high_water: usize,
     /// This process is pressed. Changes under `own`.
     here: AtomicBool,
+    /// How many operators hold the sources. Changes under `own`.
+    holding: AtomicUsize,
     /// The level at which this process has given way; none is as large as `usize::MAX`.
     given_way: AtomicUsize,
     own: Mutex<Watch>,
@@ -77,6 +82,7 @@ impl Pressure {
             uplink,
             high_water,
             here: AtomicBool::new(false),
+            holding: AtomicUsize::new(0),
             given_way: AtomicUsize::new(usize::MAX),
             own: Mutex::new(Watch {
                 asked: Instant::now(),
@@ -105,6 +111,30 @@ impl Pressure {
         level > self.high_water && !allowed
     }
 
+    /// Whether this process ceases to be pressed at a level.
+    #[inline]
+    fn is_enough_room(&self, level: usize) -> bool {
+        level <= self.high_water / 2 && self.holding.load(Ordering::SeqCst) == 0
+    }
+
+    /// Pauses the sources of all processes, until as many have let go as have held.
+    pub(crate) fn hold(&self) {
+        let _watch = lock(&self.own);
+        self.holding.fetch_add(1, Ordering::SeqCst);
+        if !self.here.load(Ordering::SeqCst) {
+            self.press();
+        }
+    }
+
+    /// Takes back a [`hold`](Self::hold).
+    pub(crate) fn let_go(&self) {
+        let watch = lock(&self.own);
+        self.holding.fetch_sub(1, Ordering::SeqCst);
+        if self.here.load(Ordering::SeqCst) && self.is_enough_room(self.gauge.level()) {
+            self.release(watch);
+        }
+    }
+
     /// How many other processes are pressed.
     pub(crate) fn elsewhere(&self) -> usize {
         self.elsewhere.load(Ordering::SeqCst)
@@ -127,7 +157,7 @@ impl Pressure {
     pub(crate) fn weigh(&self) {
         let level = self.gauge.level();
         let turns = if self.here.load(Ordering::SeqCst) {
-            level <= self.high_water / 2
+            self.is_enough_room(level)
         } else {
             self.is_too_much(level)
         };
@@ -141,18 +171,23 @@ impl Pressure {
         let watch = lock(&self.own);
         let level = self.gauge.level();
         if self.here.load(Ordering::SeqCst) {
-            if level <= self.high_water / 2 {
+            if self.is_enough_room(level) {
                 self.release(watch);
             }
         } else if self.is_too_much(level) {
-            self.given_way.store(usize::MAX, Ordering::SeqCst);
-            self.here.store(true, Ordering::SeqCst);
-            self.tell(ON);
+            self.press();
             // Who consumed the last of it may have found nothing to end: this was not to be seen yet. One of the two sees the other.
-            if self.gauge.level() <= self.high_water / 2 {
+            if self.is_enough_room(self.gauge.level()) {
                 self.release(watch);
             }
         }
+    }
+
+    /// This process is pressed. Under `own`.
+    fn press(&self) {
+        self.given_way.store(usize::MAX, Ordering::SeqCst);
+        self.here.store(true, Ordering::SeqCst);
+        self.tell(ON);
     }
 
     /// This process is not pressed any more.
@@ -201,7 +236,7 @@ impl Pressure {
         watch.asked = Instant::now();
         let level = self.gauge.level();
         let busy = self.activity.in_a_long_step(&mut watch.doing);
-        if watch.level != level || busy {
+        if watch.level != level || busy || self.holding.load(Ordering::SeqCst) > 0 {
             watch.level = level;
             watch.since = watch.asked;
         } else if watch.since.elapsed() >= self.stalled {

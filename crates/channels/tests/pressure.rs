@@ -156,3 +156,39 @@ fn who_does_not_move_gives_way_until_he_moves() {
         node.transport.close();
     }
 }
+
+#[test]
+fn who_holds_the_sources_does_not_give_way() {
+    let (nodes, _overseer) = cluster();
+    let pressed = |on: bool| until(|| nodes.iter().all(|node| node.fabric.is_pressed() == on));
+    nodes[1].fabric.hold();
+    nodes[1].fabric.hold();
+    pressed(true);
+    let begun = Instant::now();
+    while begun.elapsed() < STALLED + 3 * ASK {
+        nodes[0].fabric.ask_for_release();
+        std::thread::sleep(ASK / 4);
+    }
+    assert!(nodes[0].fabric.is_pressed(), "it waits for something else");
+    // Not what is consumed ends it, but the last to let go.
+    nodes[0].senders[1].push(bytes(1500)).unwrap();
+    until(|| nodes[1].fabric.in_flight() == 1500);
+    nodes[1].receiver.pop().unwrap().unwrap();
+    nodes[1].fabric.step_ended(1);
+    nodes[1].fabric.let_go();
+    assert!(nodes[1].fabric.is_pressed());
+    nodes[1].fabric.let_go();
+    pressed(false);
+    // Where there is too much besides, that has to end, too.
+    nodes[1].fabric.hold();
+    nodes[0].senders[1].push(bytes(1500)).unwrap();
+    until(|| nodes[1].fabric.in_flight() == 1500);
+    nodes[1].fabric.let_go();
+    assert!(nodes[1].fabric.is_pressed());
+    nodes[1].receiver.pop().unwrap().unwrap();
+    nodes[1].fabric.step_ended(1);
+    pressed(false);
+    for node in &nodes {
+        node.transport.close();
+    }
+}

@@ -10,6 +10,7 @@ mod agreement;
 pub(crate) mod blueprint;
 mod control;
 mod departures;
+mod hold;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -22,6 +23,8 @@ use agreement::Agreement;
 use blueprint::Blueprint;
 use control::Control;
 use departures::Departures;
+
+pub use hold::Hold;
 
 use crate::error::Error;
 use crate::run::failing::Stops;

@@ -41,6 +41,7 @@ mod sealed;
 mod seeing;
 mod session;
 mod simulation;
+mod sources;
 mod stream;
 mod threads;
 mod time;
@@ -84,6 +85,7 @@ mod _core {
         sealed::SealedLink,
         session::Session,
         simulation::Simulation,
+        sources::Sources,
         stream::Stream,
         worker::{Cluster, Worker},
     };
@@ -114,6 +116,7 @@ mod _core {
             check_columns, column_updates, extract_column_updates, filter_columns, select_columns,
             update_columns,
         },
+        entered::enter_arrangement,
         fields::{Field, column_field, source_field},
         input::{send_updates, update_input},
         join::join_arranged,
@@ -123,6 +126,7 @@ mod _core {
             Loop, as_collection, collection_stage, extract_updates, follow, negate, to_updates,
         },
         terms::{decode_term, encode_term},
+        totals::total_updates,
         trace::{Trace, import_trace, trace_of},
     };
 
@@ -146,6 +150,7 @@ mod _core {
         delay::{delay, delay_batch, enter_at},
         distinct::distinct,
         event_time::at_event_times,
+        event_time::by_worker,
         sketch::Sketch,
     };
 }

@@ -16,6 +16,7 @@ use crate::kinds::PactKind;
 use crate::pact::pact;
 use crate::port::{FrontieredInput, InputPort, OutputPort};
 use crate::raised::Raised;
+use crate::sources::Sources;
 use crate::stream::Stream;
 use crate::time::summaries_from_py;
 
@@ -115,6 +116,12 @@ impl Builder {
         let (home, builder) = (self.builder.home(), self.builder.get()?);
         let noted = home.notes().operator(builder.id());
         Ok(Activator::new(home, builder.activator(), noted))
+    }
+
+    /// The sources of the computation, which the operator may hold back.
+    fn sources(&self) -> PyResult<Sources> {
+        let builder = self.builder.get()?;
+        Ok(Sources::new(builder.scope().worker().cluster()))
     }
 
     /// Ends the construction: `logic(*arguments)` runs whenever the operator does.

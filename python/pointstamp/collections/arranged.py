@@ -50,10 +50,37 @@ class Arranged(Generic[K, V]):
 
         Ask for it while the dataflow is being built: one that is taken later begins where the arrangement is
         then.
+
+        Raises:
+            GraphError: If the arrangement has entered this scope: the trace is that of the scope around.
         """
         if self._trace is None:
             self._trace = Trace(_core.trace_of(self.core))
         return self._trace
+
+    def enter(self, scope: Scope) -> Arranged[K, V]:
+        """The same arrangement in a scope inside its own, for joins and reduces in every turn of a loop.
+
+        It is neither copied nor built again: what changes outside changes it there. (A collection that
+        enters a scope does the same with its arrangement.)
+
+        Raises:
+            GraphError: If `scope` is not directly inside the arrangement's scope.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> from pointstamp.fields import left, right
+            >>> def build(scope):
+            ...     edges = scope.collection([("a", "b"), ("b", "c")]).arrange()
+            ...     def turn(inner, hops):
+            ...         further = edges.enter(inner).join(hops, (left, right + 1))
+            ...         return further.concat(hops).min()
+            ...     return scope.collection([("a", 0)]).iterate(turn).capture()
+            >>> ps.example(build).extract()
+            [(0, [(('a', 0), 1), (('b', 1), 1), (('c', 2), 1)])]
+        """
+        core = _core.enter_arrangement(self.core, scope.core)
+        return Arranged(scope, core, self._collection)
 
     def as_collection(self) -> Collection[tuple[K, V]]:
         """The collection of pairs; each change comes when its time is complete."""
@@ -102,6 +129,8 @@ class Arranged(Generic[K, V]):
 
     def count_by_key(self) -> Collection[tuple[K, int]]:
         """As `Collection.count_by_key`, on this arrangement."""
+        if self.scope.dims == 1:
+            return self._collection(self.scope, None, counted=(self.core, Reduction.COUNT_BY_KEY))
         return self._reduced(Reduction.COUNT_BY_KEY)
 
     def _reduced(self, kind: Reduction, argument: Any = None) -> Collection[Any]:

@@ -46,14 +46,26 @@ class Collection(Generic[T]):
         scope: The scope that the collection is in.
     """
 
-    __slots__ = ("_arrangement", "_stream", "scope")
+    __slots__ = ("_arrangement", "_by_key", "_counted", "_outer", "_stream", "scope")
 
-    def __init__(self, scope: Scope, core: CoreStream | _core.Arrangement) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        core: CoreStream | _core.Arrangement | None,
+        *,
+        counted: tuple[_core.Arrangement, Reduction] | None = None,
+        outer: Collection[T] | None = None,
+    ) -> None:
         self.scope = scope
         # A reduction is an arrangement, of which updates are made where another operator than a join reads
         # them.
         self._arrangement = core if isinstance(core, _core.Arrangement) else None
         self._stream = None if isinstance(core, _core.Arrangement) else core
+        # What counts records outside of loops is made when it is read: updates, or an arrangement.
+        self._counted = counted
+        # The collection that entered this scope, whose arrangement is used here, too.
+        self._outer = outer
+        self._by_key: _core.Arrangement | None = None
 
     if not TYPE_CHECKING:  # type checkers find out by themselves
 
@@ -64,9 +76,36 @@ class Collection(Generic[T]):
     def core(self) -> CoreStream:
         """The extension's stream of updates."""
         if self._stream is None:
-            assert self._arrangement is not None
-            self._stream = _core.arrangement_updates(self._arrangement)
+            if self._arrangement is not None:
+                self._stream = _core.arrangement_updates(self._arrangement)
+            elif self._counted is not None:
+                arranged, kind = self._counted
+                self._stream = _core.total_updates(arranged, kind, kind.label)
+            else:
+                assert self._outer is not None
+                self._stream = self._outer.core.enter(self.scope.core)
         return self._stream
+
+    def _reduction(self) -> _core.Arrangement | None:
+        """The arrangement that the collection is, if it is the result of a reduction."""
+        if self._arrangement is None and self._counted is not None:
+            arranged, kind = self._counted
+            self._arrangement = _core.reduce_arranged(arranged, kind, None, kind.label)
+        return self._arrangement
+
+    def _arranged_by_key(self, name: str = "arrange") -> _core.Arrangement:
+        """The arrangement by key, of which there is one for all that ask for it."""
+        if self._by_key is None:
+            of_records = self._counted is not None and self._counted[1] is Reduction.DISTINCT
+            reduction = None if of_records else self._reduction()
+            if reduction is not None and reduction.is_by_key():
+                self._by_key = reduction
+            elif self._outer is not None:
+                outside = self._outer._arranged_by_key(name)
+                self._by_key = _core.enter_arrangement(outside, self.scope.core)
+            else:
+                self._by_key = _core.arrange(self.core, True, name)
+        return self._by_key
 
     def _stage(
         self, kind: CollectionStageKind, function: Callable[..., Any], name: str | None
@@ -182,6 +221,8 @@ class Collection(Generic[T]):
 
     def _reduce_records(self, kind: Reduction, argument: Any = None) -> Collection[Any]:
         arranged = _core.arrange(self.core, False, f"{kind.label}: arrange")
+        if self.scope.dims == 1 and kind in {Reduction.DISTINCT, Reduction.COUNT}:
+            return Collection(self.scope, None, counted=(arranged, kind))
         return Collection(self.scope, _core.reduce_arranged(arranged, kind, argument, kind.label))
 
     # ------------------------------------------------------------ by key
@@ -238,7 +279,7 @@ class Collection(Generic[T]):
             [(0, [(('bob', 7), 1)])]
         """
         check_scope("semijoin", self.scope, keys, Collection)
-        pairs = _core.arrange(self.core, True, "semijoin: arrange")
+        pairs = self._arranged_by_key("semijoin: arrange")
         there = distinct_keys(keys).core
         return Collection(self.scope, _core.join_arranged(pairs, there, JoinKind.LEFT, None, "semijoin"))
 
@@ -336,19 +377,21 @@ class Collection(Generic[T]):
         Raises:
             TypeError: When the dataflow runs, for a record that is not a pair.
         """
-        if self._arrangement is not None and self._arrangement.is_by_key():
-            return Arranged(self.scope, self._arrangement, Collection)
-        return Arranged(self.scope, _core.arrange(self.core, True, "arrange"), Collection)
+        return Arranged(self.scope, self._arranged_by_key(), Collection)
 
     # ------------------------------------------------------------ scopes and loops
 
     def enter(self, scope: Scope) -> Collection[T]:
         """The same collection in a scope inside the collection's; it is there in every turn of a loop.
 
+        A join in the scope uses the arrangement of the collection outside: it is built once, and kept once.
+
         Raises:
             GraphError: If `scope` is not directly inside the collection's scope.
         """
-        return Collection(scope, self.core.enter(scope.core))
+        if scope.parent is not self.scope:
+            return Collection(scope, self.core.enter(scope.core))  # which says what is wrong
+        return Collection(scope, None, outer=self)
 
     def leave(self) -> Collection[T]:
         """The same collection in the scope around its own; of a loop, what its last turn gives.
@@ -418,7 +461,9 @@ class Collection(Generic[T]):
 
 def distinct_keys(keys: Collection[K]) -> Arranged[K, None]:
     """Each of the records once, as a key without a value."""
-    there = keys.distinct()._arrangement
+    if keys._outer is not None:
+        return distinct_keys(keys._outer).enter(keys.scope)
+    there = keys.distinct()._reduction()
     assert there is not None
     return Arranged(keys.scope, there, Collection)
 

@@ -11,7 +11,7 @@ from pointstamp._mistakes import function_of
 from pointstamp.capture.events import Capture
 from pointstamp.collections.arranged import Arranged, check_scope
 from pointstamp.collections.collection import Collection, distinct_keys
-from pointstamp.collections.types import mean_of, sum_of
+from pointstamp.collections.types import is_plain, mean_of, sum_of
 from pointstamp.fields import key, left, record, right
 from pointstamp.streams.arrow import ArrowStream, check_same, names
 
@@ -384,6 +384,32 @@ class ColumnCollection:
         return self._like(self._rows.iterate(rows))
 
     # ------------------------------------------------------------ out
+
+    def to_records(self) -> Collection[tuple[Any, ...]]:
+        """The rows as a collection of tuples, for Python functions and for `pointstamp.graphs`.
+
+        Columns of integers and of strings can be taken so. Nothing is copied.
+
+        Raises:
+            GraphError: If a column is of another type.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> from pointstamp import graphs
+            >>> def build(scope):
+            ...     edges = scope.column_collection(pa.table({"from": [1, 3, 4], "to": [2, 2, 5]}))
+            ...     return graphs.connected_components(edges.to_records()).capture()
+            >>> ps.example(build).extract()
+            [(0, [((1, 1), 1), ((2, 1), 1), ((3, 1), 1), ((4, 4), 1), ((5, 4), 1)])]
+        """
+        for field in self.schema:
+            if not is_plain(field.type):
+                raise GraphError(
+                    f"to_records takes integers and strings, and column '{field.name}' is {field.type}: "
+                    "cast it, or leave it out with select"
+                )
+        return self._rows
 
     def updates(self) -> ArrowStream:
         """The updates, as record batches with a column ``time`` and a column ``diff`` more.

@@ -6,7 +6,14 @@ from typing import Any
 
 from pointstamp._errors import GraphError
 
-__all__ = ["mean_of", "sum_of"]
+__all__ = ["is_plain", "mean_of", "sum_of"]
+
+
+def is_plain(kind: Any) -> bool:
+    """Whether values of a type are the same in rows of columns and in records: integers and strings."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def sum_of(field: Any) -> Any:

@@ -1,84 +1,85 @@
 """What has arrived and is not final yet.
 
-Owns `Arrivals`: records ``(time, key, value)`` in sorted runs, of which those before a time are taken out
-in order. Records of one time come in the order of their arrival. Runs that are as long as the one before
-are merged with it, so that a record is sorted a logarithmic number of times, by a sort that knows what is
-sorted already; taking looks at each run's end.
+Owns `Arrivals`: stretches by key, each sorted by time once, from whose fronts the records before a time are
+taken. Records of one time come in the order of their arrival. Which stretches have any is told by a heap of
+their next times, so that taking costs nothing for those that have none. What is taken of several stretches
+is sorted by a sort that knows what is sorted already, and not at all where one follows the other.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from heapq import heappop, heappush
 from operator import itemgetter
 from typing import Any
 
-__all__ = ["Arrivals", "Triple"]
+from pointstamp.keyed.rows import Keyed, Rows, Times, joined, part_of
 
-Triple = tuple[int, Any, Any]
-
-_TIME = itemgetter(0)
-
-
-def _descending(record: Triple) -> int:
-    return -record[0]
+__all__ = ["Arrivals"]
 
 
 class Arrivals:
     """Records until their times are final."""
 
-    __slots__ = ("_fresh", "_runs")
+    __slots__ = ("_count", "_runs", "_stretches")
 
     def __init__(self) -> None:
-        self._fresh: list[Triple] = []
-        # Each from the latest to the earliest, so that the earliest are taken off the end; of one time, the
-        # last comes first.
-        self._runs: list[list[Triple]] = []
+        # By next time, and of one time by arrival: how much of it has been taken, and the columns.
+        self._runs: list[tuple[int, int, int, Times, list[Any], list[Any]]] = []
+        self._stretches = 0
+        self._count = 0
 
-    def add(self, records: list[Triple]) -> None:
+    def add(self, stretch: Keyed) -> None:
         """Takes records in."""
-        self._fresh += records
+        if stretch[1]:
+            times, keys, values = _sorted(stretch)
+            first = times if isinstance(times, int) else times[0]
+            self._count += len(keys)
+            self._stretches += 1
+            heappush(self._runs, (first, self._stretches, 0, times, keys, values))
 
-    def take(self, until: int | None) -> list[Triple]:
+    def take(self, until: int | None) -> Rows:
         """Takes out the records before a time, or all, in the order of time."""
-        fresh, self._fresh = self._fresh, []
-        if until is None and not self._runs:
-            fresh.sort(key=_TIME)
-            return fresh
-        if fresh:
-            self._keep(fresh)
-        taken: list[Triple] = []
-        pieces = 0
-        for run in self._runs:
-            cut = 0 if until is None else bisect_left(run, 1 - until, key=_descending)
-            if cut < len(run):
-                piece = run[cut:]
-                del run[cut:]
-                piece.reverse()
-                taken += piece
-                pieces += 1
-        self._runs = [run for run in self._runs if run]
-        if pieces > 1:
-            taken.sort(key=_TIME)
-        return taken
-
-    def _keep(self, fresh: list[Triple]) -> None:
-        fresh.reverse()
-        fresh.sort(key=_TIME, reverse=True)
         runs = self._runs
-        runs.append(fresh)
-        while len(runs) > 1 and len(runs[-2]) <= 2 * len(runs[-1]):
-            later = runs.pop()
-            # Those that arrived later stand before those of the same time that arrived earlier.
-            later += runs[-1]
-            later.sort(key=_TIME, reverse=True)
-            runs[-1] = later
+        pieces: list[tuple[int, Keyed]] = []
+        while runs and (until is None or runs[0][0] < until):
+            _, number, start, times, keys, values = heappop(runs)
+            end = len(keys)
+            if until is not None and not isinstance(times, int) and times[-1] >= until:
+                end = bisect_left(times, until, start)
+                heappush(runs, (times[end], number, end, times, keys, values))
+            pieces.append((number, part_of((times, keys, values), start, end)))
+            self._count -= end - start
+        pieces.sort(key=itemgetter(0))
+        stretches = [stretch for _, stretch in pieces]
+        return Rows(stretches if _in_order(stretches) else [_sorted(joined(stretches))])
 
     def least(self) -> int | None:
         """The earliest time of a record that is held."""
-        if self._fresh:
-            self._keep(self._fresh)
-            self._fresh = []
-        return min((run[-1][0] for run in self._runs), default=None)
+        return self._runs[0][0] if self._runs else None
 
     def __len__(self) -> int:
-        return len(self._fresh) + sum(map(len, self._runs))
+        return self._count
+
+
+def _in_order(stretches: list[Keyed]) -> bool:
+    """Whether each stretch is after the one before; each is in the order of time."""
+    latest = 0
+    for times, _, _ in stretches:
+        first, last = (times, times) if isinstance(times, int) else (times[0], times[-1])
+        if first < latest:
+            return False
+        latest = last
+    return True
+
+
+def _sorted(stretch: Keyed) -> Keyed:
+    """A stretch in the order of time; what is of one time stays in its order."""
+    times, keys, values = stretch
+    if isinstance(times, int):
+        return stretch
+    ordered = sorted(times)
+    if ordered == times:
+        return stretch
+    order = sorted(range(len(times)), key=times.__getitem__)
+    return ordered, [keys[at] for at in order], [values[at] for at in order]

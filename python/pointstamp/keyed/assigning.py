@@ -5,6 +5,10 @@ open from its first record until the frontier has passed its end; then its resul
 instant, and nothing of it is left. Early results, where asked for, are sent at the last instant before each
 tick, for keys that have changed since.
 
+What is open is plain data, which a `KeyedState` lists by key: of aligned windows the reducer's state by the
+start of the window; of a session ``[first, last, state]``; of a counted window ``[first, last, count,
+state]``.
+
 Cost of aligned windows: a stretch of records with the same windows is added at once to each of them. Of
 sessions, a look-up for each record, and a heap's for each session.
 """
@@ -13,83 +17,150 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from heapq import heappop, heappush
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.event_times.windows import Count, Session, Sliding, Tumbling, Window
+from pointstamp.keyed.rows import each_time
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pointstamp.event_times.clock import Clock
     from pointstamp.event_times.windows import WindowKind
-    from pointstamp.keyed.arrivals import Triple
     from pointstamp.keyed.ordered import Logic
     from pointstamp.keyed.reducers import Reducer
+    from pointstamp.keyed.rows import Results, Rows
+    from pointstamp.keyed.state import KeyedState
 
 __all__ = ["assigner"]
 
-_TIME = itemgetter(0)
 
-Out = list[tuple[int, Any]]
-
-
-def assigner(kind: WindowKind, reducer: Reducer, clock: Clock, early: Any) -> Logic:
-    """The logic of a kind of windows.
+def assigner(
+    kind: WindowKind,
+    reducer: Reducer,
+    clock: Clock,
+    early: Any,
+    state: KeyedState[Any, Any] | None = None,
+) -> Logic:
+    """The logic of a kind of windows; what is open is listed by `state`.
 
     Raises:
         TypeError: If it is no kind of window, or its lengths are not of the clock's kind.
     """
     tick = None if early is None else clock.span("early", early)
+    made: Windows
     if isinstance(kind, Tumbling | Sliding):
         length = clock.span("the length of a window", kind.length)
         every = clock.span("every", kind.every) if isinstance(kind, Sliding) else length
-        return Aligned((length, every, clock.span("offset", kind.offset)), reducer, clock, tick)
-    if tick is not None:
+        made = Aligned((length, every, clock.span("offset", kind.offset)), reducer, clock, tick)
+    elif tick is not None:
         raise TypeError(f"early results are those of tumbling and sliding windows, not of {kind}")
-    if isinstance(kind, Session):
-        return Sessions(clock.span("gap", kind.gap), reducer, clock)
-    if isinstance(kind, Count):
-        return Counted(kind.size, reducer, clock)
-    raise TypeError(f"a window is Tumbling, Sliding, Session or Count, not {kind!r}")
+    elif isinstance(kind, Session):
+        made = Sessions(clock.span("gap", kind.gap), reducer, clock)
+    elif isinstance(kind, Count):
+        made = Counted(kind.size, reducer, clock)
+    else:
+        raise TypeError(f"a window is Tumbling, Sliding, Session or Count, not {kind!r}")
+    if state is not None:
+        made.keeps(state)
+    return made
 
 
-class Aligned:
+class Windows:
+    """What they have in common: a reducer, and a state that lists what is open."""
+
+    def __init__(self, reducer: Reducer, clock: Clock) -> None:
+        self._reducer = reducer
+        self.clock = clock
+        self._state: KeyedState[Any, Any] | None = None
+
+    def keeps(self, state: KeyedState[Any, Any]) -> None:
+        """Goes on with what was restored, and is listed from now on."""
+        self._state = state
+        state.keep_in(self)
+
+    def run(self, rows: Rows, until: int | None, out: Results) -> None:
+        """See `Logic`."""
+        self.add(rows, until, out)
+        if self._state is not None:
+            self._state.frontier = until
+
+    def add(self, rows: Rows, until: int | None, out: Results) -> None:
+        """What `run` does."""
+        raise NotImplementedError
+
+    def next_time(self, until: int) -> int | None:
+        """See `Logic`."""
+        raise NotImplementedError
+
+    def listed(self) -> dict[Any, Any]:
+        """See `Keeper`."""
+        raise NotImplementedError
+
+    def notes(self) -> dict[Any, Any]:
+        """See `Keeper`."""
+        return {}
+
+    def put(self, key: Any, state: Any, note: Any) -> None:
+        """See `Keeper`."""
+        raise NotImplementedError
+
+    def prepared(self, rows: Rows) -> Iterator[tuple[int, Any, Any]]:
+        """Each record with what counts of it."""
+        for times, keys, values in rows.parts():
+            yield from zip(each_time(times, len(keys)), keys, self._reducer.prepared(values), strict=True)
+
+    def window(self, start: int, end: int) -> Window:
+        """A window as results tell it."""
+        return Window(self.clock.shown(start), self.clock.shown(end))
+
+
+class Aligned(Windows):
     """Windows of one length, at fixed places."""
 
     def __init__(
         self, layout: tuple[int, int, int], reducer: Reducer, clock: Clock, tick: int | None
     ) -> None:
+        super().__init__(reducer, clock)
         self._length, self._every, self._offset = layout
-        self._reducer = reducer
-        self.clock = clock
         self._tick = tick
-        # By start, which is the order in which they open: the states of keys, and the keys that have changed.
+        # By start: the states of keys, and the keys that have changed.
         self._open: dict[int, dict[Any, Any]] = {}
         self._changed: dict[int, set[Any]] = {}
         self._next_tick = 0
 
-    def run(self, records: list[Triple], until: int | None, out: Out) -> None:
-        at = 0
-        while at < len(records):
-            time = records[at][0]
+    def keeps(self, state: KeyedState[Any, Any]) -> None:
+        """See `Windows`."""
+        super().keeps(state)
+        self._open = dict(sorted(self._open.items()))
+
+    def add(self, rows: Rows, until: int | None, out: Results) -> None:
+        """See `Windows`."""
+        times, keys, given = rows.columns
+        values = self._reducer.prepared(given)
+        at, count = 0, len(keys)
+        while at < count:
+            time = times if isinstance(times, int) else times[at]
             if self._tick is not None and self._changed and self._next_tick <= time:
                 self._early(self._next_tick, out)
-            last = self._floor(time)
-            boundary = min(last + self._every, self._floor(time - self._length) + self._every + self._length)
+            last, first = self._floor(time), self._floor(time - self._length) + self._every
+            boundary = min(last + self._every, first + self._length)
             if self._tick is not None:
                 if not self._changed:
                     self._next_tick = time - time % self._tick + self._tick
                 boundary = min(boundary, self._next_tick)
-            end = len(records)
-            if records[-1][0] >= boundary:
-                end = bisect_left(records, boundary, lo=at, key=_TIME)
-            stretch = records if end - at == len(records) else records[at:end]
-            for start in range(self._floor(time - self._length) + self._every, last + 1, self._every):
+            end = count
+            if not isinstance(times, int) and times[-1] >= boundary:
+                end = bisect_left(times, boundary, lo=at)
+            whole = end - at == count
+            these = keys if whole else keys[at:end]
+            for start in range(first, last + 1, self._every):
                 states = self._open.get(start)
                 if states is None:
                     states = self._open[start] = {}
-                self._reducer.extend(states, stretch)
+                self._reducer.extend(states, these, values if whole else values[at:end])
                 if self._tick is not None:
-                    self._changed.setdefault(start, set()).update(record[1] for record in stretch)
+                    self._changed.setdefault(start, set()).update(these)
             at = end
         if self._tick is not None and self._changed and (until is None or self._next_tick <= until):
             self._early(self._next_tick, out)
@@ -98,40 +169,66 @@ class Aligned:
     def _floor(self, time: int) -> int:
         return time - (time - self._offset) % self._every
 
-    def _close(self, until: int | None, out: Out) -> None:
-        finish, append = self._reducer.finish, out.append
+    def _close(self, until: int | None, out: Results) -> None:
+        finish = self._reducer.finish
+        # They were opened in the order of their starts.
         for start in list(self._open):
             end = start + self._length
             if until is not None and end > until:
                 return
-            window = Window(self.clock.shown(start), self.clock.shown(end))
+            window = self.window(start, end)
             self._changed.pop(start, None)
-            for key, state in self._open.pop(start).items():
-                append((end - 1, (key, window, finish(state))))
+            results = [(key, window, finish(state)) for key, state in self._open.pop(start).items()]
+            out.give(end - 1, results)
 
-    def _early(self, tick: int, out: Out) -> None:
+    def _early(self, tick: int, out: Results) -> None:
         for start, keys in self._changed.items():
             end = start + self._length
             if end > tick:
-                window = Window(self.clock.shown(start), self.clock.shown(end))
+                window = self.window(start, end)
                 states, peek = self._open[start], self._reducer.peek
-                out.extend((tick - 1, (key, window, peek(states[key]))) for key in keys)
+                out.give(tick - 1, [(key, window, peek(states[key])) for key in keys])
         self._changed.clear()
 
     def next_time(self, until: int) -> int | None:
+        """See `Logic`."""
         for start in self._open:
             end = start + self._length - 1
             return min(end, self._next_tick - 1) if self._changed else end
         return None
 
+    def listed(self) -> dict[Any, Any]:
+        """See `Keeper`: by key and start."""
+        found: dict[Any, dict[int, Any]] = {}
+        for start, states in self._open.items():
+            for key, state in states.items():
+                found.setdefault(key, {})[start] = state
+        return found
 
-class Sessions:
+    def notes(self) -> dict[Any, Any]:
+        """See `Keeper`: what has changed since the last tick, and the next tick."""
+        found: dict[Any, tuple[int, list[int]]] = {}
+        for start, keys in self._changed.items():
+            for key in keys:
+                found.setdefault(key, (self._next_tick, []))[1].append(start)
+        return found
+
+    def put(self, key: Any, state: Any, note: Any) -> None:
+        """See `Keeper`."""
+        for start, kept in state.items():
+            self._open.setdefault(start, {})[key] = kept
+        if note is not None and self._tick is not None:
+            self._next_tick, starts = note
+            for start in starts:
+                self._changed.setdefault(start, set()).add(key)
+
+
+class Sessions(Windows):
     """Windows that end when a key has been silent for a while."""
 
     def __init__(self, gap: int, reducer: Reducer, clock: Clock) -> None:
+        super().__init__(reducer, clock)
         self._gap = gap
-        self._reducer = reducer
-        self.clock = clock
         # By key: the first and the last time, and the state.
         self._open: dict[Any, list[Any]] = {}
         # When a session ends if nothing more comes. One entry for each that is open, of its end at the time
@@ -139,19 +236,21 @@ class Sessions:
         self._ends: list[tuple[int, int, Any, list[Any]]] = []
         self._entries = 0
 
-    def run(self, records: list[Triple], until: int | None, out: Out) -> None:
-        opened, gap, reducer = self._open, self._gap, self._reducer
-        for time, key, value in records:
+    def add(self, rows: Rows, until: int | None, out: Results) -> None:
+        """See `Windows`."""
+        opened, gap, step = self._open, self._gap, self._reducer.step
+        times: list[int] = []
+        results: list[Any] = []
+        for time, key, value in self.prepared(rows):
             session = opened.get(key)
             if session is not None:
                 if time - session[1] < gap:
                     session[1] = time
-                    session[2] = reducer.next(session[2], value)
+                    session[2] = step(session[2], value)
                     continue
-                self._send(key, session, out)
-            session = opened[key] = [time, time, reducer.first(value)]
-            self._entries += 1
-            heappush(self._ends, (time + gap, self._entries, key, session))
+                times.append(session[1] + gap - 1)
+                results.append(self._result(key, session))
+            self.put(key, [time, time, self._reducer.first(value)], None)
         ends = self._ends
         while ends and (until is None or ends[0][0] <= until):
             end, entry, key, session = heappop(ends)
@@ -161,55 +260,82 @@ class Sessions:
                 heappush(ends, (session[1] + gap, entry, key, session))
             else:
                 del opened[key]
-                self._send(key, session, out)
+                times.append(end - 1)
+                results.append(self._result(key, session))
+        out.give(times, results)
 
-    def _send(self, key: Any, session: list[Any], out: Out) -> None:
+    def _result(self, key: Any, session: list[Any]) -> tuple[Any, Window, Any]:
         first, last, state = session
-        end = last + self._gap
-        window = Window(self.clock.shown(first), self.clock.shown(end))
-        out.append((end - 1, (key, window, self._reducer.finish(state))))
+        return key, self.window(first, last + self._gap), self._reducer.finish(state)
 
     def next_time(self, until: int) -> int | None:
+        """See `Logic`."""
         return self._ends[0][0] - 1 if self._ends else None
 
+    def listed(self) -> dict[Any, Any]:
+        """See `Keeper`."""
+        return {key: list(session) for key, session in self._open.items()}
 
-class Counted:
+    def put(self, key: Any, state: Any, note: Any) -> None:
+        """See `Keeper`."""
+        self._open[key] = state
+        self._entries += 1
+        heappush(self._ends, (state[1] + self._gap, self._entries, key, state))
+
+
+class Counted(Windows):
     """Every so many records of a key."""
 
     def __init__(self, size: int, reducer: Reducer, clock: Clock) -> None:
+        super().__init__(reducer, clock)
         self._size = size
-        self._reducer = reducer
-        self.clock = clock
         # By key: the first and the last time, how many, and the state.
         self._open: dict[Any, list[Any]] = {}
         self._stands = 0
 
-    def run(self, records: list[Triple], until: int | None, out: Out) -> None:
-        opened, reducer = self._open, self._reducer
-        for time, key, value in records:
+    def keeps(self, state: KeyedState[Any, Any]) -> None:
+        """See `Windows`."""
+        self._stands = state.frontier or 0
+        super().keeps(state)
+
+    def add(self, rows: Rows, until: int | None, out: Results) -> None:
+        """See `Windows`."""
+        opened, step, first, size = self._open, self._reducer.step, self._reducer.first, self._size
+        times: list[int] = []
+        results: list[Any] = []
+        time = self._stands
+        for time, key, value in self.prepared(rows):
             window = opened.get(key)
             if window is None:
-                window = opened[key] = [time, time, 1, reducer.first(value)]
+                window = opened[key] = [time, time, 1, first(value)]
             else:
                 window[1] = time
                 window[2] += 1
-                window[3] = reducer.next(window[3], value)
-            if window[2] == self._size:
+                window[3] = step(window[3], value)
+            if window[2] == size:
                 del opened[key]
-                out.append((time, self._result(key, window)))
-        if records:
-            self._stands = max(self._stands, records[-1][0])
+                times.append(time)
+                results.append(self._result(key, window))
+        self._stands = max(self._stands, time)
+        out.give(times, results)
         if until is None:
-            for key, window in opened.items():
-                out.append((self._stands, self._result(key, window)))
+            out.give(self._stands, [self._result(key, window) for key, window in opened.items()])
             opened.clear()
         else:
             self._stands = max(self._stands, until)
 
     def _result(self, key: Any, window: list[Any]) -> tuple[Any, Window, Any]:
         first, last, _, state = window
-        bounds = Window(self.clock.shown(first), self.clock.shown(last + 1))
-        return key, bounds, self._reducer.finish(state)
+        return key, self.window(first, last + 1), self._reducer.finish(state)
 
     def next_time(self, until: int) -> int | None:
-        return until if self._open else None
+        """See `Logic`."""
+        return max(until, self._stands) if self._open else None
+
+    def listed(self) -> dict[Any, Any]:
+        """See `Keeper`."""
+        return {key: list(window) for key, window in self._open.items()}
+
+    def put(self, key: Any, state: Any, note: Any) -> None:
+        """See `Keeper`."""
+        self._open[key] = state

@@ -2,7 +2,7 @@
 
 Both sides come as one stream (`sides`), in the order of time, so that a record meets what is there already
 and is kept for what comes. It is kept until the frontier says that nothing can match it any more; a key
-without records leaves nothing.
+without records leaves nothing. What is kept is plain data by key, which a `KeyedState` lists.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pointstamp.keyed.arrivals import Triple
+    from pointstamp.keyed.rows import Results, Rows
+    from pointstamp.keyed.state import KeyedState
 
 __all__ = ["AsOf", "Interval", "Table"]
-
-Out = list[tuple[int, Any]]
 
 _LEFT, _RIGHT = 0, 1
 
@@ -28,13 +27,14 @@ class Interval:
     can come: a left one after ``time + upper``, a right one after ``time - lower``.
 
     Args:
+        state: Where it is listed.
         lower: The least that a right record's time may be after the left one's, in units.
         upper: The most.
         outer: Whether the left, and the right, come without a match, too: with None in its place, when they
             are due.
     """
 
-    def __init__(self, lower: int, upper: int, outer: tuple[bool, bool]) -> None:
+    def __init__(self, state: KeyedState[Any, Any], lower: int, upper: int, outer: tuple[bool, bool]) -> None:
         # How long after its own time a record of each side can be matched.
         self._lasts = (upper, -lower)
         self._reach = ((lower, upper), (-upper, -lower))
@@ -42,12 +42,16 @@ class Interval:
         self._kept: tuple[dict[Any, deque[list[Any]]], ...] = ({}, {})
         self._due: list[tuple[int, int, int, Any]] = []
         self._entries = 0
+        self._state = state
+        state.keep_in(self)
 
-    def run(self, records: list[Triple], until: int | None, out: Out) -> None:
+    def run(self, rows: Rows, until: int | None, out: Results) -> None:
         """See `Logic`."""
-        for time, key, (side, value) in records:
+        times: list[int] = []
+        pairs: list[Any] = []
+        for time, key, (side, value) in rows:
             if self._due and self._due[0][0] < time:
-                self._expire(time, out)
+                self._expire(time, times, pairs)
             matched = False
             least, most = self._reach[side]
             for entry in self._kept[1 - side].get(key, ()):
@@ -56,12 +60,34 @@ class Interval:
                 if entry[0] >= time + least:
                     entry[2] = matched = True
                     pair = (value, entry[1]) if side == _LEFT else (entry[1], value)
-                    out.append((time, (key, pair)))
+                    times.append(time)
+                    pairs.append((key, pair))
             if self._lasts[side] >= 0:
                 self._keep(side, key, [time, value, matched])
             elif self._outer[side] and not matched:
-                out.append((time, self._alone(side, key, value)))
-        self._expire(until, out)
+                times.append(time)
+                pairs.append(self._alone(side, key, value))
+        self._expire(until, times, pairs)
+        out.give(times, pairs)
+        self._state.frontier = until
+
+    def listed(self) -> dict[Any, Any]:
+        """See `Keeper`: of each key what is kept of the left and of the right, ``[time, value, matched]``."""
+        left, right = self._kept
+        return {
+            key: tuple([list(entry) for entry in kept.get(key, ())] for kept in (left, right))
+            for key in dict.fromkeys([*left, *right])
+        }
+
+    def notes(self) -> dict[Any, Any]:
+        """See `Keeper`."""
+        return {}
+
+    def put(self, key: Any, state: Any, note: Any) -> None:
+        """See `Keeper`."""
+        for side, entries in enumerate(state):
+            for entry in entries:
+                self._keep(side, key, entry)
 
     def _keep(self, side: int, key: Any, entry: list[Any]) -> None:
         kept = self._kept[side].get(key)
@@ -74,7 +100,7 @@ class Interval:
         self._entries += 1
         heappush(self._due, (time + self._lasts[side], self._entries, side, key))
 
-    def _expire(self, until: int | None, out: Out) -> None:
+    def _expire(self, until: int | None, times: list[int], pairs: list[Any]) -> None:
         """Lets go of what was due before a time. A key's side is in the heap once, with its oldest."""
         while self._due and (until is None or self._due[0][0] < until):
             due, _, side, key = heappop(self._due)
@@ -82,7 +108,8 @@ class Interval:
             while kept and kept[0][0] + self._lasts[side] == due:
                 _, value, matched = kept.popleft()
                 if self._outer[side] and not matched:
-                    out.append((due, self._alone(side, key, value)))
+                    times.append(due)
+                    pairs.append(self._alone(side, key, value))
             if kept:
                 self._watch(side, key, kept[0][0])
             else:
@@ -101,36 +128,46 @@ class AsOf:
     """Each left record with the latest right one at or before its time.
 
     Args:
+        state: Where it is listed: of each key the time and the value of its latest right record.
         within: How far back that may be, in units; None: any time.
         left: Whether left records come without one, too, with None in its place.
     """
 
-    def __init__(self, within: int | None, *, left: bool) -> None:
+    def __init__(self, state: KeyedState[Any, Any], within: int | None, *, left: bool) -> None:
         self._within = within
         self._left = left
+        self._state = state
         self._latest: dict[Any, tuple[int, Any]] = {}
         self._due: list[tuple[int, int, Any]] = []
         self._entries = 0
+        state.keep_in(self)
 
-    def run(self, records: list[Triple], until: int | None, out: Out) -> None:
+    def run(self, rows: Rows, until: int | None, out: Results) -> None:
         """See `Logic`."""
         # Of one time, the right side comes first.
-        records.sort(key=lambda record: (record[0], -record[2][0]))
+        records = sorted(rows, key=lambda record: (record[0], -record[2][0]))
+        latest, within = self._latest, self._within
+        times: list[int] = []
+        pairs: list[Any] = []
         for time, key, (side, value) in records:
             if side == _RIGHT:
-                if self._within is not None and key not in self._latest:
-                    self._entries += 1
-                    heappush(self._due, (time + self._within, self._entries, key))
                 self._take(key, time, value)
                 continue
-            found = self._latest.get(key)
-            if found is not None and (self._within is None or time - found[0] <= self._within):
-                out.append((time, (key, (value, found[1]))))
+            found = latest.get(key)
+            if found is not None and (within is None or time - found[0] <= within):
+                times.append(time)
+                pairs.append((key, (value, found[1])))
             elif self._left:
-                out.append((time, (key, (value, None))))
+                times.append(time)
+                pairs.append((key, (value, None)))
+        out.give(times, pairs)
         self._forget(until)
+        self._state.frontier = until
 
     def _take(self, key: Any, time: int, value: Any) -> None:
+        if self._within is not None and key not in self._latest:
+            self._entries += 1
+            heappush(self._due, (time + self._within, self._entries, key))
         self._latest[key] = (time, value)
 
     def _forget(self, until: int | None) -> None:
@@ -147,12 +184,24 @@ class AsOf:
         """It sends nothing without a record."""
         return None
 
+    def listed(self) -> dict[Any, Any]:
+        """See `Keeper`."""
+        return dict(self._latest)
+
+    def notes(self) -> dict[Any, Any]:
+        """See `Keeper`."""
+        return {}
+
+    def put(self, key: Any, state: Any, note: Any) -> None:
+        """See `Keeper`."""
+        self._take(key, *state)
+
 
 class Table(AsOf):
     """Each left record with its key's row as of its time: a right one is the new row, None ends it."""
 
-    def __init__(self, *, left: bool) -> None:
-        super().__init__(None, left=left)
+    def __init__(self, state: KeyedState[Any, Any], *, left: bool) -> None:
+        super().__init__(state, None, left=left)
 
     def _take(self, key: Any, time: int, value: Any) -> None:
         if value is None:

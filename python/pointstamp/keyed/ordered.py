@@ -1,18 +1,19 @@
 """The operator under all that go by key: logic over records in the order of time, once they are final.
 
-Its input is ``(time, key, value)``, exchanged by key. It holds one capability, at or before all that is
-still to be sent: the earliest record that waits, or what the logic says that it will send without another
-record. Logic gives pairs ``(time, result)``, which are sent together: see `EventStream`.
+Its input is stretches by key (see `rows`), each on the worker of its keys. It holds one capability, at or
+before all that is still to be sent: the earliest record that waits, or what the logic says that it will send
+without another record. What logic gives is sent together, whatever its times: see `EventStream`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pointstamp._core import PactKind
+from pointstamp._core import PactKind, StageKind, by_worker
 from pointstamp._errors import GraphError
 from pointstamp.custom.builder import constructed, operator_info
 from pointstamp.keyed.arrivals import Arrivals
+from pointstamp.keyed.rows import Results
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from pointstamp._core import Capability, FrontieredInput, OutputPort
     from pointstamp._core import Stream as CoreStream
     from pointstamp.event_times.clock import Clock
-    from pointstamp.keyed.arrivals import Triple
+    from pointstamp.keyed.rows import Keyed, Rows
     from pointstamp.scope import Scope
     from pointstamp.streams.records import Stream
 
@@ -30,7 +31,7 @@ __all__ = ["Logic", "in_time_order", "root_only"]
 class Logic(Protocol):
     """What an operator does with records in the order of their times."""
 
-    def run(self, records: list[Triple], until: int | None, out: list[tuple[int, Any]]) -> None:
+    def run(self, rows: Rows, until: int | None, out: Results) -> None:
         """Takes all records before `until`, which come once; None when none can come any more.
 
         What it sends goes to `out`, with a time before `until` and not before its next time.
@@ -54,47 +55,73 @@ def root_only(scope: Scope, operator: str) -> None:
 
 
 def in_time_order(
-    scope: Scope, triples: CoreStream, clock: Clock, name: str, make: Callable[[], Logic]
+    scope: Scope, keyed: CoreStream, clock: Clock, name: str, make: Callable[[], Logic]
 ) -> Stream[Any]:
     """The operator, and its results as a stream of event times.
 
     Args:
         scope: Where it is.
-        triples: Records ``(time, key, value)``, at a time that is not after any of them.
+        keyed: Stretches ``(times, keys, values)``, at a time that is not after any of theirs.
         clock: Their unit, and that of the results.
         name: For messages.
         make: Makes the logic; called once.
     """
+    peers = scope.peers
+    (routed,) = keyed.stage(StageKind.MAP_BATCH, _routed(peers), name, 1)
     core = scope.core.operator(name)
-    port = core.new_frontiered_input(triples, PactKind.EXCHANGE_SECOND)
-    output, pairs, capability = core.new_output()
+    port = core.new_frontiered_input(routed, PactKind.PIPELINE if peers == 1 else PactKind.EXCHANGE_FIRST)
+    output, results, capability = core.new_output()
 
     def build(capability: Capability, _info: Any) -> Callable[..., None]:
-        capability.drop()
-        return Ordered(make()).run
+        return Ordered(make(), capability, bare=peers == 1).run
 
     logic = constructed(name, build, capability, operator_info(scope, name, core))
     del capability
     core.build(logic, (port, output), True, False)
-    return scope.event_stream_of(pairs, clock)
+    return scope.event_stream_of(results, clock)
+
+
+def _routed(peers: int) -> Callable[[list[Keyed]], list[Any]]:
+    """Takes stretches apart by the workers of their keys: ``(worker, stretch)``; on one worker just them."""
+
+    def alone(stretches: list[Keyed]) -> list[Any]:
+        for _, keys, _ in stretches:
+            by_worker(keys, [], 1)  # keys that have no worker are refused on one worker, too
+        return stretches
+
+    def routed(stretches: list[Keyed]) -> list[Any]:
+        parts: list[Any] = []
+        for times, keys, values in stretches:
+            if isinstance(times, int):
+                parts += [(to, (times, *part)) for to, part in by_worker(keys, [keys, values], peers)]
+            else:
+                parts += [(to, tuple(part)) for to, part in by_worker(keys, [times, keys, values], peers)]
+        return parts
+
+    return alone if peers == 1 else routed
 
 
 class Ordered:
     """Feeds the logic, and holds the capability for it."""
 
-    __slots__ = ("_arrivals", "_held", "_logic", "_stands", "_until")
+    __slots__ = ("_arrivals", "_bare", "_held", "_logic", "_stands", "_until")
 
-    def __init__(self, logic: Logic) -> None:
+    def __init__(self, logic: Logic, capability: Capability, *, bare: bool) -> None:
         self._logic = logic
         self._arrivals = Arrivals()
-        self._held: Capability | None = None
+        self._bare = bare
+        self._held: Capability | None = capability
         self._stands = 0
         self._until: int | None = -1
+        if logic.next_time(0) is None:
+            self._let_go()  # nothing was restored that is to be sent without a record
 
     def run(self, port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
         """Takes what has come, and runs the logic if times have become final."""
-        for message, records in port:
-            self._arrivals.add(records)
+        add = self._arrivals.add
+        for message, stretches in port:
+            for stretch in stretches:
+                add(stretch if self._bare else stretch[1])
             time: Any = message.time
             if self._held is None or time < self._stands:
                 self._held = message.retain()
@@ -104,21 +131,24 @@ class Ordered:
         if until == self._until:
             return  # nothing that has come is final
         self._until = until
-        out: list[tuple[int, Any]] = []
+        out = Results()
         self._logic.run(self._arrivals.take(until), until, out)
         if self._held is None:
             return
-        if out:
+        for stretch in out.pieces():
             with output.session(self._held) as session:
-                session.give_all(out)
+                session.give(stretch)
         if until is None:
-            self._held.drop()
-            self._held = None
+            self._let_go()
             return
         needs = [time for time in (self._arrivals.least(), self._logic.next_time(until)) if time is not None]
         if not needs:
-            self._held.drop()
-            self._held = None
+            self._let_go()
         elif min(needs) > self._stands:
             self._stands = min(needs)
             self._held.downgrade(self._stands)
+
+    def _let_go(self) -> None:
+        if self._held is not None:
+            self._held.drop()
+            self._held = None

@@ -2,12 +2,13 @@
 
 A timer of a key is due at an event time: it comes after every record before that time and before every
 record at it. Timers are in a heap, one entry each; setting one twice for a time sets it once. A dataflow
-holds its frontier back to the earliest.
+holds its frontier back to the earliest. A snapshot of the state has the timers, too.
 """
 
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import TimeError
@@ -16,12 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pointstamp.event_times.clock import Clock
-    from pointstamp.keyed.arrivals import Triple
+    from pointstamp.keyed.rows import Results, Rows
     from pointstamp.keyed.state import KeyedState
 
 __all__ = ["KeyContext", "Process"]
-
-Out = list[tuple[int, Any]]
 
 
 class KeyContext:
@@ -59,7 +58,9 @@ class KeyContext:
 
     def emit(self, record: Any) -> None:
         """Sends a record, at this time."""
-        self._process._out.append((self._time, record))
+        process = self._process
+        process._times.append(self._time)
+        process._records.append(record)
 
     def set_timer(self, time: Any) -> None:
         """Asks for `on_timer` at a later time.
@@ -94,15 +95,16 @@ class Process:
         self._timers: set[tuple[int, Any]] = set()
         self._due: list[tuple[int, int, Any]] = []
         self._entries = 0
-        self._out: Out = []
+        self._times: list[int] = []
+        self._records: list[Any] = []
         self._ends = False
+        state.keep_in(self)
 
-    def run(self, records: list[Triple], until: int | None, out: Out) -> None:
+    def run(self, rows: Rows, until: int | None, out: Results) -> None:
         """See `Logic`."""
-        self._out = out
         context = KeyContext(self)
         touch = self.state.touch if self.state.ttl is not None else None
-        for time, key, value in records:
+        for time, key, value in rows:
             if self._due and self._due[0][0] <= time:
                 self._fire(time, context)
             context.key, context._time = key, time
@@ -113,7 +115,8 @@ class Process:
         self._ends = until is None
         self._fire(until, context)
         self.state.forget_until(until)
-        self._out = []
+        out.give(self._times, self._records)
+        self._times, self._records = [], []
 
     def _set(self, due: int, key: Any) -> None:
         if self._on_timer is None:
@@ -135,3 +138,21 @@ class Process:
     def next_time(self, until: int) -> int | None:
         """That of the first timer."""
         return self._due[0][0] if self._due else None
+
+    def listed(self) -> dict[Any, Any]:
+        """See `Keeper`."""
+        return self.state.states
+
+    def notes(self) -> dict[Any, Any]:
+        """See `Keeper`: when the timers of each key are due."""
+        found: dict[Any, list[int]] = {}
+        for due, key in sorted(self._timers, key=itemgetter(0)):
+            found.setdefault(key, []).append(due)
+        return found
+
+    def put(self, key: Any, state: Any, note: Any) -> None:
+        """See `Keeper`."""
+        if state is not None:
+            self.state.states[key] = state
+        for due in note or ():
+            self._set(due, key)

@@ -1,22 +1,19 @@
 """What is made of the values of a key in a window.
 
-A reducer says how a state begins, how a value changes it, and what it is in the end; `extend` does so for a
-stretch of records of one window at once. States are plain data.
+A reducer says how a state begins, how a value changes it, and what it is in the end; `extend` does so for the
+columns of one window at once. States are plain data, which can be pickled.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from heapq import nlargest
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import Sketch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from pointstamp.keyed.arrivals import Triple
 
 __all__ = [
     "Collect",
@@ -32,7 +29,6 @@ __all__ = [
     "TopK",
 ]
 
-_KEY = itemgetter(1)
 _MISSING: Any = object()
 
 
@@ -48,8 +44,13 @@ class Reducer:
     def __init__(self, of: Callable[[Any], Any] | None = None) -> None:
         self.of = of
 
+    def prepared(self, values: list[Any]) -> list[Any]:
+        """What counts of each record."""
+        of = self.of
+        return values if of is None else [of(value) for value in values]
+
     def step(self, state: Any, value: Any) -> Any:
-        """The state after a value; `_MISSING` is the state before the first."""
+        """The state after a prepared value; `_MISSING` is the state before the first."""
         raise NotImplementedError
 
     def finish(self, state: Any) -> Any:
@@ -60,24 +61,15 @@ class Reducer:
         """The result so far, which later values do not change."""
         return self.finish(state)
 
-    def extend(self, states: dict[Any, Any], records: list[Triple]) -> None:
-        """Adds records to their keys' states."""
+    def extend(self, states: dict[Any, Any], keys: list[Any], values: list[Any]) -> None:
+        """Adds prepared values to their keys' states."""
         step, get = self.step, states.get
-        if self.of is None:
-            for _, key, value in records:
-                states[key] = step(get(key, _MISSING), value)
-        else:
-            of = self.of
-            for _, key, value in records:
-                states[key] = step(get(key, _MISSING), of(value))
+        for key, value in zip(keys, values, strict=True):
+            states[key] = step(get(key, _MISSING), value)
 
     def first(self, value: Any) -> Any:
-        """The state of one value."""
-        return self.step(_MISSING, value if self.of is None else self.of(value))
-
-    def next(self, state: Any, value: Any) -> Any:
-        """The state after one more."""
-        return self.step(state, value if self.of is None else self.of(value))
+        """The state of one prepared value."""
+        return self.step(_MISSING, value)
 
 
 class Fold(Reducer):
@@ -94,11 +86,15 @@ class Fold(Reducer):
         """See `Reducer`."""
         return self._fold(self._init() if state is _MISSING else state, value)
 
-    def extend(self, states: dict[Any, Any], records: list[Triple]) -> None:
+    def extend(self, states: dict[Any, Any], keys: list[Any], values: list[Any]) -> None:
         """See `Reducer`."""
         fold, init = self._fold, self._init
-        for _, key, value in records:
-            states[key] = fold(states[key] if key in states else init(), value)
+        for key, value in zip(keys, values, strict=True):
+            try:
+                state = states[key]
+            except KeyError:
+                state = init()
+            states[key] = fold(state, value)
 
 
 class Reduce(Reducer):
@@ -124,9 +120,9 @@ class Counting(Reducer):
         """See `Reducer`."""
         return 1 if state is _MISSING else state + 1
 
-    def extend(self, states: dict[Any, Any], records: list[Triple]) -> None:
+    def extend(self, states: dict[Any, Any], keys: list[Any], values: list[Any]) -> None:
         """See `Reducer`."""
-        for key, count in Counter(map(_KEY, records)).items():
+        for key, count in Counter(keys).items():
             states[key] = states.get(key, 0) + count
 
 

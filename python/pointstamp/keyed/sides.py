@@ -1,7 +1,7 @@
 """Two keyed streams as one: what joins in time read.
 
-Records of both are ``(time, key, (side, value))``, 0 for the left and 1 for the right, in one stream: its
-frontier is that of both together, so that the operator behind it sees both sides in the order of time.
+The values of both are ``(side, value)``, 0 for the left and 1 for the right, in one stream: its frontier is
+that of both together, so that the operator behind it sees both sides in the order of time.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pointstamp._errors import GraphError
 
 if TYPE_CHECKING:
     from pointstamp._core import Stream as CoreStream
+    from pointstamp.keyed.rows import Keyed
     from pointstamp.scope import Scope
 
 __all__ = ["both_sides", "pairs_of"]
@@ -38,7 +39,7 @@ def both_sides(left: Any, right: Any) -> CoreStream:
     elif theirs.datetimes is not None and ours.datetimes != theirs.datetimes:
         raise TypeError("a join needs event times of one kind on both sides, ints or datetimes")
     sides = [
-        stream.triples.stage(StageKind.MAP_BATCH, _tag(side), "side", 1)[0]
+        stream.keyed.stage(StageKind.MAP_BATCH, _tag(side), "side", 1)[0]
         for side, stream in enumerate((left, right))
     ]
     scope: Scope = left.scope
@@ -46,8 +47,8 @@ def both_sides(left: Any, right: Any) -> CoreStream:
 
 
 def _tag(side: int) -> Any:
-    def tag(records: list[Any]) -> list[Any]:
-        return [(time, key, (side, value)) for time, key, value in records]
+    def tag(stretches: list[Keyed]) -> list[Keyed]:
+        return [(times, keys, [(side, value) for value in values]) for times, keys, values in stretches]
 
     return tag
 

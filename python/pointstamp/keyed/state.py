@@ -1,31 +1,46 @@
 """State by key, of one operator on one worker.
 
-Owns `KeyedState`: plain data in a dict, which can be listed, written as bytes and read back. It is as of a
-frontier: it has taken in every record before it, and none after. With a time to live, a key is forgotten
-when no record of it has come for so long, in event time; a heap has one entry for each key, so that
-forgetting follows the keys that are due.
+Owns `KeyedState`: the one kind of state that operators by key have, whether they keep a state of the user's,
+windows, or records that wait for their match. It is plain data that can be listed, written as bytes and read
+back. It is as of a frontier: it has taken in every record before it, and none after. With a time to live, a
+key is forgotten when no record of it has come for so long, in event time; a heap has one entry for each key,
+so that forgetting follows the keys that are due.
 """
 
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from pointstamp._core import decode_batch, encode_batch, stable_hash
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["KeyedState"]
+__all__ = ["Keeper", "KeyedState", "claimed"]
 
 K = TypeVar("K")
 S = TypeVar("S")
 
 
-class KeyedState(Generic[K, S]):
-    """What an operator keeps for each key of this worker: `KeyedStream.scan` and its kin take one.
+class Keeper(Protocol):
+    """Logic that keeps what it has by key in a form of its own, or more than a state for each key."""
 
-    It may be read where the worker does not step: in `main`, between steps, or after the run.
+    def listed(self) -> dict[Any, Any]:
+        """The state of each key, as plain data that is not changed any more."""
+
+    def notes(self) -> dict[Any, Any]:
+        """What a snapshot needs of some keys besides."""
+
+    def put(self, key: Any, state: Any, note: Any) -> None:
+        """Takes a key of a snapshot in: what was listed, and noted, of it; None where it was not."""
+
+
+class KeyedState(Generic[K, S]):
+    """What an operator keeps for each key of this worker: the methods of keyed streams take one.
+
+    What the state of a key is depends on the operator, whose documentation says it. It may be read where the
+    worker does not step: in `main`, between steps, or after the run.
 
     Attributes:
         frontier: Every record before this time is taken in, and none at or after it, in units of the
@@ -45,46 +60,60 @@ class KeyedState(Generic[K, S]):
         [{'ann': 8, 'bob': 2}]
     """
 
-    __slots__ = ("_due", "_entries", "_seen", "_taken", "frontier", "states", "ttl")
+    __slots__ = ("_due", "_entries", "_keeper", "_notes", "_seen", "_taken", "frontier", "states", "ttl")
 
     def __init__(self) -> None:
         self.frontier: int | None = 0
         self.states: dict[K, S] = {}
         self.ttl: int | None = None
+        self._keeper: Keeper | None = None
+        self._notes: dict[K, Any] = {}
         self._seen: dict[K, int] = {}
         self._due: list[tuple[int, int, K]] = []
         self._entries = 0
         self._taken = False
 
+    def _listed(self) -> dict[K, S]:
+        """All of it. Where the operator keeps it in another form, it is made when it is asked for."""
+        return self.states if self._keeper is None else self._keeper.listed()
+
     def __getitem__(self, key: K) -> S:
-        return self.states[key]
+        return self._listed()[key]
 
     def get(self, key: K, default: Any = None) -> Any:
         """The state of a key; `default` where there is none."""
-        return self.states.get(key, default)
+        return self._listed().get(key, default)
 
     def items(self) -> Iterator[tuple[K, S]]:
         """Each key with its state."""
-        return iter(list(self.states.items()))
+        return iter(list(self._listed().items()))
 
     def __len__(self) -> int:
-        return len(self.states)
+        return len(self._listed())
 
     def __contains__(self, key: object) -> bool:
-        return key in self.states
+        return key in self._listed()
 
     # ------------------------------------------------------------ snapshots
 
     def snapshot(self) -> bytes:
         """The state as bytes, as of `frontier`."""
-        entries = [(key, state, self._seen.get(key)) for key, state in self.states.items()]
-        return encode_batch([("keyed state", 1, self.frontier), *entries])
+        states = self._listed()
+        notes = self._notes if self._keeper is None else self._keeper.notes()
+        seen = self._seen
+        # One that has no state may be known all the same: it has a timer.
+        entries = [
+            (key, key in states, states.get(key), seen.get(key), notes.get(key))
+            for key in dict.fromkeys([*states, *seen, *notes])
+        ]
+        return encode_batch([("keyed state", 2, self.frontier), *entries])
 
     @classmethod
     def restore(cls, snapshots: Iterable[bytes], *, index: int = 0, peers: int = 1) -> KeyedState[Any, Any]:
         """The state of a worker, from the snapshots of all workers of a run, of however many.
 
-        Reading a snapshot can run code, as unpickling does: restore what you wrote.
+        It is for the operator that it was taken of: one of the same kind, with the same functions. Reading a
+        snapshot can run code, as unpickling does: restore what you wrote.
 
         Args:
             snapshots: What `snapshot` returned on each worker, at one frontier.
@@ -100,11 +129,14 @@ class KeyedState(Generic[K, S]):
         for snapshot in snapshots:
             (_, _, frontier), *entries = decode_batch(snapshot)
             frontiers.add(frontier)
-            for key, state, seen in entries:
+            for key, has_state, state, seen, note in entries:
                 if stable_hash(key) % peers == index:
-                    made.states[key] = state
+                    if has_state:
+                        made.states[key] = state
                     if seen is not None:
                         made._seen[key] = seen
+                    if note is not None:
+                        made._notes[key] = note
         if len(frontiers) > 1:
             raise ValueError(f"these snapshots are not of one frontier, but {sorted(frontiers, key=str)}")
         made.frontier = frontiers.pop() if frontiers else 0
@@ -127,6 +159,14 @@ class KeyedState(Generic[K, S]):
                 self._due_after(key, self._seen.setdefault(key, self.frontier or 0))
         return self
 
+    def keep_in(self, keeper: Keeper) -> None:
+        """Hands what was restored over to the logic that keeps it from now on."""
+        states, notes = self.states, self._notes
+        self.states, self._notes = {}, {}
+        self._keeper = keeper
+        for key in dict.fromkeys([*states, *notes]):
+            keeper.put(key, states.get(key), notes.get(key))
+
     def _due_after(self, key: K, time: int) -> None:
         assert self.ttl is not None
         self._entries += 1
@@ -134,13 +174,18 @@ class KeyedState(Generic[K, S]):
 
     def touch(self, key: K, time: int) -> None:
         """Notes a record of a key, whose state is gone if it has been silent for too long."""
+        if self.is_past(key, time):
+            self.states.pop(key, None)
+
+    def is_past(self, key: K, time: int) -> bool:
+        """Notes a record of a key, and says whether it has been silent for too long before."""
         assert self.ttl is not None
         seen = self._seen.get(key)
+        self._seen[key] = time
         if seen is None:
             self._due_after(key, time)
-        elif time - seen >= self.ttl:
-            self.states.pop(key, None)
-        self._seen[key] = time
+            return False
+        return time - seen >= self.ttl
 
     def forget_until(self, until: int | None) -> None:
         """Takes note of the frontier, and forgets the keys that are due by then."""
@@ -154,3 +199,13 @@ class KeyedState(Generic[K, S]):
             else:
                 self.states.pop(key, None)
                 del self._seen[key]
+
+
+def claimed(state: KeyedState[Any, Any] | None, ttl: int | None = None) -> KeyedState[Any, Any]:
+    """The state of an operator: the one that it was given, or a new one.
+
+    Raises:
+        ValueError: If it is another's already.
+    """
+    kept: KeyedState[Any, Any] = KeyedState() if state is None else state
+    return kept.claim(ttl)

@@ -5,22 +5,20 @@ Each class is one operator's logic over a `KeyedState`. A state that becomes Non
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.keyed.reducers import TopK
+from pointstamp.keyed.rows import Rows, each_time, part_of
 from pointstamp.operators.folds import outputs_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pointstamp.keyed.arrivals import Triple
+    from pointstamp.keyed.rows import Keyed, Results
     from pointstamp.keyed.state import KeyedState
 
 __all__ = ["Dedup", "FlatMapWithState", "Largest", "MapWithState", "PerTime", "Scan"]
-
-Out = list[tuple[int, Any]]
-
-_MISSING: Any = object()
 
 
 class Stateful:
@@ -29,14 +27,22 @@ class Stateful:
     def __init__(self, state: KeyedState[Any, Any]) -> None:
         self.state = state
 
-    def run(self, records: list[Triple], until: int | None, out: Out) -> None:
+    def run(self, rows: Rows, until: int | None, out: Results) -> None:
         """Takes records in, and forgets what is due."""
-        if records:
-            self.apply(records, out)
+        for part in rows.parts():
+            first, count = 0, len(part[1])
+            if self.state.ttl is not None:
+                is_past, states = self.state.is_past, self.state.states
+                for at, (time, key) in enumerate(zip(each_time(part[0], count), part[1], strict=True)):
+                    if is_past(key, time):
+                        self.apply(part_of(part, first, at), out)
+                        first = at
+                        states.pop(key, None)
+            self.apply(part_of(part, first, count), out)
         self.state.forget_until(until)
 
-    def apply(self, records: list[Triple], out: Out) -> None:
-        """Takes records in."""
+    def apply(self, part: Keyed, out: Results) -> None:
+        """Takes a stretch of records in."""
         raise NotImplementedError
 
     def next_time(self, until: int) -> int | None:
@@ -54,15 +60,20 @@ class Scan(Stateful):
         self._init = init
         self._f = f
 
-    def apply(self, records: list[Triple], out: Out) -> None:
+    def apply(self, part: Keyed, out: Results) -> None:
         """See `Stateful`."""
-        f, init, states, append = self._f, self._init, self.state.states, out.append
-        touch = self.state.touch if self.state.ttl is not None else None
-        for time, key, value in records:
-            if touch is not None:
-                touch(key, time)
-            states[key] = state = f(states[key] if key in states else init(), value)
-            append((time, (key, state)))
+        f, init, states = self._f, self._init, self.state.states
+        results: list[Any] = []
+        append = results.append
+        times, keys, values = part
+        for key, value in zip(keys, values, strict=True):
+            try:
+                state = states[key]
+            except KeyError:
+                state = init()
+            states[key] = state = f(state, value)
+            append((key, state))
+        out.give(times, results)
 
 
 class MapWithState(Stateful):
@@ -72,20 +83,21 @@ class MapWithState(Stateful):
         super().__init__(state)
         self._f = f
 
-    def apply(self, records: list[Triple], out: Out) -> None:
+    def apply(self, part: Keyed, out: Results) -> None:
         """See `Stateful`."""
-        f, states, append = self._f, self.state.states, out.append
+        f, states = self._f, self.state.states
         get = states.get
-        touch = self.state.touch if self.state.ttl is not None else None
-        for time, key, value in records:
-            if touch is not None:
-                touch(key, time)
+        results: list[Any] = []
+        append = results.append
+        times, keys, values = part
+        for key, value in zip(keys, values, strict=True):
             state, result = f(get(key), value)
             if state is None:
                 states.pop(key, None)
             else:
                 states[key] = state
-            append((time, (key, result)))
+            append((key, result))
+        out.give(times, results)
 
 
 class FlatMapWithState(Stateful):
@@ -95,34 +107,36 @@ class FlatMapWithState(Stateful):
         super().__init__(state)
         self._f = f
 
-    def apply(self, records: list[Triple], out: Out) -> None:
+    def apply(self, part: Keyed, out: Results) -> None:
         """See `Stateful`."""
         states = self.state.states
-        touch = self.state.touch if self.state.ttl is not None else None
-        for time, key, value in records:
-            if touch is not None:
-                touch(key, time)
-            state, results = outputs_of(self._f(states.get(key), value), self._f)
+        times: list[int] = []
+        results: list[Any] = []
+        for time, key, value in Rows([part]):
+            state, made = outputs_of(self._f(states.get(key), value), self._f)
             if state is None:
                 states.pop(key, None)
             else:
                 states[key] = state
-            out.extend((time, (key, result)) for result in results)
+            results += [(key, result) for result in made]
+            times += [time] * (len(results) - len(times))
+        out.give(times, results)
 
 
 class Dedup(Stateful):
     """The first record of each key; with a time to live, the first after a silence."""
 
-    def apply(self, records: list[Triple], out: Out) -> None:
+    def apply(self, part: Keyed, out: Results) -> None:
         """See `Stateful`."""
         states = self.state.states
-        touch = self.state.touch if self.state.ttl is not None else None
-        for time, key, value in records:
-            if touch is not None:
-                touch(key, time)
+        times: list[int] = []
+        results: list[Any] = []
+        for time, key, value in Rows([part]):
             if key not in states:
                 states[key] = True
-                out.append((time, value))
+                times.append(time)
+                results.append(value)
+        out.give(times, results)
 
 
 class Largest(Stateful):
@@ -132,26 +146,33 @@ class Largest(Stateful):
         super().__init__(state)
         self._top = TopK(k, by)
 
-    def apply(self, records: list[Triple], out: Out) -> None:
-        """See `Stateful`."""
-        states = self.state.states
+    def run(self, rows: Rows, until: int | None, out: Results) -> None:
+        """See `Stateful`: a time is looked at whole."""
         touch = self.state.touch if self.state.ttl is not None else None
-        at = 0
-        while at < len(records):
-            time = records[at][0]
-            changed: dict[Any, list[Any]] = {}
-            while at < len(records) and records[at][0] == time:
-                _, key, value = records[at]
-                if touch is not None:
-                    touch(key, time)
-                changed.setdefault(key, []).append(value)
-                at += 1
-            for key, values in changed.items():
-                before = states.get(key, [])
-                after = self._top.finish([*before, *values])
-                if after != before:
-                    states[key] = after
-                    out.append((time, (key, list(after))))
+        changed: dict[Any, list[Any]] = {}
+        now: int | None = None
+        for time, key, value in rows:
+            if time != now:
+                self._send(now, changed, out)
+                now = time
+            if touch is not None:
+                touch(key, time)
+            changed.setdefault(key, []).append(value)
+        self._send(now, changed, out)
+        self.state.forget_until(until)
+
+    def _send(self, time: int | None, changed: dict[Any, list[Any]], out: Results) -> None:
+        states = self.state.states
+        results: list[Any] = []
+        for key, values in changed.items():
+            before = states.get(key, [])
+            after = self._top.finish([*before, *values])
+            if after != before:
+                states[key] = after
+                results.append((key, list(after)))
+        changed.clear()
+        if time is not None:
+            out.give(time, results)
 
 
 class PerTime:
@@ -161,21 +182,30 @@ class PerTime:
         self._init = init
         self._f = f
 
-    def run(self, records: list[Triple], until: int | None, out: Out) -> None:
+    def run(self, rows: Rows, until: int | None, out: Results) -> None:
         """Each time is in one call, whole."""
+        times, keys, values = rows.columns
+        if isinstance(times, int):
+            self._fold(times, keys, values, out)
+            return
+        first = 0
+        while first < len(times):
+            end = bisect_right(times, times[first], first)
+            self._fold(times[first], keys[first:end], values[first:end], out)
+            first = end
+
+    def _fold(self, time: int, keys: list[Any], values: list[Any], out: Results) -> None:
+        """Folds the records of one time."""
         f, init = self._f, self._init
         states: dict[Any, Any] = {}
-        now = records[0][0] if records else 0
-        for time, key, value in records:
-            if time != now:
-                out.extend((now, item) for item in states.items())
-                states.clear()
-                now = time
-            if key in states:
-                states[key] = f(states[key], value)
-            else:
+        for key, value in zip(keys, values, strict=True):
+            try:
+                state = states[key]
+            except KeyError:
                 states[key] = value if init is None else f(init(), value)
-        out.extend((now, item) for item in states.items())
+            else:
+                states[key] = f(state, value)
+        out.give(time, list(states.items()))
 
     def next_time(self, until: int) -> int | None:
         """It keeps nothing."""

@@ -1,8 +1,8 @@
 """Streams by key.
 
-Owns `KeyedStream`: what `Stream.key_by` returns. Its records are ``(time, key, value)`` underneath, so that
-its operators read times without a message for each. All of them see a key's records on one worker, in the
-order of time, once these are final.
+Owns `KeyedStream`: what `Stream.key_by` returns. Underneath it is stretches ``(times, keys, values)`` (see
+`rows`), so that its operators read times without a message for each. All of them see a key's records on one
+worker, in the order of time, once these are final.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pointstamp.keyed.joins import AsOf, Interval, Table
 from pointstamp.keyed.ordered import in_time_order, root_only
 from pointstamp.keyed.process import KeyContext, Process
 from pointstamp.keyed.sides import both_sides, pairs_of
-from pointstamp.keyed.state import KeyedState
+from pointstamp.keyed.state import KeyedState, claimed
 from pointstamp.keyed.windowed import WindowedStream
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pointstamp.event_times.clock import Clock
     from pointstamp.event_times.windows import WindowKind
     from pointstamp.keyed.ordered import Logic
+    from pointstamp.keyed.rows import Keyed
     from pointstamp.scope import Scope
     from pointstamp.streams.records import Stream
 
@@ -44,16 +45,16 @@ class KeyedStream(Generic[K, T]):
         scope: The scope that the stream is in.
     """
 
-    __slots__ = ("clock", "scope", "triples")
+    __slots__ = ("clock", "keyed", "scope")
 
-    def __init__(self, scope: Scope, triples: CoreStream, clock: Clock) -> None:
+    def __init__(self, scope: Scope, keyed: CoreStream, clock: Clock) -> None:
         root_only(scope, "a stream by key")
         self.scope = scope
-        self.triples = triples
+        self.keyed = keyed
         self.clock = clock
 
     def _ordered(self, name: str, make: Callable[[], Logic]) -> Stream[Any]:
-        return in_time_order(self.scope, self.triples, self.clock, name, make)
+        return in_time_order(self.scope, self.keyed, self.clock, name, make)
 
     def _stateful(
         self,
@@ -62,34 +63,39 @@ class KeyedStream(Generic[K, T]):
         state: KeyedState[Any, Any] | None,
         ttl: Any,
     ) -> Stream[Any]:
-        kept: KeyedState[Any, Any] = KeyedState() if state is None else state
-        kept.claim(None if ttl is None else self.clock.span("ttl", ttl))
+        kept = claimed(state, None if ttl is None else self.clock.span("ttl", ttl))
         return self._ordered(name, lambda: make(kept))
 
     def map_values(self, f: Callable[[T], U]) -> KeyedStream[K, U]:
         """Each record through a function; key and time stay."""
         function_of("map", f)
 
-        def mapped(records: list[Any]) -> list[Any]:
-            return [(time, key, f(value)) for time, key, value in records]
+        def mapped(stretches: list[Keyed]) -> list[Keyed]:
+            return [(times, keys, [f(value) for value in values]) for times, keys, values in stretches]
 
-        (made,) = self.triples.stage(StageKind.MAP_BATCH, mapped, "map_values", 1)
+        (made,) = self.keyed.stage(StageKind.MAP_BATCH, mapped, "map_values", 1)
         return KeyedStream(self.scope, made, self.clock)
 
     # ------------------------------------------------------------ windows
 
-    def window(self, window: WindowKind, *, early: Any = None) -> WindowedStream[K, T]:
+    def window(
+        self, window: WindowKind, *, early: Any = None, state: KeyedState[K, Any] | None = None
+    ) -> WindowedStream[K, T]:
         """The records of each key in windows of event time.
 
         Args:
             window: `Tumbling`, `Sliding`, `Session` or `Count`.
             early: Results so far at every multiple of this length, for the keys that have changed since; an
                 int or a timedelta. None: only final ones.
+            state: As in `scan`, for the one operator that is made of the windows: of each key what is open.
+                Of tumbling and sliding windows that is a dict from the start of each to the state of its
+                reducer, of a session ``[first, last, state]``, of a counted window ``[first, last, count,
+                state]``; times are in units.
 
         Raises:
             TypeError: If it is no window, or its lengths are not of the kind of the stream's times.
         """
-        return WindowedStream(self.scope, self.triples, self.clock, window, early=early)
+        return WindowedStream(self.scope, self.keyed, self.clock, window, early=early, state=state)
 
     # ------------------------------------------------------------ per time
 
@@ -244,24 +250,26 @@ class KeyedStream(Generic[K, T]):
         lower: Any,
         upper: Any,
         how: Literal["inner", "left", "right", "outer"] = "inner",
+        state: KeyedState[K, Any] | None = None,
     ) -> Stream[tuple[K, tuple[Any, Any]]]:
         """Pairs of records with one key, the other's time in ``[time + lower, time + upper]``.
 
         A pair is ``(key, (ours, theirs))``, and is sent at the later of its times. What matches nothing is
-        sent, where asked for, when
-        nothing can match it any more.
+        sent, where asked for, when nothing can match it any more.
 
         Args:
             other: The right side.
             lower: An int or a timedelta; may be negative.
             upper: An int or a timedelta, not less than `lower`.
             how: Whose records without a match come all the same, with None in the other's place.
+            state: As in `scan`: of each key what can still be matched of ours and of theirs, each a list
+                ``[time, record, whether it was matched]``.
         """
         low, high = self.clock.span("lower", lower), self.clock.span("upper", upper)
         if low > high:
             raise ValueError(f"no time is between {lower} and {upper} after another: lower is at most upper")
         outer = pairs_of(how)
-        return self._joined(other, "interval_join", lambda: Interval(low, high, outer))
+        return self._joined(other, "interval_join", lambda kept: Interval(kept, low, high, outer), state)
 
     def asof_join(
         self,
@@ -269,6 +277,7 @@ class KeyedStream(Generic[K, T]):
         *,
         within: Any = None,
         how: Literal["left", "inner"] = "left",
+        state: KeyedState[K, tuple[int, U]] | None = None,
     ) -> Stream[tuple[K, tuple[T, U | None]]]:
         """Each record with the latest of the other stream at or before its time: ``(key, (ours, theirs))``.
 
@@ -277,13 +286,18 @@ class KeyedStream(Generic[K, T]):
             within: How long before at most; an int or a timedelta. A key of the other side that is older is
                 freed.
             how: ``"left"``: a record without one has None in its place; ``"inner"``: it is left out.
+            state: As in `scan`: of each key the time and the latest record of the other stream.
         """
         left = pairs_of(how)[0]
         span = None if within is None else self.clock.span("within", within)
-        return self._joined(other, "asof_join", lambda: AsOf(span, left=left))
+        return self._joined(other, "asof_join", lambda kept: AsOf(kept, span, left=left), state)
 
     def table_join(
-        self, table: KeyedStream[K, U | None], *, how: Literal["inner", "left"] = "inner"
+        self,
+        table: KeyedStream[K, U],
+        *,
+        how: Literal["inner", "left"] = "inner",
+        state: KeyedState[K, tuple[int, U]] | None = None,
     ) -> Stream[tuple[K, tuple[T, U | None]]]:
         """Each record with its key's row of a table, as of the record's time: ``(key, (ours, row))``.
 
@@ -291,9 +305,18 @@ class KeyedStream(Generic[K, T]):
             table: The table's changes: a record is the new row of its key from its time on, and None ends
                 the row.
             how: ``"inner"``: a record without a row is left out; ``"left"``: it has None in its place.
+            state: As in `scan`: of each key the time and the row.
         """
         left = pairs_of(how)[0]
-        return self._joined(table, "table_join", lambda: Table(left=left))
+        return self._joined(table, "table_join", lambda kept: Table(kept, left=left), state)
 
-    def _joined(self, other: Any, name: str, make: Callable[[], Logic]) -> Stream[Any]:
-        return in_time_order(self.scope, both_sides(self, other), self.clock, name, make)
+    def _joined(
+        self,
+        other: Any,
+        name: str,
+        make: Callable[[KeyedState[Any, Any]], Logic],
+        state: KeyedState[Any, Any] | None,
+    ) -> Stream[Any]:
+        kept = claimed(state)
+        both = both_sides(self, other)
+        return in_time_order(self.scope, both, self.clock, name, lambda: make(kept))

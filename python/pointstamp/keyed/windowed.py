@@ -13,6 +13,7 @@ from pointstamp.keyed import reducers
 from pointstamp.keyed.assigning import assigner
 from pointstamp.keyed.ordered import in_time_order
 from pointstamp.keyed.sides import both_sides, pairs_of
+from pointstamp.keyed.state import claimed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pointstamp.event_times.clock import Clock
     from pointstamp.event_times.windows import Window, WindowKind
     from pointstamp.keyed.reducers import Reducer
+    from pointstamp.keyed.state import KeyedState
     from pointstamp.scope import Scope
     from pointstamp.streams.records import Stream
 
@@ -37,32 +39,36 @@ class WindowedStream(Generic[K, T]):
     Results come when the window is final, at its last instant; with `early`, results so far come before, too.
     """
 
-    __slots__ = ("_early", "_keyed", "_window", "clock", "scope", "triples")
+    __slots__ = ("_by_key", "_early", "_state", "_window", "clock", "keyed", "scope")
 
     def __init__(
         self,
         scope: Scope,
-        triples: CoreStream,
+        keyed: CoreStream,
         clock: Clock,
         window: WindowKind,
         *,
         early: Any = None,
-        keyed: bool = True,
+        state: KeyedState[K, Any] | None = None,
+        by_key: bool = True,
     ) -> None:
         self.scope = scope
-        self.triples = triples
+        self.keyed = keyed
         self.clock = clock
         self._window = window
         self._early = early
-        self._keyed = keyed
+        self._state = state
+        self._by_key = by_key
         assigner(window, reducers.Counting(), clock, early)  # what is wrong with it is said here
 
     def _reduced(self, name: str, reducer: Reducer) -> Stream[Any]:
-        def make() -> Any:
-            return assigner(self._window, reducer, self.clock, self._early)
+        kept = claimed(self._state)
 
-        results = in_time_order(self.scope, self.triples, self.clock, f"window: {name}", make)
-        return results if self._keyed else results.map(_without_key)
+        def make() -> Any:
+            return assigner(self._window, reducer, self.clock, self._early, kept)
+
+        results = in_time_order(self.scope, self.keyed, self.clock, f"window: {name}", make)
+        return results if self._by_key else results.map(_without_key)
 
     def fold(self, init: Callable[[], U], f: Callable[[U, T], U]) -> Stream[tuple[K, Window, U]]:
         """The values of each window folded into one, in the order of time.
@@ -156,8 +162,8 @@ class WindowedStream(Generic[K, T]):
         if self._window != other._window:
             raise ValueError(f"a window join needs the same windows, not {self._window} and {other._window}")
         left, right = pairs_of(how)
-        triples = both_sides(self, other)
-        both = WindowedStream[K, Any](self.scope, triples, self.clock, self._window)
+        sides = both_sides(self, other)
+        both = WindowedStream[K, Any](self.scope, sides, self.clock, self._window, state=self._state)
 
         def matched(result: tuple[K, Window, list[tuple[int, Any]]]) -> list[Any]:
             key, window, values = result
@@ -166,7 +172,7 @@ class WindowedStream(Generic[K, T]):
             return [(key, window, (a, b)) for a in ours for b in theirs]
 
         joined = both.collect().flat_map(matched)
-        if self._keyed:
+        if self._by_key:
             return joined
         bare: Stream[Any] = joined.map(_without_key)
         return bare

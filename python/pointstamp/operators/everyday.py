@@ -5,10 +5,11 @@ They keep a time's records until it closes.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.custom.builder import single_output
-from pointstamp.operators.per_time import PerTime
+from pointstamp.operators.per_time import PerTime, at_closing
 from pointstamp.pacts import Exchange, Pipeline
 
 if TYPE_CHECKING:
@@ -41,20 +42,7 @@ def join_per_time(capability: Capability, _info: Any) -> Callable[..., None]:
 
 def gathered(stream: Any, name: str, shape: Callable[[list[Any]], list[Any]], *, locally: bool) -> Any:
     """The records of each time on one worker, shaped by a function; `locally`: before they move, too."""
-
-    def build(capability: Capability, _info: Any) -> Callable[..., None]:
-        capability.drop()
-        times: PerTime[list[Any]] = PerTime(list)
-
-        def logic(port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
-            for message, records in port:
-                times.at(message).extend(records)
-            for cap, records in times.closed(port.frontier):
-                with output.session(cap) as session:
-                    session.give_all(shape(records))
-
-        return logic
-
+    build = at_closing(lambda batches: shape(list(chain.from_iterable(batches))))
     scope = stream.scope
     if locally and scope.peers > 1:
         stream = single_output(scope, name, [(stream, Pipeline())], build, notify=True)

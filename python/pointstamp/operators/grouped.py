@@ -8,13 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import GraphError
-from pointstamp.operators.per_time import PerTime
+from pointstamp.operators.per_time import at_closing
 from pointstamp.pacts import Exchange
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from pointstamp._core import Capability, FrontieredInput, OutputPort
 
 __all__ = ["grouped", "is_grouped"]
 
@@ -47,19 +45,7 @@ def grouped(stream: Any, by: list[str], wanted: list[tuple[str, str]]) -> Any:
     except pa.ArrowException as error:
         raise GraphError(f"an aggregation is not defined for its column: {error}") from error
 
-    def build(capability: Capability, _info: Any) -> Callable[..., None]:
-        capability.drop()
-        times: PerTime[list[Any]] = PerTime(list)
-
-        def logic(port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
-            for message, batch in port:
-                times.at(message).append(batch)
-            for cap, batches in times.closed(port.frontier):
-                with output.session(cap) as session:
-                    session.give(aggregate(pa.Table.from_batches(batches)))
-
-        return logic
-
+    build = at_closing(lambda batches: aggregate(pa.Table.from_batches(batches)))
     return stream.unary_frontier(Exchange(by), "aggregate", build, schema=schema)
 
 

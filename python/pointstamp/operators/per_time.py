@@ -1,24 +1,24 @@
 """What an operator keeps for each time until the time closes.
 
-Owns `PerTime`. Invariant: a state and the capability to send at its time come and go together, so that
-nothing is kept for a time that is closed. Costs are those of `FrontierNotificator`, and a dict look-up for
-each access.
+Owns `PerTime`, and `at_closing`, the operators that need all of a time at once. Invariant: a state and the
+capability to send at its time come and go together, so that nothing is kept for a time that is closed. Costs
+are those of `FrontierNotificator`, and a dict look-up for each access.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pointstamp.custom.notify import FrontierNotificator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pointstamp._core import Capability, CapabilityRef
+    from pointstamp._core import Capability, CapabilityRef, FrontieredInput, OutputPort
     from pointstamp._types import Time
     from pointstamp.order import Antichain
 
-__all__ = ["PerTime"]
+__all__ = ["PerTime", "at_closing"]
 
 S = TypeVar("S")
 
@@ -57,3 +57,29 @@ class PerTime(Generic[S]):
 
     def __len__(self) -> int:
         return len(self._states)
+
+
+def at_closing(finish: Callable[[list[Any]], Any]) -> Callable[..., Any]:
+    """The constructor of an operator that keeps a time's batches until it closes.
+
+    Args:
+        finish: Called with the batches, at least one: lists of records, or record batches. Returns what is
+            sent: a list of records, or columns.
+    """
+
+    def build(capability: Capability, _info: Any) -> Callable[..., None]:
+        capability.drop()
+        times: PerTime[list[Any]] = PerTime(list)
+
+        def logic(port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
+            for message, batch in port:
+                times.at(message).append(batch)
+            for cap, batches in times.closed(port.frontier):
+                made = finish(batches)
+                with output.session(cap) as session:
+                    give = session.give_all if isinstance(made, list) else session.give
+                    give(made)
+
+        return logic
+
+    return build

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.operators.per_time import PerTime
+from pointstamp.operators.per_time import at_closing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,22 +18,12 @@ def sorted_per_time(keys: list[str], descending: bool) -> Callable[..., Any]:
     """The constructor of an operator that keeps a time's rows until it closes, and sends them in order."""
     order = [(key, "descending" if descending else "ascending") for key in keys]
 
-    def build(capability: Capability, _info: Any) -> Callable[..., None]:
-        capability.drop()
-        times: PerTime[list[Any]] = PerTime(list)
+    def in_order(batches: list[Any]) -> Any:
+        import pyarrow as pa
 
-        def logic(port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
-            import pyarrow as pa
+        return pa.Table.from_batches(batches).sort_by(order)
 
-            for message, batch in port:
-                times.at(message).append(batch)
-            for cap, batches in times.closed(port.frontier):
-                with output.session(cap) as session:
-                    session.give(pa.Table.from_batches(batches).sort_by(order))
-
-        return logic
-
-    return build
+    return at_closing(in_order)
 
 
 def limited(rows: int) -> Callable[..., Any]:

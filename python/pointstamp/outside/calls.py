@@ -5,9 +5,10 @@ worker goes on with the dataflow, and is woken when calls are done. A record's t
 call is out, by capabilities that each time with calls has once.
 
 At most `capacity` calls are out. As many records again are read ahead, so that a call that ends is followed
-by the next without the worker; beyond that the operator leaves its input alone, and its times stay open: a
-source that bounds how many times are under way waits. Where the dataflow ends early, the calls that are out
-are cancelled.
+by the next without the worker; beyond that the operator leaves its input alone, and holds the sources of
+the computation back until half of what it has read is done: whatever feeds it waits, and who sends with an
+`InputHandle`. Where the dataflow ends early, the calls that are out are cancelled; one that takes no notice
+of that, or of its time limit, is left to itself.
 
 Cost: `capacity` tasks take records in turn, so that no call makes a task, and the worker runs once for all
 calls that were done when it came to it.
@@ -15,18 +16,20 @@ calls that were done when it came to it.
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import PactKind
+from pointstamp._errors import PointstampError
 from pointstamp.custom.builder import operator_info
 from pointstamp.outside.eventloop import EventLoop
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from pointstamp._core import Capability, CapabilityRef, FrontieredInput, OutputPort
+    from pointstamp._core import Capability, CapabilityRef, FrontieredInput, OutputPort, Sources
     from pointstamp.scope import Scope
     from pointstamp.streams.records import Stream
 
@@ -104,9 +107,14 @@ def async_map(
     letters, letters_stream, other = core.new_output()
     capability.drop()
     other.drop()
-    operator = _Operator(_Calls(function, terms, operator_info(scope, name, core).activator))
+    activator = operator_info(scope, name, core).activator
+    operator = _Operator(_Calls(function, terms, activator, core.sources()))
     core.build(operator, (port, results, letters), True, False)
     return scope.stream_of(results_stream), scope.stream_of(letters_stream)
+
+
+class _NoCoroutine(TypeError):
+    """The function returned something that cannot be awaited."""
 
 
 class _Operator:
@@ -118,7 +126,11 @@ class _Operator:
         self._calls = calls
 
     def __call__(self, *ports: Any) -> None:
-        self._calls.run(*ports)
+        try:
+            self._calls.run(*ports)
+        except BaseException:
+            self._calls.close()  # now: who keeps the exception keeps this frame
+            raise
 
     def __del__(self) -> None:
         self._calls.close()
@@ -127,10 +139,11 @@ class _Operator:
 class _Calls:
     """What is out, what is done, and what waits."""
 
-    def __init__(self, function: Any, terms: Terms, activator: Any) -> None:
+    def __init__(self, function: Any, terms: Terms, activator: Any, sources: Sources) -> None:
         self._function = function
         self._terms = terms
         self._activator = activator
+        self._sources = sources
         self._times: dict[Any, _Time] = {}
         self._held = 0  # records that were read, and not sent on
         # Shared with the loop's thread: what it is to call, and what has been done.
@@ -148,6 +161,7 @@ class _Calls:
     def close(self) -> None:
         """Cancels what is out."""
         self._queue.clear()
+        self._sources.let_go()
         if self._loop is not None:
             self._loop.release(self)
             self._loop = None
@@ -157,16 +171,25 @@ class _Calls:
     def run(self, port: FrontieredInput[Any], results: OutputPort[Any], letters: OutputPort[Any]) -> None:
         """Sends what is done, and calls for more."""
         self._told = False
+        if self._held and self._loop is not None and self._loop.has_ended:
+            raise PointstampError(
+                "the event loop that async_map's calls run on has ended while calls are out: one of them has "
+                "stopped it, which ends all of them"
+            )
         self._send(results, letters)
         asked: list[_Call] = []
         limit = 2 * self._terms.capacity * (self._terms.batch or 1)
         while self._held < limit and (message := port.next()) is not None:
             self._read(*message, asked)
         self._flush(asked, everything=not port.frontier)
+        if self._held >= limit:
+            self._sources.hold()
+        elif self._held <= limit // 2:
+            self._sources.let_go()
         if asked:
             if self._loop is None:
                 self._loop = EventLoop.of_this_thread()
-                self._loop.acquire(self)
+                self._loop.acquire(self, self._activator.activate)
             if self._terms.ordered:
                 self._in_order.extend(asked)
             self._queue.extend(asked)
@@ -215,8 +238,8 @@ class _Calls:
             if call.error is None:
                 for when, result in zip(call.times, self._results(call), strict=True):
                     good.setdefault(when, []).append(result)
-            elif isinstance(call.error, TypeError) and str(call.error).endswith("'await' expression"):
-                raise TypeError(f"async_map awaits what its function returns: {call.error}") from call.error
+            elif isinstance(call.error, _NoCoroutine):
+                raise TypeError(str(call.error))
             elif isinstance(call.error, Exception) or type(call.error).__name__ == "CancelledError":
                 for when, record in zip(call.times, call.records, strict=True):
                     bad.setdefault(when, []).append((record, call.error))
@@ -269,7 +292,7 @@ class _Calls:
                 given = call.records if batched else call.records[0]
                 try:
                     if simple:
-                        call.result = await self._function(given)
+                        call.result = await self._call(given)
                     else:
                         call.result = await self._attempts(given)
                 except BaseException as error:
@@ -282,6 +305,12 @@ class _Calls:
         finally:
             self._runners -= 1
 
+    def _call(self, given: Any) -> Awaitable[Any]:
+        made: Awaitable[Any] = self._function(given)
+        if hasattr(made, "__await__") or inspect.isawaitable(made):
+            return made
+        raise _NoCoroutine(f"async_map awaits what its function returns: {made!r:.100} is no coroutine")
+
     async def _attempts(self, given: Any) -> Any:
         import asyncio
 
@@ -289,12 +318,30 @@ class _Calls:
         for attempt in range(terms.retry + 1):
             try:
                 if terms.timeout is None:
-                    return await self._function(given)
-                return await asyncio.wait_for(self._function(given), terms.timeout)
-            except Exception as error:
+                    return await self._call(given)
+                return await _within(terms.timeout, self._call(given))
+            except _NoCoroutine:
+                raise
+            except Exception:
                 if attempt == terms.retry:
-                    if isinstance(error, asyncio.TimeoutError) and not error.args:
-                        raise TimeoutError(f"no answer in {terms.timeout} seconds") from error
                     raise
                 await asyncio.sleep(terms.backoff * 2**attempt)
         raise AssertionError("the last attempt returns or raises")
+
+
+async def _within(timeout: float, call: Awaitable[Any]) -> Any:
+    """What a call returns within so many seconds. One that takes no notice of its end is not waited for.
+
+    Raises:
+        TimeoutError: If it takes longer.
+    """
+    import asyncio
+
+    task = asyncio.ensure_future(call)
+    try:
+        await asyncio.wait({task}, timeout=timeout)
+        if task.done():
+            return task.result()
+        raise TimeoutError(f"no answer in {timeout} seconds")
+    finally:
+        task.cancel()

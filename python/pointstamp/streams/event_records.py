@@ -1,19 +1,22 @@
 """Streams of records that know their event times.
 
 Owns `EventStream`, a `Stream` whose records are at the times that they tell. Underneath they travel as
-pairs ``(time, record)``, in batches of mixed times, because a message for each time would cost more than
-the work on its records. Operators that go on by event time (`key_by`, `window`, and `map`, `filter` and
-their kin before them) read those pairs; any other operator finds each record at its time, by one more
-operator that is made when it is first asked for.
+stretches ``(times, records)`` (see `pointstamp.keyed.rows`), in batches of mixed times, because a message for
+each time would cost more than the work on its records. Operators that go on by event time (`key_by`,
+`window`, and `map`, `filter` and their kin before them) read those; any other operator finds each record at
+its time, by one more operator that is made when it is first asked for.
 """
 
 from __future__ import annotations
 
+from itertools import compress
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pointstamp import _core
 from pointstamp._core import PactKind, StageKind
 from pointstamp._mistakes import function_of
+from pointstamp.event_times.splitting import with_keys
 from pointstamp.streams.records import Stream
 
 if TYPE_CHECKING:
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
     from pointstamp._core import Stream as CoreStream
     from pointstamp.event_times.clock import Clock
+    from pointstamp.keyed.rows import Stretch, Times
     from pointstamp.scope import Scope
 
 __all__ = ["EventStream"]
@@ -32,11 +36,11 @@ U = TypeVar("U")
 class EventStream(Stream[T]):
     """A `Stream` of records at their event times."""
 
-    __slots__ = ("_made", "clock", "pairs")
+    __slots__ = ("_made", "clock", "stretches")
 
-    def __init__(self, scope: Scope, pairs: CoreStream, clock: Clock) -> None:
+    def __init__(self, scope: Scope, stretches: CoreStream, clock: Clock) -> None:
         self.scope = scope
-        self.pairs = pairs
+        self.stretches = stretches
         self.clock = clock
         self._made: CoreStream | None = None
         if scope.parent is not None:
@@ -46,35 +50,58 @@ class EventStream(Stream[T]):
     def core(self) -> CoreStream:  # type: ignore[override]  # made when it is asked for
         """The extension's stream of the records at their times."""
         if self._made is None:
-            self._made = _core.at_event_times(self.pairs)
+            self._made = _core.at_event_times(self.stretches)
         return self._made
 
-    def _each(self, kind: str, given: Callable[..., Any], batch: Callable[..., Any]) -> EventStream[Any]:
+    def _each(
+        self, kind: str, given: Callable[..., Any], stretch: Callable[[Times, list[Any]], Stretch]
+    ) -> EventStream[Any]:
         function_of(kind, given)
-        (made,) = self.pairs.stage(StageKind.MAP_BATCH, batch, kind, 1)
+
+        def batch(stretches: list[Stretch]) -> list[Stretch]:
+            made = [stretch(times, records) for times, records in stretches]
+            return [part for part in made if part[1]]
+
+        (made,) = self.stretches.stage(StageKind.MAP_BATCH, batch, kind, 1)
         return EventStream(self.scope, made, self.clock)
 
     def map(self, fn: Callable[[T], U], *, name: str | None = None) -> EventStream[U]:
         """Each record through a function; its time stays."""
-        return self._each("map", fn, lambda pairs: [(time, fn(record)) for time, record in pairs])
+        return self._each("map", fn, lambda times, records: (times, [fn(record) for record in records]))
 
     def filter(self, predicate: Callable[[T], bool], *, name: str | None = None) -> EventStream[T]:
         """The records for which the predicate is true."""
-        return self._each("filter", predicate, lambda pairs: [pair for pair in pairs if predicate(pair[1])])
+
+        def kept(times: Times, records: list[Any]) -> Stretch:
+            if isinstance(times, int):
+                return times, [record for record in records if predicate(record)]
+            passes = [predicate(record) for record in records]
+            return list(compress(times, passes)), list(compress(records, passes))
+
+        return self._each("filter", predicate, kept)
 
     def flat_map(self, fn: Callable[[T], Iterable[U]], *, name: str | None = None) -> EventStream[U]:
         """Each record through a function that returns any number of records, which have its time."""
-        return self._each(
-            "flat_map", fn, lambda pairs: [(time, made) for time, record in pairs for made in fn(record)]
-        )
+
+        def flat(times: Times, records: list[Any]) -> Stretch:
+            if isinstance(times, int):
+                return times, [made for record in records for made in fn(record)]
+            made: list[Any] = []
+            when: list[int] = []
+            for time, record in zip(times, records, strict=True):
+                made += fn(record)
+                when += [time] * (len(made) - len(when))
+            return when, made
+
+        return self._each("flat_map", fn, flat)
 
     def inspect(self, fn: Callable[[T], Any]) -> EventStream[T]:
         """Calls a function with each record, and passes the records on."""
 
-        def seen(pairs: list[tuple[int, T]]) -> list[tuple[int, T]]:
-            for _, record in pairs:
+        def seen(times: Times, records: list[Any]) -> Stretch:
+            for record in records:
                 fn(record)
-            return pairs
+            return times, records
 
         return self._each("inspect", fn, seen)
 
@@ -83,24 +110,36 @@ class EventStream(Stream[T]):
         streams = [other for other in others if isinstance(other, EventStream)]
         if len(streams) < len(others) or any(other.clock is not self.clock for other in streams):
             return super().concat(*others)
-        pairs = self.scope.core.concatenate([stream.pairs for stream in (self, *streams)])
-        return EventStream(self.scope, pairs, self.clock)
+        stretches = self.scope.core.concatenate([stream.stretches for stream in (self, *streams)])
+        return EventStream(self.scope, stretches, self.clock)
 
     def exchange(self, key: Callable[[T], Hashable]) -> EventStream[T]:
         """Moves each record to the worker that its key chooses; as `Stream.exchange`."""
         function_of("exchange", key)
-        pairs = self.pairs.forward("exchange", PactKind.EXCHANGE, lambda pair: key(pair[1]))
-        return EventStream(self.scope, pairs, self.clock)
+        peers = self.scope.peers
 
-    def triples(
+        def routed(stretches: list[Stretch]) -> list[Any]:
+            parts: list[Any] = []
+            for times, records in stretches:
+                keys: list[Any] = [key(record) for record in records]
+                if isinstance(times, int):
+                    parts += [(to, (times, *part)) for to, part in _core.by_worker(keys, [records], peers)]
+                else:
+                    parts += [
+                        (to, tuple(part)) for to, part in _core.by_worker(keys, [times, records], peers)
+                    ]
+            return parts
+
+        (parts,) = self.stretches.stage(StageKind.MAP_BATCH, routed, "exchange", 1)
+        moved = parts.forward("exchange", PactKind.EXCHANGE_FIRST, None)
+        (made,) = moved.stage(StageKind.MAP, itemgetter(1), "exchange", 1)
+        return EventStream(self.scope, made, self.clock)
+
+    def with_keys(
         self, key: Callable[[Any], Any], value: Callable[[Any], Any] | None
     ) -> tuple[CoreStream, Clock]:
-        """The records as ``(time, key, value)``, and the unit of the times; for `key_by`."""
-
-        def keyed(pairs: list[tuple[int, Any]]) -> list[tuple[int, Any, Any]]:
-            if value is not None:
-                return [(time, key(record), value(record)) for time, record in pairs]
-            return [(time, key(record), record) for time, record in pairs]
-
-        (made,) = self.pairs.stage(StageKind.MAP_BATCH, keyed, "key_by", 1)
+        """The records as stretches by key, and the unit of the times; for `key_by`."""
+        (made,) = self.stretches.stage(
+            StageKind.MAP_BATCH, lambda stretches: with_keys(stretches, key, value), "key_by", 1
+        )
         return made, self.clock

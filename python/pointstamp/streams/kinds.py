@@ -43,10 +43,10 @@ class StreamsOf:
         scope: Any = self
         return Stream(scope, core) if schema is None else ArrowStream(scope, core, schema)
 
-    def event_stream_of(self, pairs: _core.Stream, clock: Clock) -> EventStream[Any]:
-        """A stream of records at their event times, from ``(time, record)`` pairs."""
+    def event_stream_of(self, stretches: _core.Stream, clock: Clock) -> EventStream[Any]:
+        """A stream of records at their event times, from stretches ``(times, records)``."""
         scope: Any = self
-        return EventStream(scope, pairs, clock)
+        return EventStream(scope, stretches, clock)
 
     def event_columns_of(self, batched: _core.Stream, schema: _core.Schema, time_column: str) -> EventColumns:
         """A stream of rows at the times that a column tells, which come in batches of mixed times."""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pointstamp._mistakes import function_of
 from pointstamp.custom.builder import single_output
 from pointstamp.event_times.clock import Clock
-from pointstamp.event_times.splitting import split_records, tagged
-from pointstamp.keyed import KeyedStream, WindowedStream
+from pointstamp.event_times.splitting import split_records, with_keys
+from pointstamp.keyed import KeyedState, KeyedStream, WindowedStream
 from pointstamp.operators.event_time import event_times
 from pointstamp.operators.everyday import gathered, join_per_time
 from pointstamp.outside.calls import Terms, async_map
@@ -95,8 +95,8 @@ class Timely(Generic[T]):
         if units < 0:
             raise ValueError(f"lateness is at least 0, not {lateness}")
         split = split_records(timestamp, clock)
-        pairs, late = event_times(self.scope, self.core, split, lateness=units, idle=idle)
-        return self.scope.event_stream_of(pairs, clock), self.scope.stream_of(late)
+        stretches, late = event_times(self.scope, self.core, split, lateness=units, idle=idle)
+        return self.scope.event_stream_of(stretches, clock), self.scope.stream_of(late)
 
     def key_by(self, key: Callable[[T], K], value: Callable[[T], V] | None = None) -> KeyedStream[K, Any]:
         """The records with a key for each: windows, joins in time and state are methods of what it returns.
@@ -106,10 +106,11 @@ class Timely(Generic[T]):
             value: Returns what is kept of a record; None keeps the record.
         """
         function_of("key_by", key)
-        triples, clock = self.triples(key, value)
-        return KeyedStream(self.scope, triples, clock)
+        return KeyedStream(self.scope, *self.with_keys(key, value))
 
-    def window(self, window: WindowKind, *, early: Any = None) -> WindowedStream[None, T]:
+    def window(
+        self, window: WindowKind, *, early: Any = None, state: KeyedState[None, Any] | None = None
+    ) -> WindowedStream[None, T]:
         """All records in windows of event time, whatever their keys: results are ``(Window, result)``.
 
         One worker has all of them: where there are many records, `key_by` and window first, and this after.
@@ -117,14 +118,17 @@ class Timely(Generic[T]):
         Args:
             window: As in `KeyedStream.window`.
             early: As in `KeyedStream.window`.
+            state: As in `KeyedStream.window`; its one key is None.
         """
         keyed = self.key_by(_no_key)
-        return WindowedStream(self.scope, keyed.triples, keyed.clock, window, early=early, keyed=False)
+        return WindowedStream(
+            self.scope, keyed.keyed, keyed.clock, window, early=early, state=state, by_key=False
+        )
 
-    def triples(
+    def with_keys(
         self, key: Callable[[Any], Any], value: Callable[[Any], Any] | None
     ) -> tuple[CoreStream, Clock]:
-        """The records as ``(time, key, value)``, and the unit of the times; for `key_by`."""
+        """The records as stretches by key, and the unit of the times; for `key_by`."""
 
         def build(capability: Capability, _info: Any) -> Callable[..., None]:
             capability.drop()
@@ -132,7 +136,7 @@ class Timely(Generic[T]):
             def logic(port: Any, output: Any) -> None:
                 for message, records in port:
                     with output.session(message) as session:
-                        session.give_all(tagged(records, message.time, key, value))
+                        session.give_all(with_keys([(message.time, records)], key, value))
 
             return logic
 
@@ -163,9 +167,12 @@ class Timely(Generic[T]):
             function: Called with a record; what it returns is awaited. With `batch` it is called with a
                 list of records, and returns a list of as many results.
             ordered: Results come in the order of their records, on each worker; else as they are done.
-            capacity: How many calls are out at a time, on each worker. As many again are read ahead, and no
-                more: the times of what waits stay open, and a source that bounds those under way waits.
-            timeout: Seconds for one attempt; None: as long as it takes.
+            capacity: How many calls are out at a time, on each worker. As many again are read ahead; while
+                there are so many, the sources of the computation wait, in all processes, and so does who
+                sends with an input, once there is as much as `Config.high_water` that has not moved. What a
+                call waits for must not depend on them.
+            timeout: Seconds for one attempt; None: as long as it takes. A call that takes no notice of being
+                cancelled then goes on beside the others, and its result is not used.
             retry: How many further attempts a call has that raised, or took too long.
             backoff: Seconds before the first of them; twice as long before each next.
             batch: How many records one call takes at most; None: one record, by itself.
@@ -177,6 +184,7 @@ class Timely(Generic[T]):
         Raises:
             TypeError: When the dataflow runs, if what the function returns cannot be awaited, or a batch's
                 results are not as many as its records.
+            PointstampError: When the dataflow runs, if a call stops the event loop.
 
         Examples:
             >>> import asyncio

@@ -75,6 +75,17 @@ impl Fabric {
         }
     }
 
+    /// Pauses what feeds the computation, in all processes, until [`let_go`](Self::let_go): for an operator that leaves its input alone
+    /// while it waits for the world outside.
+    pub fn hold(&self) {
+        self.pressure.hold();
+    }
+
+    /// Takes back one [`hold`](Self::hold).
+    pub fn let_go(&self) {
+        self.pressure.let_go();
+    }
+
     /// A number that changes whenever [`is_pressed`](Self::is_pressed) ceases to hold, and all workers are woken then. Read it first:
     /// a thread that finds the fabric pressed afterwards sees this change.
     #[inline]

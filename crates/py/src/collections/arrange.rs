@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use pointstamp_arrange::{Sealed, Trace as Reader, TraceWriter};
+use pointstamp_arrange::{Sealed, Source, Trace as Reader, TraceWriter};
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::pact::Pact;
 use pointstamp_engine::port::{InputPort, SendError};
@@ -47,10 +47,43 @@ pub(crate) struct Arranged<T: ScopeTime> {
     pub(crate) stream: EngineStream<Batch>,
     /// What its keys and values are, as records.
     pub(crate) form: Form,
+    pub(crate) readers: Rc<dyn Readers<T>>,
+}
+
+/// Makes readers of an arrangement.
+pub(crate) trait Readers<T: ScopeTime> {
+    /// A reader for an operator, from the beginning while the dataflow is being built.
+    fn source(&self) -> Box<dyn Source<Cells, Cells, T>>;
+
+    /// A reader for `main`, and those who follow the arrangement; nothing for one that is seen from an inner scope.
+    fn trace(&self) -> Option<(Reader<Cells, Cells, T>, Followers<T>)>;
+}
+
+/// Makes readers of an arrangement in its own scope.
+struct Own<T: ScopeTime> {
     template: Template<T>,
-    pub(crate) followers: Followers<T>,
+    followers: Followers<T>,
     /// A reader from where the arrangement is now.
     late: Box<dyn Fn() -> Reader<Cells, Cells, T>>,
+}
+
+impl<T: ScopeTime> Own<T> {
+    fn reader(&self) -> Reader<Cells, Cells, T> {
+        match &*self.template.borrow() {
+            Some(trace) => trace.clone(),
+            None => (self.late)(),
+        }
+    }
+}
+
+impl<T: ScopeTime> Readers<T> for Own<T> {
+    fn source(&self) -> Box<dyn Source<Cells, Cells, T>> {
+        Box::new(self.reader())
+    }
+
+    fn trace(&self) -> Option<(Reader<Cells, Cells, T>, Followers<T>)> {
+        Some((self.reader(), self.followers.clone()))
+    }
 }
 
 impl<T: ScopeTime> Arranged<T> {
@@ -64,9 +97,11 @@ impl<T: ScopeTime> Arranged<T> {
         Arranged {
             stream,
             form,
-            template,
-            followers,
-            late: Box::new(late),
+            readers: Rc::new(Own {
+                template,
+                followers,
+                late: Box::new(late),
+            }),
         }
     }
 
@@ -117,14 +152,6 @@ impl<T: ScopeTime> Arranged<T> {
             Ok(false)
         });
         Ok(arranged)
-    }
-
-    /// A reader of the arrangement, from the beginning while the dataflow is being built.
-    pub(crate) fn reader(&self) -> Reader<Cells, Cells, T> {
-        match &*self.template.borrow() {
-            Some(trace) => trace.clone(),
-            None => (self.late)(),
-        }
     }
 }
 

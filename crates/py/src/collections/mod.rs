@@ -8,6 +8,7 @@
 pub(crate) mod arrange;
 pub(crate) mod chain;
 pub(crate) mod columns;
+pub(crate) mod entered;
 pub(crate) mod fields;
 mod follow;
 mod import;
@@ -24,6 +25,7 @@ pub(crate) mod shape;
 mod staged;
 pub(crate) mod terms;
 mod time;
+pub(crate) mod totals;
 pub(crate) mod trace;
 pub(crate) mod updates;
 

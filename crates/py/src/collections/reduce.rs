@@ -66,7 +66,7 @@ fn build<T: ScopeTime>(
     builder.notify();
     let activator = builder.activator();
     let least = Antichain::from_elem(T::of(&Point::minimum(scope.dims())));
-    let reduce = Reduce::new(Box::new(input.reader()), least, reducer);
+    let reduce = Reduce::new(input.readers.source(), least, reducer);
     let template = Rc::new(RefCell::new(Some(reduce.trace())));
     let reduce = Rc::new(RefCell::new(reduce));
     let followers = Followers::default();

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::cmp::Ordering;
 
+use pointstamp_engine::error::Error;
 use pointstamp_engine::operator::OperatorBuilder;
 use pointstamp_engine::operators::Event;
 use pointstamp_engine::pact::Pact;
@@ -224,14 +225,17 @@ impl Loop {
         builder.fulfil();
         builder.build(move || {
             while let Some((capability, batch)) = input.next()? {
+                let passed = |time| Error::TimeOverflow {
+                    time,
+                    summary: summary.clone(),
+                };
                 let message = capability.time().clone();
-                if let Some(time) = summary.results_in(&message) {
-                    let later = capability.delayed(&time, 0)?;
-                    let updates = updates_of(batch).followed(&summary, &message);
-                    output
-                        .send(&later, Batch::Updates(updates))
-                        .map_err(SendError::into_cause)?;
-                }
+                let time = summary.results_in(&message);
+                let later = capability.delayed(&time.ok_or_else(|| passed(message.clone()))?, 0)?;
+                let updates = updates_of(batch).followed(&summary, &message);
+                output
+                    .send(&later, Batch::Updates(updates.map_err(passed)?))
+                    .map_err(SendError::into_cause)?;
             }
             Ok(false)
         });

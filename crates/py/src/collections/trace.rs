@@ -252,10 +252,10 @@ pub(crate) fn trace_of(arrangement: &Arrangement) -> PyResult<Trace> {
     let by_time = arrangement.inner.get()?;
     let dims = by_time.stream().scope().dims();
     let reads: Box<dyn Reads> = match by_time {
-        ByTime::One(arranged) => read(arranged, ByTime::One),
-        ByTime::Two(arranged) => read(arranged, ByTime::Two),
-        ByTime::Three(arranged) => read(arranged, ByTime::Three),
-        ByTime::Many(arranged) => read(arranged, ByTime::Many),
+        ByTime::One(arranged) => read(arranged, ByTime::One)?,
+        ByTime::Two(arranged) => read(arranged, ByTime::Two)?,
+        ByTime::Three(arranged) => read(arranged, ByTime::Three)?,
+        ByTime::Many(arranged) => read(arranged, ByTime::Many)?,
     };
     Ok(Trace {
         reads: ThreadBound::new(arrangement.inner.home(), RefCell::new(Some(reads))),
@@ -263,12 +263,20 @@ pub(crate) fn trace_of(arrangement: &Arrangement) -> PyResult<Trace> {
     })
 }
 
-fn read<T: ScopeTime>(arranged: &Arranged<T>, whole: fn(Arranged<T>) -> ByTime) -> Box<dyn Reads> {
-    Box::new(Read {
-        trace: arranged.reader(),
-        followers: arranged.followers.clone(),
+fn read<T: ScopeTime>(
+    arranged: &Arranged<T>,
+    whole: fn(Arranged<T>) -> ByTime,
+) -> PyResult<Box<dyn Reads>> {
+    let Some((trace, followers)) = arranged.readers.trace() else {
+        return Err(GraphError::new_err(
+            "this arrangement is of the scope around and only entered this one: take the trace of the arrangement there",
+        ));
+    };
+    Ok(Box::new(Read {
+        trace,
+        followers,
         whole,
-    })
+    }))
 }
 
 /// The arrangement that a trace reads, in a scope of another dataflow of the worker.

@@ -105,19 +105,25 @@ impl Updates {
         }
     }
 
-    /// The same updates at the times that a summary makes of theirs; those whose time would overflow go nowhere.
-    pub(crate) fn followed(self, summary: &Summary, message: &Point) -> Self {
+    /// The same updates at the times that a summary makes of theirs.
+    ///
+    /// # Errors
+    ///
+    /// The first time that the summary moves out of the range of its coordinates.
+    pub(crate) fn followed(self, summary: &Summary, message: &Point) -> Result<Self, Point> {
         if self.body.coords.is_empty() {
-            return self; // at the message's time, which the sender advances
+            return Ok(self); // at the message's time, which the sender advances
         }
         let mut builder = Builder::default();
         for update in self.iter() {
-            if let Some(time) = summary.results_in(&update.time(message)) {
-                builder.push(update.row, &time, update.diff);
+            let time = update.time(message);
+            match summary.results_in(&time) {
+                Some(later) => builder.push(update.row, &later, update.diff),
+                None => return Err(time),
             }
         }
         // Times are written even where all are the message's: what the message's will be is the sender's business.
-        builder.finish_with_times(message.dims())
+        Ok(builder.finish_with_times(message.dims()))
     }
 
     /// Writes the batch.

@@ -6,9 +6,10 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use sketches_ddsketch::{Config, DDSketch};
 
-use crate::errors::PointstampError;
+use crate::errors::{CodecError, PointstampError};
 
 /// Counts of numbers in buckets, from which quantiles are read.
 #[pyclass(module = "pointstamp._core")]
@@ -53,6 +54,25 @@ impl Sketch {
         self.0
             .merge(&other.0)
             .map_err(|error| PointstampError::new_err(error.to_string()))
+    }
+
+    /// The sketch that `__reduce__` wrote.
+    ///
+    /// Raises:
+    ///     CodecError: For bytes that are no sketch.
+    #[staticmethod]
+    fn from_bytes(bytes: &[u8]) -> PyResult<Self> {
+        let read = DDSketch::from_java_bytes(bytes);
+        read.map(Sketch)
+            .map_err(|error| CodecError::new_err(format!("these bytes are no sketch: {error}")))
+    }
+
+    /// How pickling writes it, so that a snapshot can hold it.
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let bytes = PyBytes::new(slf.py(), &slf.borrow().0.to_java_bytes());
+        Ok((slf.get_type().getattr("from_bytes")?, (bytes,)))
     }
 
     fn __len__(&self) -> usize {

@@ -1,0 +1,252 @@
+//! How much is done at a time: what rows are copied, compared and freed while an operator works once.
+
+use std::cell::Cell;
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use pointstamp_arrange::{Batcher, Join, JoinStep, Rows, TraceWriter, Words};
+use pointstamp_order::Antichain;
+
+thread_local! {
+    static COPIED: Cell<usize> = const { Cell::new(0) };
+    static COMPARED: Cell<usize> = const { Cell::new(0) };
+    static FREED: Cell<usize> = const { Cell::new(0) };
+}
+
+fn add(counter: &'static std::thread::LocalKey<Cell<usize>>, count: usize) {
+    counter.set(counter.get() + count);
+}
+
+/// Words whose column counts what is done to it.
+#[derive(Clone, Debug, Default)]
+struct Watched(Words);
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        add(&FREED, self.0.len());
+    }
+}
+
+impl Rows for Watched {
+    type Item<'a> = u64;
+
+    fn is_exact(&self) -> bool {
+        true
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn get(&self, index: usize) -> u64 {
+        self.0.get(index)
+    }
+
+    fn push(&mut self, row: u64) {
+        add(&COPIED, 1);
+        self.0.push(row);
+    }
+
+    fn extend(&mut self, other: &Self, range: Range<usize>) {
+        add(&COPIED, range.len());
+        self.0.extend(&other.0, range);
+    }
+
+    fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    fn shrink(&mut self) {
+        self.0.shrink();
+    }
+
+    fn compare(a: u64, b: u64) -> Ordering {
+        add(&COMPARED, 1);
+        a.cmp(&b)
+    }
+
+    fn prefix(row: u64) -> u64 {
+        row
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.bytes()
+    }
+
+    fn write(&self, into: &mut Vec<u8>) {
+        self.0.write(into);
+    }
+
+    fn read(from: &mut &[u8]) -> Option<Self> {
+        Words::read(from).map(Self)
+    }
+}
+
+struct Arranged {
+    batcher: Batcher<Watched, Watched, u64>,
+    writer: TraceWriter<Watched, Watched, u64>,
+    trace: pointstamp_arrange::Trace<Watched, Watched, u64>,
+}
+
+impl Arranged {
+    fn new() -> Self {
+        let least = Antichain::from_elem(0);
+        let (writer, trace) = TraceWriter::new(least.clone());
+        Self {
+            batcher: Batcher::new(least),
+            writer,
+            trace,
+        }
+    }
+
+    /// Everything at one time becomes a batch.
+    fn seal(&mut self, time: u64) -> Option<pointstamp_arrange::Sealed<Watched, Watched, u64>> {
+        let upper = Antichain::from_elem(time + 1);
+        let mut sealed = None;
+        for (_, batch) in self.batcher.seal(&upper).unwrap() {
+            sealed = self.writer.insert(batch).unwrap();
+        }
+        self.writer.seal(upper.clone());
+        self.trace.allow_compaction(&upper);
+        sealed
+    }
+}
+
+/// Pairs that look random and are all different.
+fn pair(number: u64) -> (u64, u64) {
+    (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20, number)
+}
+
+/// Rounds of change to many pairs; the most that was copied, and that was freed, in one of them.
+fn rounds(pairs: u64, rounds: u64, size: u64) -> (usize, usize, usize) {
+    let mut arranged = Arranged::new();
+    for number in 0..pairs {
+        let (key, val) = pair(number);
+        arranged.batcher.push(key, val, &0, 1).unwrap();
+    }
+    arranged.seal(0);
+    let (mut copied, mut freed, mut bytes) = (0, 0, 0);
+    for round in 1..=rounds {
+        for change in 0..size {
+            let (old, new) = (
+                (round - 1) * size + change,
+                pairs + (round - 1) * size + change,
+            );
+            for (number, diff) in [(old, -1), (new, 1)] {
+                let (key, val) = pair(number);
+                arranged.batcher.push(key, val, &round, diff).unwrap();
+            }
+        }
+        COPIED.set(0);
+        FREED.set(0);
+        arranged.seal(round);
+        copied = copied.max(COPIED.get());
+        freed = freed.max(FREED.get());
+        bytes = bytes.max(arranged.trace.bytes());
+    }
+    (copied, freed, bytes)
+}
+
+#[test]
+fn no_round_pays_for_a_merge_of_everything() {
+    let (pairs, size) = (50_000, 50);
+    let (copied, freed, _) = rounds(pairs, 1_500, size);
+    // A round's merges cost a few times what it brought, at each of some levels.
+    let brought = 2 * usize::try_from(2 * size).unwrap();
+    assert!(copied < 60 * brought, "{copied} rows copied in one round");
+    // Two batches hold two columns of about 50,000 rows each; one round frees one of them, and small ones besides.
+    let one = usize::try_from(pairs).unwrap();
+    assert!(freed < one + one / 2, "{freed} rows freed in one round");
+}
+
+#[test]
+fn memory_follows_the_size_and_not_the_number_of_rounds() {
+    let (_, _, few) = rounds(2_000, 2_000, 5);
+    let (_, _, many) = rounds(2_000, 20_000, 5);
+    assert!(
+        many * 10 < few * 11,
+        "{few} bytes after 2,000 rounds, {many} after 20,000"
+    );
+}
+
+#[test]
+fn a_join_works_on_a_key_of_a_million_values_a_part_at_a_time() {
+    let (mut left, mut right) = (Arranged::new(), Arranged::new());
+    let mut join = Join::new(Box::new(left.trace.clone()), Box::new(right.trace.clone()));
+    let many = 200_000;
+    // In several batches, of which none is merged with the others before they have been seen.
+    let mut there = Vec::new();
+    for part in 0..4 {
+        for val in (part..many).step_by(4) {
+            right.batcher.push(7, val, &part, 1).unwrap();
+        }
+        there.push(right.seal(part).unwrap());
+    }
+    for sealed in &there {
+        join.push_right(sealed, 0u64);
+    }
+    for val in [1, 2, 3] {
+        left.batcher.push(7, val, &4, 1).unwrap();
+    }
+    // One that is large on this side alone, and both in turn.
+    for val in 0..20_000 {
+        left.batcher.push(8, val, &4, 1).unwrap();
+    }
+    join.push_left(&left.seal(4).unwrap(), 0);
+    let (mut joined, mut sum, mut most) = (0_u64, 0_u64, 0);
+    loop {
+        let mut fuel = 1_000;
+        COMPARED.set(0);
+        let step = join
+            .work(&mut fuel, |key, left, right, time, diff| {
+                assert_eq!((key, *time, diff), (7, 4, 1));
+                joined += 1;
+                sum += left * right;
+            })
+            .unwrap();
+        let idle = matches!(step, JoinStep::Idle);
+        most = most.max(COMPARED.get());
+        if idle {
+            break;
+        }
+    }
+    assert_eq!(joined, 3 * many);
+    assert_eq!(sum, 6 * (many * (many - 1) / 2));
+    assert!(most < 100_000, "{most} comparisons in one instalment");
+}
+
+#[test]
+fn both_sides_of_a_key_may_be_large() {
+    let (mut left, mut right) = (Arranged::new(), Arranged::new());
+    let mut join = Join::new(Box::new(left.trace.clone()), Box::new(right.trace.clone()));
+    for val in 0..6_000 {
+        right.batcher.push(7, val, &0, 1).unwrap();
+        right.batcher.push(9, val, &0, 1).unwrap();
+    }
+    join.push_right(&right.seal(0).unwrap(), 0u64);
+    for val in 0..3_000 {
+        right.batcher.push(7, val, &1, -1).unwrap();
+    }
+    join.push_right(&right.seal(1).unwrap(), 0);
+    for val in 0..5_000 {
+        left.batcher.push(7, val, &1, 1).unwrap();
+    }
+    left.batcher.push(9, 1, &1, 2).unwrap();
+    join.push_left(&left.seal(1).unwrap(), 0);
+    let (mut sevens, mut nines) = (0, 0);
+    loop {
+        let mut fuel = 10_000;
+        let step = join.work(&mut fuel, |key, _, right, _, diff| {
+            if key == 7 {
+                assert!(right >= 3_000, "the others cancelled");
+                sevens += diff;
+            } else {
+                nines += diff;
+            }
+        });
+        if matches!(step.unwrap(), JoinStep::Idle) {
+            break;
+        }
+    }
+    assert_eq!((sevens, nines), (5_000 * 3_000, 2 * 6_000));
+}
