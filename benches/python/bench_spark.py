@@ -143,7 +143,8 @@ def identity(spark: SparkSession, rows: int, turns: int) -> float:
     ]
     run, bare = compare(f"Identity, {rows:,} rows", sides, turns)
     speeds = f"{rows / run / 1e6:.1f} million rows/s, and {rows / bare / 1e6:.1f} through mapInArrow"
-    print(f"  {speeds}: {(run - bare) / rows * 1e9:.0f} ns more for each row, {run / bare:.2f} times", flush=True)
+    more = f"{(run - bare) / rows * 1e9:.0f} ns more for each row, {run / bare:.2f} times"
+    print(f"  {speeds}: {more}", flush=True)
     return run - bare
 
 
