@@ -28,6 +28,7 @@ from pointstamp._errors import (
     StallError,
     TimeError,
     TruncatedWarning,
+    WrittenBefore,
 )
 from pointstamp._types import Summary, Time
 from pointstamp.capture.events import Capture, EventReader, EventWriter
@@ -121,6 +122,7 @@ __all__ = [
     "Window",
     "WindowedStream",
     "Worker",
+    "WrittenBefore",
     "__version__",
     "example",
     "execute",

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pointstamp import __version__
@@ -18,6 +20,8 @@ from pointstamp.config import OPTIONS, Config, from_command_line
 from pointstamp.execution import execute
 from pointstamp.launcher import processes, started, target
 from pointstamp.seeing import viewing
+from pointstamp.seeing.showing import WATCHES
+from pointstamp.seeing.status import Line, following
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +71,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             function = target.load(wanted)
         except target.TargetError as error:
             run.error(str(error))
-        execute(function, config=config)
+        line = Line()
+        if line.is_shown:
+            WATCHES.append(partial(following, line.show))
+        with closing(line), line.beside():
+            execute(function, config=config)
         return 0
     return processes.run([sys.executable, *sys.orig_argv[1:]], config.processes, label=options.label)
 

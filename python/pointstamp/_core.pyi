@@ -150,6 +150,7 @@ __all__ = [
     "inspect_columns",
     "join_arranged",
     "join_columns",
+    "keep_diagnostics",
     "less_equal",
     "map_batches",
     "negate",
@@ -164,6 +165,7 @@ __all__ = [
     "source_field",
     "stable_hash",
     "tagged_hash",
+    "take_diagnostics",
     "time_column_of",
     "to_records",
     "to_updates",
@@ -328,6 +330,7 @@ class Scope:
     def index(self) -> int: ...
     @property
     def peers(self) -> int: ...
+    def note_kept(self, size: Callable[[], tuple[int, int] | None]) -> None: ...
     def input_from(self, handle: InputHandle[Any]) -> Stream: ...
     def unordered_input(self) -> tuple[UnorderedInput[Any], Capability, Stream]: ...
     def to_stream(self, items: Iterable[Any]) -> Stream: ...

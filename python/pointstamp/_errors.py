@@ -77,6 +77,10 @@ class TruncatedWarning(UserWarning):
     """A capture that ends before its stream did; what was whole of it is replayed."""
 
 
+class WrittenBefore(UserWarning):
+    """Records that a sink did not write, because their times are in its target under the same name."""
+
+
 class WorkerStopped(BaseException):
     """Unwinds a worker whose computation was ended elsewhere; `execute` never raises it.
 
@@ -119,6 +123,6 @@ def says_why(error: BaseException) -> bool:
 
 # Users meet them, in tracebacks and pickles, under the package's own name.
 for _error in list(globals().values()):
-    if isinstance(_error, type) and issubclass(_error, PointstampError | TruncatedWarning):
+    if isinstance(_error, type) and issubclass(_error, PointstampError | UserWarning):
         _error.__module__ = "pointstamp"
 del _error

@@ -9,6 +9,7 @@ has begun, and when it ends.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -53,17 +54,34 @@ class Helper(threading.Thread):
         return self._verdict.setdefault("begins", wish)
 
 
-def join(threads: Sequence[Helper], every: float, press: Callable[[], None] = lambda: None) -> None:
+def join(
+    threads: Sequence[Helper],
+    every: float,
+    press: Callable[[], None] = lambda: None,
+    *,
+    patience: float = math.inf,
+) -> bool:
     """Waits until threads have ended that were told to, and calls `press` every so many seconds meanwhile.
+
+    Args:
+        threads: What is waited for.
+        every: Seconds between calls of `press`.
+        press: What may make them end.
+        patience: Seconds to wait at most.
+
+    Returns:
+        Whether they have ended.
 
     Raises:
         BaseException: What interrupts the wait: when it is over, or long after it has begun.
     """
     begin = time.monotonic()
-    interruption = None
+    interruption, over = None, False
     while True:
         try:
-            while not all(thread.ends(every) for thread in threads):
+            while not (over := all(thread.ends(every) for thread in threads)):
+                if time.monotonic() - begin > patience:
+                    break
                 press()
             break
         except BaseException as error:  # of a signal's handler, or of `press`
@@ -72,3 +90,4 @@ def join(threads: Sequence[Helper], every: float, press: Callable[[], None] = la
                 break
     if interruption is not None:
         raise interruption
+    return over

@@ -50,13 +50,15 @@ class Config:
         progress_mode: ``"demand"`` holds back progress that can move no frontier;
             ``"eager"`` sends everything at once.
         high_water: Bytes in flight above which sources pause, and sending on an input steps the worker.
-        tls: Certificates, for a network that is not trusted; every process has its own. Left out: the
-            connections are authenticated, and not encrypted.
+        tls: Certificates, for those who manage them; every process has its own. Left out: connections are
+            encrypted and authenticated under keys that come of the secret.
         stall_timeout: Seconds without a sign of life after which a process counts as lost.
         log: A folder to write all that the workers do to, as Arrow: see `pointstamp.seeing.log`.
+        telemetry: Whether metrics go to OpenTelemetry: those that ``/metrics`` has, by the names of
+            `pointstamp.seeing.metrics`, to the meter provider that the program has set up.
         dashboard: A port of the loopback interface for the live page, and for metrics at ``/metrics``; 0
-        takes
-            a free one. ``"host:port"`` serves it elsewhere, to those who have the token that is printed.
+            takes a free one. ``"host:port"`` serves it elsewhere, to those who have the token that is
+            printed.
 
     Raises:
         ConfigError: If a value cannot work, alone or with the others.
@@ -88,11 +90,13 @@ class Config:
     high_water: int
     """Bytes in flight above which sources pause."""
     tls: TLS | None
-    """The certificates of connections; None where they are not encrypted."""
+    """The certificates of connections; None where the secret alone protects them."""
     stall_timeout: float
     """Seconds without a sign of life after which a process counts as lost."""
     log: str | None
     """A folder for a log; None for none."""
+    telemetry: bool
+    """Whether metrics go to OpenTelemetry."""
     dashboard: tuple[str, int] | None
     """The interface and port of the live page; None for none."""
 
@@ -111,6 +115,7 @@ class Config:
         stall_timeout: float = 10.0,
         log: str | os.PathLike[str] | None = None,
         dashboard: int | str | None = None,
+        telemetry: bool = False,
     ) -> None:
         workers = _at_least("workers", workers, 1)
         processes = _at_least("processes", processes, 1)
@@ -145,6 +150,7 @@ class Config:
             "stall_timeout": _checked_timeout("stall_timeout", stall_timeout),
             "log": None if log is None else os.fspath(log),
             "dashboard": _checked_page(dashboard),
+            "telemetry": bool(telemetry),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)  # it is frozen

@@ -18,6 +18,7 @@ from pointstamp._mistakes import main_of
 from pointstamp._threads import Helper, join
 from pointstamp.config import Config
 from pointstamp.forming.workers import form
+from pointstamp.seeing import diagnostics
 from pointstamp.seeing.asking import Asking
 from pointstamp.seeing.showing import Showing
 from pointstamp.seeing.stalls import Report, reporting
@@ -111,6 +112,7 @@ def execute(
             raise ConfigError("give the number of workers in the config, or without one, not both")
         if stall_report is not None and not stall_report > 0:
             raise ConfigError(f"stall_report is a number of seconds above 0, and is {stall_report!r}")
+        diagnostics.keep()
         cluster = form(config, listener)
     asking = Asking(cluster, config.process, config.processes, config.workers)
     report = Report(asking)
@@ -124,6 +126,7 @@ def execute(
                 pass  # where an interruption of this thread is raised
     finally:
         cluster.close()
+        diagnostics.pass_on()
     cluster.raise_failure()
     return results  # type: ignore[return-value]  # only a failure leaves one out
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pointstamp._types import Time
     from pointstamp.seeing.asking import Asking
     from pointstamp.seeing.explanation import Explanation
+    from pointstamp.seeing.streaming import Log, Logs
+    from pointstamp.streams.arrow import ArrowStream
 
 __all__ = ["Sequencer", "Worker"]
 
@@ -34,7 +36,7 @@ class Worker:
         peers: How many workers there are, in all processes.
     """
 
-    __slots__ = ("asking", "core", "index", "peers")
+    __slots__ = ("_logs", "asking", "core", "index", "peers")
 
     index: int
     peers: int
@@ -42,6 +44,7 @@ class Worker:
     def __init__(self, core: _core.Worker, asking: Asking) -> None:
         self.core = core
         self.asking = asking
+        self._logs: Logs | None = None
         self.index = core.index
         self.peers = core.peers
 
@@ -133,7 +136,50 @@ class Worker:
 
     def run(self) -> None:
         """Steps until every dataflow is complete. Inputs that are open keep theirs from completing."""
+        if self._logs is not None:
+            self._logs.close()
         self.core.run()
+
+    def new_log(self, scope: Scope, *, every: float = 0.1) -> tuple[Log, ArrowStream]:
+        """What this worker does from now on, as a stream of record batches in one of its dataflows.
+
+        `pointstamp.seeing.log` says what the columns are. Dataflows that were installed before have no rows
+        that name their operators. Those that read a log are in none: they would have to read of themselves
+        for ever. A batch has the events of some `every` seconds; its time counts these.
+
+        The log ends when it was closed, `run` was called, or `main` has returned, and no other dataflow is
+        left on this worker.
+
+        Args:
+            scope: Of a dataflow of this worker, whose times have one coordinate.
+            every: After how many seconds events are sent.
+
+        Returns:
+            A handle to close it, and the stream.
+
+        Raises:
+            ConfigError: If `every` is not above 0, or pyarrow is not installed.
+            GraphError: If the scope's times have another number of coordinates.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow("watches") as scope:
+            ...         log, events = worker.new_log(scope)
+            ...         rows = events.to_records().filter(lambda row: row["kind"] == "send")
+            ...         sent = rows.map(lambda row: row["count"]).capture()
+            ...     with worker.dataflow("works") as scope:
+            ...         scope.to_stream(range(1000)).map(str).probe()
+            ...     worker.run()
+            ...     return sum(sum(counts) for _, counts in sent.extract())
+            >>> ps.execute(main)
+            [2000]
+        """
+        if self._logs is None:
+            from pointstamp.seeing.streaming import Logs
+
+            self._logs = Logs(self.core)
+        return self._logs.add(scope, every)
 
     def installed_dataflows(self) -> list[int]:
         """The numbers of the dataflows that are not complete."""

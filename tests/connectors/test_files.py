@@ -131,11 +131,9 @@ def test_a_file_is_followed_as_it_grows(tmp_path: Path) -> None:
 def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     path = tmp_path / "bad.jsonl"
     path.write_text('{"n": 0}\nnonsense\n')
-    with pytest.raises(json.JSONDecodeError) as raised:
+    with pytest.raises(ValueError, match=r"line 2 of .*bad\.jsonl") as raised:
         run(2, lambda scope: scope.read(JSONLinesSource(path)).capture())
-    assert f"while reading partition '{path}' from offset 0" in notes(raised.value) or any(
-        "bad.jsonl" in note for note in notes(raised.value)
-    )
+    assert f"while reading partition '{path}' from the beginning" in notes(raised.value)
 
 
 # ------------------------------------------------------------ sinks
@@ -166,6 +164,7 @@ def test_parquet_has_whole_times(workers: int, tmp_path: Path) -> None:
     assert bag(pq.read_table(tmp_path / "out" / names[0]).to_pylist()) == bag(rows(10))
 
 
+@pytest.mark.filterwarnings("ignore::pointstamp.WrittenBefore")  # the second run is told, as it should be
 def test_parquet_of_a_dataflow_that_failed_has_no_part_of_a_time(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with pytest.raises(RuntimeError, match="row 25"):
@@ -189,6 +188,7 @@ def sqlite_rows(path: Path) -> list[dict[str, Any]]:
         database.close()
 
 
+@pytest.mark.filterwarnings("ignore::pointstamp.WrittenBefore")  # the second run is told, as it should be
 @pytest.mark.parametrize("workers", WORKERS)
 def test_sqlite_shows_each_row_once_also_after_a_failure(workers: int, tmp_path: Path) -> None:
     path = tmp_path / "words.db"
@@ -212,6 +212,7 @@ def test_sqlite_replaces_by_key(tmp_path: Path) -> None:
         SQLiteSink(path, "words", columns=["word"], key=["n"])
 
 
+@pytest.mark.filterwarnings("ignore::pointstamp.WrittenBefore")  # the second run is told, as it should be
 @pytest.mark.parametrize("workers", WORKERS)
 @pytest.mark.parametrize("columns", [True, False])
 def test_duckdb_takes_columns_and_records(columns: bool, workers: int, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import signal
 import threading
@@ -20,7 +19,6 @@ import pointstamp as ps
 import processes_in_threads
 from effort import examples
 from harness import WORKERS, run
-from pointstamp.outside import eventloop
 
 TASKS = st.lists(
     st.tuples(st.integers(0, 3), st.sampled_from([0.0, 0.0, 0.001, 0.003]), st.booleans()), max_size=30
@@ -346,54 +344,6 @@ def test_a_call_that_ignores_its_limit_is_a_dead_letter() -> None:
     results, letters = results_of(deaf, [1], timeout=0.01)
     assert results == []
     assert isinstance(letters[0][1], TimeoutError)
-
-
-def test_a_loop_that_is_stopped_ends_the_computation() -> None:
-    async def stop(record: int) -> int:
-        if record == 3:
-            asyncio.get_running_loop().stop()
-        await asyncio.sleep(3600)
-        return record
-
-    with pytest.raises(ps.PointstampError, match="event loop that async_map's calls run on has ended"):
-        results_of(stop, list(range(5)))
-
-
-def test_a_call_that_exits_ends_the_computation() -> None:
-    async def leave(_record: int) -> None:
-        raise SystemExit(3)
-
-    with pytest.raises(SystemExit):
-        results_of(leave, [1, 2])
-
-
-def test_a_coroutine_that_is_never_cancelled_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(eventloop, "GRACE", 0.05)
-    release, started = threading.Event(), threading.Event()
-
-    async def blocks(record: int) -> int:
-        started.set()
-        release.wait(60)  # not await: nothing can be cancelled
-        return record
-
-    def main(worker: ps.Worker) -> None:
-        with worker.dataflow() as scope:
-            scope.to_stream([1]).async_map(blocks)
-        while not started.is_set():
-            worker.step_or_park(0.01)
-        raise LookupError("enough")
-
-    def fails() -> None:
-        with pytest.raises(LookupError):
-            ps.execute(main)
-        gc.collect()  # the operator, which the failure's traceback held
-
-    with pytest.warns(ResourceWarning, match="left behind"):
-        fails()
-    release.set()
-    for thread in threading.enumerate():
-        if thread.name == "pointstamp calls":
-            thread.join(20)
 
 
 def test_an_interruption_cancels_what_is_out() -> None:

@@ -132,9 +132,21 @@ def test_datetimes_are_instants_whatever_their_zone() -> None:
         (["noon"], 0, TypeError, "an int or a datetime, not 'noon'"),
         ([True], 0, TypeError, "an int or a datetime, not True"),
         ([1.5], 0, TypeError, "not 1.5"),
-        ([datetime(2024, 5, 1, tzinfo=timezone.utc)], 5, TypeError, "give an int"),
-        ([7], timedelta(seconds=1), TypeError, "give a timedelta"),
-        ([7, datetime(2024, 5, 1, tzinfo=timezone.utc)], 0, TypeError, "are ints"),
+        # The lateness is what has to change: the times are the records'.
+        (
+            [datetime(2024, 5, 1, tzinfo=timezone.utc)],
+            5,
+            TypeError,
+            r"^lateness is 5, and a record has the event time datetime.*: give a timedelta",
+        ),
+        (
+            [7],
+            timedelta(seconds=1),
+            TypeError,
+            r"^lateness is .*seconds=1\), and a record has the event time 7: give an int, in their unit",
+        ),
+        ([7, datetime(2024, 5, 1, tzinfo=timezone.utc)], 0, TypeError, "give one kind"),
+        ([7, datetime(2024, 5, 1, tzinfo=timezone.utc)], 3, TypeError, "those before it are ints"),
     ],
 )
 def test_what_is_no_time_is_refused(
@@ -151,8 +163,16 @@ def test_windows_of_the_wrong_kind_of_length_are_refused() -> None:
         on_time, _ = scope.to_stream([1]).event_time(lambda at: at, lateness=2)
         return on_time.window(ps.Tumbling(timedelta(minutes=1))).count().capture()
 
-    with pytest.raises(TypeError, match="event times of this stream are ints"):
+    with pytest.raises(
+        TypeError, match=r"^the length of a window is .*, and lateness is 2: give both as timed"
+    ):
         ps.example(build)
+
+    def plain(scope: ps.Scope) -> Any:
+        return scope.to_stream([1]).window(ps.Tumbling(timedelta(minutes=1))).count().capture()
+
+    with pytest.raises(TypeError, match="event times of this stream are ints: give an int"):
+        ps.example(plain)
 
 
 def test_negative_lateness_is_refused() -> None:

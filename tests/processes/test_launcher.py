@@ -254,6 +254,36 @@ def test_a_signal_is_passed_on(program: Write, number: signal.Signals) -> None:
     assert (process.returncode, out, err) == (0, "caught\n" * 2, "")
 
 
+def test_a_request_is_passed_on_to_one_and_ends_none(program: Write) -> None:
+    """Neither while the program is loaded, nor what it has started itself."""
+    directory = program("""
+        os.kill(os.getpid(), signal.SIGUSR1)
+        helper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+
+        def main(worker):
+            with worker.dataflow() as scope:
+                numbers, stream = scope.new_input()
+                stream.probe()
+            turn()
+            while not (here / "go").exists():
+                worker.step_or_park(0.02)
+            numbers.close()
+            if helper.poll() is None:
+                helper.kill()
+                sys.stdout.write("alive\\n")
+    """)
+    with start(directory, "-n", "2", "program:main") as process:
+        until(lambda: len(list(directory.glob("pid-*"))) == 2)
+        process.send_signal(signal.SIGUSR1)
+        assert process.stderr is not None
+        said = process.stderr.readline() + process.stderr.readline()
+        (directory / "go").touch()
+        out, err = process.communicate(timeout=SECONDS)
+    assert "The input 'input'" in said
+    assert (process.returncode, out) == (0, "alive\n" * 2), err
+    assert "The input 'input'" not in err.partition("It is the same on")[2]
+
+
 def test_a_signal_that_ends_the_processes_ends_the_launcher(program: Write) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         directory = program("turn()\nwait_for('never')")

@@ -105,6 +105,7 @@ def test_the_users_exception_ends_all_with_its_note_and_its_traceback() -> None:
     assert notes(caught.value) == ["raised in operator 'divide' on worker 1"]
     assert "in process 1" in str(caught.value.__cause__)
     assert "lambda" in str(caught.value.__cause__)
+    assert type(caught.value.__cause__) is ps.ClusterError  # a name that the program has
 
 
 def test_an_exception_that_cannot_travel_is_told_in_words() -> None:

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -274,3 +275,17 @@ def test_what_a_page_or_log_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ps.ConfigError, match="log cannot be written"):
         ps.execute(lambda worker: None, config=ps.Config(log=tmp_path / "file"))
+
+
+def test_a_port_that_cannot_be_had_is_named_with_what_to_change() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        for given in (port, f"127.0.0.1:{port}"):
+            with pytest.raises(
+                ps.ConfigError, match=rf"^dashboard={port}: the port is in use.* 0 takes a free one"
+            ):
+                ps.execute(lambda worker: None, config=ps.Config(dashboard=given))
+    with pytest.raises(
+        ps.ConfigError, match=r"^dashboard='192\.0\.2\.1:0': 192\.0\.2\.1 is no address of this"
+    ):
+        Page("192.0.2.1", 0, {})

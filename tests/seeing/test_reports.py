@@ -92,7 +92,7 @@ def test_a_program_that_is_ended_says_what_it_waited_for_and_ends_by_the_signal(
         assert process.wait(10) == -signal.SIGTERM
 
 
-@pytest.mark.parametrize("place", PLACES[:2], ids=str)
+@pytest.mark.parametrize("place", PLACES, ids=str)
 def test_a_program_says_what_it_waits_for_when_asked_from_outside_and_goes_on(place: Any) -> None:
     with waiting(**place) as process:
         for _ in range(2):
@@ -169,3 +169,47 @@ def test_a_process_that_is_stopped_is_named() -> None:
     (causes, text), _ = ps.execute(main, processes=2)
     assert ("worker", "input", 1) in causes, text
     assert "Process 1 has not answered" in text
+
+
+STUCK = """
+import sys, threading
+import pointstamp as ps
+
+def stand(where):
+    if where == sys.argv[1]:
+        threading.Event().wait(8)
+    return where != "condition"
+
+def main(worker):
+    with worker.dataflow() as scope:
+        numbers, stream = scope.new_input()
+        probe = stream.exchange(lambda x: 0).map(lambda x: stand("operator")).probe()
+    numbers.send(1)
+    numbers.advance_to(1)
+    stand("main")
+    worker.step_while(lambda: stand("condition") or probe.less_than(1))
+
+ps.execute(main, workers=int(sys.argv[2]), stall_report=0.3)
+"""
+
+
+@pytest.mark.parametrize(
+    ("where", "says"),
+    [
+        ("operator", "runs a function of one of its operators"),
+        ("main", "runs the program's own code and does not step"),
+        ("condition", "runs the program's own code and does not step"),
+    ],
+)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_worker_that_stands_still_in_a_function_is_reported(where: str, says: str, workers: int) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", STUCK, where, str(workers)], stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            said = until(process, says)
+            assert "nothing has moved for 0.3 s" in said
+            assert "it is at <string>:7 in stand" in said
+            assert ("async_map" in said) == (where == "operator")
+        finally:
+            process.kill()

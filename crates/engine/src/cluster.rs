@@ -310,6 +310,7 @@ impl Cluster {
     pub fn fail_because(&self, worker: usize, error: Error, reason: String) {
         // A worker that was stopped has not failed; who stopped it has, or will say so in a moment.
         if !matches!(error, Error::Stopped) {
+            tracing::debug!(worker, %error, "the computation fails");
             let worker = Some(worker);
             if self.keep(Failure { worker, error }) {
                 self.say_failed(self.process(), reason); // once: not where a disagreement was said
@@ -320,6 +321,7 @@ impl Cluster {
 
     /// Stops every worker of every process, for a reason that is no worker's failure: an interruption.
     pub fn abandon(&self, reason: String) {
+        tracing::info!(%reason, "the computation is abandoned");
         self.stop();
         self.say_failed(self.process(), reason);
     }
@@ -473,6 +475,7 @@ impl Overseer for Cluster {
     }
 
     fn lost(&self, from: usize, why: String) {
+        tracing::warn!(process = from, %why, "a process is lost");
         self.peer_failed(from, from, why);
         self.departures.left(from);
     }

@@ -71,6 +71,7 @@ struct Dataflow {
 impl Drop for Dataflow {
     fn drop(&mut self) {
         drop(self.subgraph.take());
+        tracing::debug!(dataflow = self.id.dataflow, "dataflow ended");
         self.room.tell(|| Observation::Shutdown { id: self.id });
     }
 }

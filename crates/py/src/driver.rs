@@ -20,6 +20,7 @@ use crate::bound::{Home, ThreadBound};
 use crate::gathering::Gathering;
 use crate::gil::{Held, attached, detached_here};
 use crate::raised::{Raised, exception, told};
+use crate::seeing::diagnostics::pass_on;
 use crate::seeing::look::look;
 
 /// How long the main thread sleeps at most before it looks whether a signal came: only Python code can say so.
@@ -117,6 +118,7 @@ impl Host for PythonHost {
             self.home.bury(py);
             self.flush(py)?;
             self.answer(py);
+            pass_on(py);
             if self.signals {
                 self.steps.set(self.steps.get() + 1);
                 if self.steps.get() >= STEPS_BETWEEN_SIGNALS {

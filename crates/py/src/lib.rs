@@ -136,7 +136,10 @@ mod _core {
 
     // What workers do.
     #[pymodule_export]
-    use crate::seeing::record::Recorder;
+    use crate::seeing::{
+        diagnostics::{keep_diagnostics, take_diagnostics},
+        record::Recorder,
+    };
 
     // Batches as bytes.
     #[pymodule_export]

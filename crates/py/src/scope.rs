@@ -24,6 +24,7 @@ use crate::input::{InputHandle, UnorderedInput};
 use crate::operator::Builder;
 use crate::probe::ProbeHandle;
 use crate::raised::Raised;
+use crate::seeing::notes::Kept;
 use crate::stream::Stream;
 use crate::time::summary_from_py;
 use crate::tools::Tools;
@@ -75,6 +76,14 @@ impl Scope {
     #[getter]
     fn peers(&self) -> PyResult<usize> {
         Ok(self.scope.get()?.worker().peers())
+    }
+
+    /// Notes how much the operator that was made last keeps: a function that returns rows and bytes, called between steps.
+    fn note_kept(&self, size: Py<PyAny>) {
+        let notes = self.scope.home().notes();
+        if let Some(noted) = notes.latest().and_then(|id| notes.operator(id)) {
+            noted.keeps(Kept::Python(Held::new(size)));
+        }
     }
 
     /// Connects an input handle.

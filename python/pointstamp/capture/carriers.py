@@ -11,9 +11,11 @@ from __future__ import annotations
 import io
 import os
 import select
+import selectors
 import socket
 import stat
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -44,7 +46,16 @@ class SocketTarget:
 
     def write(self, data: bytes) -> None:
         """Sends all bytes."""
-        self._socket.sendall(data)
+        # In pieces: a worker whose computation has ended elsewhere is interrupted between two of them. TLS
+        # has no flags, and waits within a piece.
+        flags = 0 if hasattr(self._socket, "cipher") else getattr(socket, "MSG_DONTWAIT", 0)
+        rest = memoryview(data)
+        with selectors.DefaultSelector() as room:
+            room.register(self._socket, selectors.EVENT_WRITE)
+            while rest:
+                if room.select(LOOK_UP):
+                    with suppress(BlockingIOError):
+                        rest = rest[self._socket.send(rest[:PIECE], flags) :]
 
     def finish(self) -> None:
         """Says that nothing more comes."""

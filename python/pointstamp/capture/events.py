@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import time as clock
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from pointstamp import _core
@@ -108,7 +109,7 @@ class Capture(Generic[T]):
             index += 1
 
     def extract(self) -> list[tuple[Time, list[T]]]:
-        """The records per time, in the order of times; records are sorted where they can be.
+        """The records per time, in the order of times; records are sorted where all of a time can be.
 
         Of an `ArrowStream`: per time, its record batches, in the order of their arrival. Times that are not
         ordered come in the order of their coordinates, first coordinate first.
@@ -127,10 +128,10 @@ class Capture(Generic[T]):
         for time in sorted(by_time):
             records = by_time[time]
             if not columns:
-                try:
-                    records.sort()
-                except TypeError:
-                    pass  # records without an order stay in that of their arrival
+                # Records without an order stay in that of their arrival. How they say so is theirs:
+                # comparing arrays raises ValueError.
+                with suppress(Exception):
+                    records = sorted(records)  # type: ignore[type-var]
             result.append((time, records))
         return result
 
@@ -259,7 +260,7 @@ class EventReader:
                     f"{self.name} holds pickled records, and reading them can run code of its author: "
                     "pass allow_pickle=True if you trust it"
                 )
-        except Exception:
+        except BaseException:  # also of a worker that is stopped while it waits
             self.core.close()  # which waits for the thread that reads
             raise
         return start
@@ -278,13 +279,13 @@ class EventReader:
         while True:
             try:
                 event = self.core.next(True)
-            except Exception:
+                if event is None:
+                    clock.sleep(pause)
+                    pause = min(2 * pause, 0.05)
+                    continue
+            except BaseException:
                 self.core.close()  # which waits for the thread that reads
                 raise
-            if event is None:
-                clock.sleep(pause)
-                pause = min(2 * pause, 0.05)
-                continue
             pause = 0.001
             if isinstance(event, bool):
                 self.core.close()
@@ -301,6 +302,21 @@ def replayed(
     scope: _core.Scope, captures: Iterable[Capture[Any] | EventReader], schema: _core.Schema | None
 ) -> tuple[_core.Stream, _core.Schema | None]:
     """Plays captures into a scope; returns the stream, and the schema of columns."""
+    begun: list[EventReader] = []
+    try:
+        return _replayed(scope, captures, schema, begun)
+    except BaseException:
+        for reader in begun:
+            reader.close()
+        raise
+
+
+def _replayed(
+    scope: _core.Scope,
+    captures: Iterable[Capture[Any] | EventReader],
+    schema: _core.Schema | None,
+    begun: list[EventReader],
+) -> tuple[_core.Stream, _core.Schema | None]:
     played: list[EventQueue | _core.EventFeed] = []
     columns = schema
     for n, capture in enumerate(captures):
@@ -316,6 +332,7 @@ def replayed(
             name = "this capture"
         elif isinstance(capture, EventReader):
             dims, own = capture.begin()
+            begun.append(capture)
             played.append(capture.core)
             name = capture.name
         else:

@@ -11,6 +11,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import TimeError
+from pointstamp.connectors.claims import Claim, warn_of
 from pointstamp.connectors.protocol import Sink, SinkWriter
 
 if TYPE_CHECKING:
@@ -44,9 +45,11 @@ class _DatabaseSink(Sink):
         *,
         columns: Sequence[str],
         key: Sequence[str] | None = None,
+        name: str | None = None,
     ) -> None:
         self._path = os.fspath(path)
         self._table = table
+        self._name = table if name is None else name
         self._columns = list(columns)
         self._key = None if key is None else list(key)
         if not self._columns or not set(self._key or ()) <= set(self._columns):
@@ -64,6 +67,16 @@ class SQLiteSink(_DatabaseSink):
         columns: The names of its columns. Records are mappings with these keys, or sequences in their order.
         key: Columns that are the table's key: a record replaces the row that has its key. None: rows are
             added.
+        name: What the times that are written are kept under; the table's name if it is left out. A time that
+            is there under this name is not written again: a job that runs every day takes a name for each
+            day, and two sinks of one table a name each.
+
+    Raises:
+        ValueError: If there are no columns, or the key is not some of them.
+        GraphError: When the dataflow is built, if another sink writes to the database under this name.
+
+    Warns:
+        WrittenBefore: If records came at a time that is there. After a failure that is as it should be.
 
     Examples:
         >>> import sqlite3, tempfile, os
@@ -82,7 +95,10 @@ class SQLiteSink(_DatabaseSink):
 
     def open(self, worker: int, workers: int) -> SinkWriter:
         """The part of a worker; only the first gets anything."""
-        return _SQLiteWriter(self._path, self._table, self._columns, self._key)
+        writer = _SQLiteWriter(self._path, self._table, self._columns, self._key, self._name)
+        if worker == 0:
+            writer.begin()  # so that the table is there, whatever comes
+        return writer
 
 
 class DuckDBSink(_DatabaseSink):
@@ -94,18 +110,32 @@ class DuckDBSink(_DatabaseSink):
         columns: The names of its columns that are written. Records are mappings with these keys, or sequences
             in their order.
         key: As in `SQLiteSink`; the table must have it as its primary key.
+        name: As in `SQLiteSink`.
+
+    Raises:
+        ValueError: As `SQLiteSink`.
+        GraphError: As `SQLiteSink`.
+
+    Warns:
+        WrittenBefore: As `SQLiteSink`.
     """
 
     def open(self, worker: int, workers: int) -> SinkWriter:
         """The part of a worker; only the first gets anything."""
-        return _DuckDBWriter(self._path, self._table, self._columns, self._key)
+        writer = _DuckDBWriter(self._path, self._table, self._columns, self._key, self._name)
+        if worker == 0:
+            writer.claim()
+        return writer
 
 
 class _Writer(SinkWriter):
     """What both share: batches wait until their time is whole."""
 
-    def __init__(self, path: str, table: str, columns: list[str], key: list[str] | None) -> None:
+    def __init__(self, path: str, table: str, columns: list[str], key: list[str] | None, name: str) -> None:
         self._path = path
+        self._name = name
+        self._claim: Claim | None = None
+        self._skipped = 0
         self._table = table
         self._columns = columns
         self._key = key
@@ -118,26 +148,38 @@ class _Writer(SinkWriter):
             raise TimeError(f"a database takes times of one coordinate, and this is {time}")
         self._waiting.setdefault(time, []).append(batch)
 
-    def prepare(self, time: Time) -> None:
+    def claim(self) -> None:
+        """Sees that no other sink of this process writes under the name."""
+        what = f"a sink of {self._path!r} under the name {self._name!r}"
+        self._claim = Claim(("database", os.path.abspath(self._path), self._name), what)
+
+    def begin(self) -> None:
+        """Connects, and finds which times are there."""
+        if self._claim is None:
+            self.claim()
         if self._database is None:
             self._database = self._connect()
             place = "(name text primary key, time bigint)"
             self._database.execute(f"create table if not exists {POSITIONS} {place}")
-            found = self._database.execute(f"select time from {POSITIONS} where name = ?", [self._table])
+            found = self._database.execute(f"select time from {POSITIONS} where name = ?", [self._name])
             row = found.fetchone()
             self._written = -1 if row is None else row[0]
+
+    def prepare(self, time: Time) -> None:
+        self.begin()
 
     def commit(self, time: Time) -> None:
         batches = self._waiting.pop(time, [])
         assert isinstance(time, int)
         if time <= self._written:
-            return  # before the failure after which this runs again
+            self._skipped += sum(map(len, batches))  # before the failure after which this runs again
+            return
         self._database.execute("begin")
         try:
             for batch in batches:
                 self._insert(batch)
-            self._database.execute(f"delete from {POSITIONS} where name = ?", [self._table])
-            self._database.execute(f"insert into {POSITIONS} values (?, ?)", [self._table, time])
+            self._database.execute(f"delete from {POSITIONS} where name = ?", [self._name])
+            self._database.execute(f"insert into {POSITIONS} values (?, ?)", [self._name, time])
             self._database.execute("commit")
         except BaseException:
             self._database.execute("rollback")
@@ -150,6 +192,10 @@ class _Writer(SinkWriter):
     def close(self) -> None:
         if self._database is not None:
             self._database.close()
+        if self._claim is not None:
+            self._claim.drop()
+        skipped, self._skipped = self._skipped, 0
+        warn_of(skipped, f"table {self._table!r} has times up to {self._written} under {self._name!r}")
 
     def _statement(self) -> str:
         names = ", ".join(map(_quoted, self._columns))

@@ -7,6 +7,7 @@ followed is read on as it grows.
 
 from __future__ import annotations
 
+import csv
 import glob
 import io
 import json
@@ -15,6 +16,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pointstamp._errors import PointstampError, add_note
 from pointstamp.connectors.protocol import PartitionReader, Source
 
 if TYPE_CHECKING:
@@ -69,6 +71,7 @@ class _Lines(PartitionReader[Any]):
     """Reads blocks of whole lines; an offset is the number of bytes before a line."""
 
     def __init__(self, path: str, parse: Callable[[bytes], Any], follow: bool, begins: int = 0) -> None:
+        self._path = path
         self._file = open(path, "rb")  # noqa: SIM115  # until `close`
         self._file.seek(begins)
         self._offset = begins
@@ -84,15 +87,38 @@ class _Lines(PartitionReader[Any]):
                     return None
                 block = self._lines()
                 if block:
-                    batch = self._parse(block)
+                    try:
+                        batch = self._parse(block)
+                    except _BadLine as bad:
+                        at = self._line() + bad.line
+                        raise ValueError(f"line {at} of {self._path}: {bad.error}") from bad.error
+                    except Exception as error:
+                        add_note(error, f"in {self._path}, in the rows from line {self._line()} on")
+                        raise
                     self._offset += len(block)
                     return batch
             if not self._follow:
                 return None
             self._closed.wait(LOOK_AGAIN)
 
+    def _line(self) -> int:
+        """The number of the line that is read next, from 1."""
+        with open(self._path, "rb") as file:
+            left, lines = self._offset, 1
+            while left > 0 and (block := file.read(min(left, BLOCK))):
+                lines += block.count(b"\n")
+                left -= len(block)
+        return lines
+
     def _lines(self) -> bytes:
         """Whole lines; nothing where there is none, or at the end."""
+        size = os.fstat(self._file.fileno()).st_size
+        if size < self._offset:
+            raise PointstampError(
+                f"{self._path} was cut: it has {size} bytes, and {self._offset} were read. What was written "
+                "to it meanwhile is lost; a file that is followed may only grow (of logrotate take 'create', "
+                "not 'copytruncate')"
+            )
         self._file.seek(self._offset)
         block = b""
         while more := self._file.read(BLOCK):
@@ -115,6 +141,15 @@ class _Lines(PartitionReader[Any]):
             self._file.close()
 
 
+class _BadLine(Exception):
+    """A line of a block that cannot be read: its number in the block, from 0, and why."""
+
+    def __init__(self, line: int, error: Exception) -> None:
+        super().__init__(line, error)
+        self.line = line
+        self.error = error
+
+
 class CSVSource(_Files):
     """Rows of CSV files, as columns.
 
@@ -124,7 +159,8 @@ class CSVSource(_Files):
         follow: Whether to wait at the end of each file for what is appended; then the stream does not end.
         delimiter: What separates values.
 
-    Values that contain line breaks are not supported. Each file begins with the names of its columns.
+    Values that contain line breaks are not supported. Each file begins with the names of its columns; those
+    that the schema does not have are left out.
     """
 
     ending = ".csv"
@@ -143,17 +179,27 @@ class CSVSource(_Files):
         if schema is None:
             with open(self._files[0], "rb") as file:
                 block = file.read(BLOCK)
-            schema = self._table(block[: block.rfind(b"\n") + 1] or block, None, None).schema
+            try:
+                schema = self._table(block[: block.rfind(b"\n") + 1] or block, None, None).schema
+            except ValueError as error:
+                add_note(error, f"while the columns were inferred from {self._files[0]}: give a schema=")
+                raise
         self.schema = schema
 
     def open(self, partition: str) -> PartitionReader[Any]:
         """A reader of a file."""
         with open(partition, "rb") as file:
             header = file.readline()
-        names = header.decode().rstrip("\r\n").split(self._delimiter)
-        names = [name.strip('"') for name in names]
+        if self.waits and not header.endswith(b"\n"):
+            header = b""  # it is written later
+        names = self._names(header) if header else []
 
         def parse(block: bytes) -> Any:
+            if not names:
+                first, _, block = block.partition(b"\n")
+                names.extend(self._names(first))
+                if not block:
+                    return []
             table = self._table(block, names, self.schema).combine_chunks()
             assert self.schema is not None
             batches = table.select(self.schema.names).to_batches()
@@ -161,15 +207,19 @@ class CSVSource(_Files):
 
         return _Lines(partition, parse, self.waits, len(header))
 
+    def _names(self, header: bytes) -> list[str]:
+        text = header.decode("utf-8-sig").rstrip("\r\n")  # some programs begin files with a mark
+        return next(csv.reader([text], delimiter=self._delimiter), [])
+
     def _table(self, block: bytes, names: list[str] | None, schema: pa.Schema | None) -> pa.Table:
-        from pyarrow import csv
+        from pyarrow import csv as reader
 
         types = {} if schema is None else {field.name: field.type for field in schema}
-        return csv.read_csv(
+        return reader.read_csv(
             io.BytesIO(block),
-            read_options=csv.ReadOptions(column_names=names, block_size=2 * BLOCK, use_threads=False),
-            parse_options=csv.ParseOptions(delimiter=self._delimiter),
-            convert_options=csv.ConvertOptions(column_types=types),
+            read_options=reader.ReadOptions(column_names=names, block_size=2 * BLOCK, use_threads=False),
+            parse_options=reader.ParseOptions(delimiter=self._delimiter),
+            convert_options=reader.ConvertOptions(column_types=types),
         )
 
 
@@ -194,7 +244,14 @@ class JSONLinesSource(_Files):
         return _Lines(partition, self._records if self.schema is None else self._columns, self.waits)
 
     def _records(self, block: bytes) -> list[Any]:
-        return [json.loads(line) for line in block.splitlines() if line.strip()]
+        records = []
+        for number, line in enumerate(block.split(b"\n")):
+            if line.strip():
+                try:
+                    records.append(json.loads(line))
+                except ValueError as error:
+                    raise _BadLine(number, error) from None
+        return records
 
     def _columns(self, block: bytes) -> Any:
         from pyarrow import json as reader

@@ -11,11 +11,14 @@ the sink is opened again.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pointstamp.connectors.claims import Claim, warn_of
 from pointstamp.connectors.protocol import Sink, SinkWriter
+from pointstamp.streams.rows import row_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,8 +36,19 @@ class ParquetSink(Sink):
 
     Args:
         directory: Where to; it is made if it is not there.
-        schema: Of a stream of records, which are mappings then; a stream of columns has its own.
+        schema: Of a stream of records, which are mappings with its names then, or tuples in its order; a
+            stream of columns has its own.
         compression: As in `pyarrow.parquet.write_table`.
+        name: Begins the names of the directories: letters, digits, ``-``, ``_`` and ``.``. A time that is
+            there under this name is not written again: a job that runs every day takes a name for each day,
+            and two sinks of one directory a name each.
+
+    Raises:
+        ValueError: If no directory can have the name.
+        GraphError: When the dataflow is built, if another sink writes there under this name.
+
+    Warns:
+        WrittenBefore: If records came at a time that is there. After a failure that is as it should be.
     """
 
     def __init__(
@@ -43,29 +57,52 @@ class ParquetSink(Sink):
         *,
         schema: pa.Schema | None = None,
         compression: str = "snappy",
+        name: str | None = None,
     ) -> None:
+        if name is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+            raise ValueError(
+                f"the name of a sink is letters, digits, '-', '_' and '.', and begins with one of the first "
+                f"two: {name!r}"
+            )
+        self._prefix = "" if name is None else f"{name}-"
         self._directory = Path(directory)
         self._schema = schema
         self._compression = compression
 
     def open(self, worker: int, workers: int) -> SinkWriter:
         """A worker's part."""
+        what = f"a sink of {str(self._directory)!r} under the name {self._prefix[:-1]!r}"
+        claim = Claim(("parquet", os.path.abspath(self._directory), self._prefix, worker), what)
         self._directory.mkdir(parents=True, exist_ok=True)
         name = f"{worker:0{len(str(workers - 1))}}.parquet"
+        own = re.compile(rf"\.{re.escape(self._prefix)}[0-9]{{20}}(-[0-9]{{20}})*\.[0-9]+\.part")
         for left in self._directory.glob(".*.part"):
+            if not own.fullmatch(left.name):
+                continue  # of another sink
             if not left.name.endswith(f".{workers}.part"):
                 if worker == 0:
                     shutil.rmtree(left, ignore_errors=True)  # of another number of workers
             else:
                 (left / name).unlink(missing_ok=True)
-        return _Writer(self._directory, name, workers, self._schema, self._compression)
+        return _Writer(self._directory, self._prefix, name, workers, self._schema, self._compression, claim)
 
 
 class _Writer(SinkWriter):
     def __init__(
-        self, directory: Path, name: str, workers: int, schema: pa.Schema | None, compression: str
+        self,
+        directory: Path,
+        prefix: str,
+        name: str,
+        workers: int,
+        schema: pa.Schema | None,
+        compression: str,
+        claim: Claim,
     ) -> None:
         self._directory = directory
+        self._prefix = prefix
+        self._claim = claim
+        self._there: set[Time] = set()  # times that were written before
+        self._skipped = 0
         self._name = name
         self._workers = workers
         self._schema = schema
@@ -78,7 +115,13 @@ class _Writer(SinkWriter):
         if isinstance(batch, list):
             if self._schema is None:
                 raise TypeError("a Parquet sink of records needs their schema: ParquetSink(..., schema=...)")
-            batch = RecordBatch.from_pylist(batch, schema=self._schema)
+            rows = [row_of(record, self._schema.names, "a Parquet sink") for record in batch]
+            batch = RecordBatch.from_pylist(rows, schema=self._schema)
+        if time not in self._open and time not in self._there and self._final(time).exists():
+            self._there.add(time)  # before the failure after which this runs again
+        if time in self._there:
+            self._skipped += batch.num_rows
+            return
         if time not in self._open:
             self._hidden(time).mkdir(exist_ok=True)
             path = self._hidden(time) / self._name
@@ -86,15 +129,19 @@ class _Writer(SinkWriter):
         self._open[time].write_batch(batch)
 
     def prepare(self, time: Time) -> None:
+        if time in self._there:
+            return
         self._open.pop(time).close()
         with open(self._hidden(time) / self._name, "rb") as file:
             os.fsync(file.fileno())
 
     def commit(self, time: Time) -> None:
-        hidden, final = self._hidden(time), self._directory / _written(time)
+        if time in self._there:
+            self._there.discard(time)
+            return
+        hidden, final = self._hidden(time), self._final(time)
         if final.exists():
-            # Another worker was first, or it was there before the failure after which this runs again.
-            shutil.rmtree(hidden, ignore_errors=True)
+            shutil.rmtree(hidden, ignore_errors=True)  # another worker was first
             return
         try:
             os.rename(hidden, final)
@@ -108,8 +155,16 @@ class _Writer(SinkWriter):
             (self._hidden(time) / self._name).unlink(missing_ok=True)
         self._open.clear()
 
+    def close(self) -> None:
+        self._claim.drop()
+        skipped, self._skipped = self._skipped, 0
+        warn_of(skipped, f"their times are in {str(self._directory)!r}, named {self._prefix}TIME")
+
+    def _final(self, time: Time) -> Path:
+        return self._directory / f"{self._prefix}{_written(time)}"
+
     def _hidden(self, time: Time) -> Path:
-        return self._directory / f".{_written(time)}.{self._workers}.part"
+        return self._directory / f".{self._prefix}{_written(time)}.{self._workers}.part"
 
 
 def _written(time: Time) -> str:

@@ -67,7 +67,8 @@ class Source(ABC, Generic[T]):
     Attributes:
         schema: Of a source of columns; None of a source of records.
         waits: Whether a `read` may wait for what is written next. Then each partition has a thread; else the
-            partitions of a worker are read one after another, and one is open at a time.
+            partitions of a worker are read one after another, and one is open at a time: a reader is closed
+            at its end, and `durable` may be called after that.
         time_of: Of a source whose records tell their event time: what gives it, of a record or a batch of
             columns. `read` asks it where it is given neither `time` nor `every`.
         discover: Every so many seconds `partitions` is asked again, for those that were added; None for

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time as clock
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pointstamp.connectors.protocol import PartitionReader, Source
@@ -20,6 +21,9 @@ T = TypeVar("T")
 
 MOST = 1024
 """Records that one `read` returns at most."""
+
+GRACE = 20
+"""Twentieths of a second for which `put` waits before it says that the reader has gone."""
 
 
 class QueueSource(Source[T]):
@@ -48,14 +52,25 @@ class QueueSource(Source[T]):
         self._changed = threading.Condition()
         self._closed = False
         self._read = False
+        self._left = False
+        self._waiting: list[tuple[Any, Any]] = []  # coroutines: a loop, and a future of it
 
     def put(self, record: T, *, timeout: float | None = None) -> None:
         """Puts a record in, from any thread; waits while the queue is full.
 
         Raises:
             TimeoutError: If it was full for `timeout` seconds.
-            ValueError: If it is closed.
+            ValueError: If it is closed, or the dataflow that read it has ended.
         """
+        try:
+            self._put(record, timeout)
+        except ValueError:
+            # A worker that puts in what another reads is stopped by that one's failure, and does not hide it.
+            for _ in range(GRACE if self._left else 0):
+                clock.sleep(0.05)
+            raise
+
+    def _put(self, record: T, timeout: float | None) -> None:
         until = None if timeout is None else clock.monotonic() + timeout
         with self._changed:
             while not self._room():
@@ -66,7 +81,7 @@ class QueueSource(Source[T]):
                     )
                 self._changed.wait(left)
             self._items.append(record)
-            self._changed.notify_all()
+            self._tell()
 
     def put_many(self, records: Iterable[T]) -> None:
         """Puts records in, one after another."""
@@ -74,25 +89,47 @@ class QueueSource(Source[T]):
             self.put(record)
 
     async def aput(self, record: T) -> None:
-        """As `put`, from a coroutine: while the queue is full, others run."""
-        with self._changed:
-            if self._room():
-                self._items.append(record)
-                self._changed.notify_all()
-                return
+        """As `put`, from a coroutine: while the queue is full, others run. Cancelled, it puts nothing in."""
         import asyncio  # it is slow to import, and who awaits has it
 
-        await asyncio.to_thread(self.put, record)
+        loop = asyncio.get_running_loop()
+        while True:
+            with self._changed:
+                if self._room():
+                    self._items.append(record)
+                    self._tell()
+                    return
+                turn = (loop, loop.create_future())
+                self._waiting.append(turn)
+            try:
+                await turn[1]
+            finally:
+                with self._changed:
+                    if turn in self._waiting:
+                        self._waiting.remove(turn)
 
     def close(self) -> None:
         """Says that nothing comes any more: the stream ends with what was put in."""
         with self._changed:
             self._closed = True
-            self._changed.notify_all()
+            self._tell()
+
+    def _tell(self) -> None:
+        """Lets all that wait look again."""
+        self._changed.notify_all()
+        waiting, self._waiting = self._waiting, []
+        for loop, turn in waiting:
+            with suppress(RuntimeError):  # a loop that was closed has nobody who waits
+                loop.call_soon_threadsafe(_wake, turn)
 
     def _room(self) -> bool:
         if self._closed:
             raise ValueError("the queue is closed: nothing can be put in any more")
+        if self._left:
+            raise ValueError(
+                "nobody reads the queue any more: its dataflow has ended, or it failed, and then what ran it "
+                "raises why"
+            )
         return len(self._items) < self._size
 
     def partitions(self) -> list[str]:
@@ -116,13 +153,19 @@ class QueueSource(Source[T]):
                 return None
             count = 1 if self.schema is not None else min(len(self._items), MOST)
             taken = [self._items.popleft() for _ in range(count)]
-            self._changed.notify_all()
+            self._tell()
             return taken
 
-    def wake(self) -> None:
-        """Lets whoever waits look again."""
+    def leave(self) -> None:
+        """Is told that its reader has gone: who waits with something to put in hears of it."""
         with self._changed:
-            self._changed.notify_all()
+            self._left = True
+            self._tell()
+
+
+def _wake(turn: Any) -> None:
+    if not turn.done():
+        turn.set_result(None)
 
 
 class _Reader(PartitionReader[T], Generic[T]):
@@ -149,4 +192,4 @@ class _Reader(PartitionReader[T], Generic[T]):
 
     def close(self) -> None:
         self._wanted.clear()
-        self._queue.wake()
+        self._queue.leave()

@@ -105,6 +105,7 @@ class _Threads:
         self._shelf = shelf
         self._lock = threading.Lock()
         self.readers: dict[str, PartitionReader[Any]] = {}
+        self._open: list[tuple[str, PartitionReader[Any]]] = []
         groups = [[p] for p in partitions] if source.waits else ([partitions] if partitions else [])
         self._threads: list[threading.Thread] = []
         self._over = threading.Event()
@@ -140,33 +141,56 @@ class _Threads:
     def _read(self, partition: str) -> bool:
         offset = self._offsets.get(partition)
         try:
+            reader = self._source.open(partition)  # which may wait, and is not waited for by others
             with self._lock:
-                if self._shelf.closed:
-                    return False
-                reader = self._source.open(partition)
-                self.readers[partition] = reader
+                wanted = not self._shelf.closed
+                if wanted:
+                    self.readers[partition] = reader
+                    self._open.append((partition, reader))
+            if not wanted:
+                reader.close()
+                return False
             if offset is not None:
                 reader.seek(offset)
             while (batch := reader.read()) is not None:
                 offset = reader.offset
                 if not self._shelf.put(partition, batch, offset, reader.watermark):
                     return False
-            return self._shelf.put(partition, _End(), reader.offset)
+            end = reader.offset
+            if not self._source.waits:
+                self._close(partition, reader)  # one is open at a time
+            return self._shelf.put(partition, _End(), end)
         except BaseException as error:  # it belongs to who runs the dataflow, whatever it is
-            add_note(error, f"while reading partition '{partition}' from offset {offset}")
+            where = "the beginning" if offset is None else f"offset {offset}"
+            add_note(error, f"while reading partition '{partition}' from {where}")
             self._shelf.put(partition, _End(error), offset)
             return False
 
-    def stop(self) -> None:
-        """Ends the threads."""
+    def _close(self, partition: str, reader: PartitionReader[Any]) -> None:
+        with self._lock:
+            if (partition, reader) not in self._open:
+                return  # the end was first
+            self._open.remove((partition, reader))
+        reader.close()
+
+    def stop(self) -> list[BaseException]:
+        """Ends the threads. Every reader is closed, whatever the others raise; returns what they raised."""
         self._over.set()
         self._shelf.close()
         with self._lock:
-            readers, self.readers = self.readers, {}
-        for reader in readers.values():
-            reader.close()
+            left, self._open = self._open, []
+            self.readers = {}
+        errors: list[BaseException] = []
+        for partition, reader in left:
+            try:
+                reader.close()
+            except BaseException as error:
+                add_note(error, f"while closing partition '{partition}'")
+                errors.append(error)
+        until = clock.monotonic() + PATIENCE
         for thread in self._threads:
-            thread.join(PATIENCE)
+            thread.join(max(until - clock.monotonic(), 0))
+        return errors
 
 
 class Reading:
@@ -183,6 +207,8 @@ class Reading:
         self._pending: dict[str, deque[tuple[Any, int]]] = {}
         self._tick: float | None = None
         self._capability: Capability | None
+        self._beat: Capability | None = None
+        self._beats = ProbeHandle()
         self.probe = ProbeHandle()
 
     def install(self, scope: Scope, columns: _core.Schema | None) -> _core.Stream:
@@ -191,8 +217,15 @@ class Reading:
         output, stream, self._capability = core.new_output(columns)
         # Nobody reads this output: it keeps the dataflow from ending before all offsets are durable.
         _, _, self._unacknowledged = core.new_output()
+        beats = None
+        if self._source.discover is not None:
+            # Nobody reads this one either: its frontier is that of the workers with partitions, and one that
+            # has none, but may get some, follows it.
+            _, beats, self._beat = core.new_output()
         self.info = operator_info(scope, self._name, core)
         self._share_out()
+        if beats is not None:
+            scope.core.watch_downstream(beats, self._beats, self.info.activator)
         scope.core.watch_downstream(stream, self.probe, self.info.activator)
         core.build(self._run, (output,), False, True)
         return stream
@@ -215,8 +248,9 @@ class Reading:
     def _run(self, output: OutputPort[Any]) -> None:
         try:
             self._step(output)
-        except BaseException:
-            self.stop()
+        except BaseException as error:
+            for other in self._stopped():
+                add_note(error, f"and when it was to end: {type(other).__name__}: {other}")
             raise
 
     def _step(self, output: OutputPort[Any]) -> None:
@@ -249,7 +283,12 @@ class Reading:
             self._timing.ended(partition)
             return
         last = None
-        for time, part in self._timing.times(partition, batch):
+        try:
+            parts = list(self._timing.times(partition, batch))
+        except Exception as error:
+            add_note(error, f"in partition '{partition}', before offset {offset}")
+            raise
+        for time, part in parts:
             with self._capability.delayed(time) as capability, output.session(capability) as session:
                 if isinstance(part, list):
                     session.give_all(part)
@@ -260,7 +299,10 @@ class Reading:
             self._timing.told(partition, watermark)
         if last is None:
             last = self._capability.time  # type: ignore[assignment]  # one coordinate: checked by `read`
-        self._pending.setdefault(partition, deque()).append((offset, last))  # type: ignore[arg-type]
+        pending = self._pending.setdefault(partition, deque())
+        if pending and pending[-1][1] == last:
+            pending.pop()  # the later offset is durable when this one is
+        pending.append((offset, last))  # type: ignore[arg-type]
 
     def _join(self, names: list[str]) -> None:
         """Reads partitions that were added."""
@@ -280,9 +322,18 @@ class Reading:
             self._capability.drop()
             self._capability = None
             return
+        if not self._left and (others := list(self._beats.frontier)):
+            self._timing.follow(others[0])  # type: ignore[arg-type]
         frontier = self._timing.frontier()
         if frontier > self._capability.time:  # type: ignore[operator]
             self._capability.downgrade(frontier)
+        if self._beat is not None:
+            if self._left or not self._names:
+                if frontier > self._beat.time:  # type: ignore[operator]
+                    self._beat.downgrade(frontier)
+            else:
+                self._beat.drop()
+                self._beat = None
         after = self._timing.looks_again()
         if after is not None:
             due = clock.monotonic() + after
@@ -312,10 +363,18 @@ class Reading:
         return self.probe.less_equal(time)
 
     def stop(self) -> None:
-        """Closes the readers and joins the threads."""
+        """Closes the readers and joins the threads.
+
+        Raises:
+            BaseException: The first that a reader raised; all are closed.
+        """
+        errors = self._stopped()
+        if errors:
+            raise errors[0]
+
+    def _stopped(self) -> list[BaseException]:
         threads, self._ended = self._threads, True
-        if threads is not None:
-            threads.stop()
+        return [] if threads is None else threads.stop()
 
     def __del__(self) -> None:
         self.stop()

@@ -17,6 +17,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Arrival", "EventTime", "Timing"]
 
+OTHERS = (
+    "For datetimes read without a time, and say scope.read(source).event_time(...), which takes datetimes "
+    "and timedeltas"
+)
+
+
+def _checked(time: Any) -> int:
+    if not isinstance(time, int) or time < 0:
+        raise TypeError(f"event times of read are ints that are not negative, not {time!r}. {OTHERS}")
+    return time
+
 
 class Timing:
     """Everything at the minimum time."""
@@ -35,6 +46,9 @@ class Timing:
     def ended(self, partition: str) -> None:
         """Is told that a partition is over."""
 
+    def follow(self, frontier: int) -> None:
+        """Is told how far the other workers are, while this one has no partition."""
+
     def frontier(self) -> int:
         """The least time at which something may come."""
         return 0
@@ -48,6 +62,8 @@ class Arrival(Timing):
     """The number of intervals since 1970 when a batch arrived, so that workers agree."""
 
     def __init__(self, every: float, now: Callable[[], float] = clock.time) -> None:
+        if not isinstance(every, (int, float)):
+            raise TypeError(f"every is a number of seconds, such as 0.5, not {every!r}")
         if not every > 0:
             raise ValueError(f"every is a number of seconds, more than 0, not {every}")
         self._every = every
@@ -76,6 +92,8 @@ class EventTime(Timing):
         self, time: Callable[[Any], int] | str, lateness: int, idle: float | None, *, own: bool = False
     ) -> None:
         """`own`: the function is the source's, so that what its readers say of times is in the same unit."""
+        if not isinstance(lateness, int):
+            raise TypeError(f"lateness is an int, in the unit of the times, not {lateness!r}. {OTHERS}")
         if lateness < 0:
             raise ValueError(f"lateness is at least 0, not {lateness}")
         self._time = time
@@ -103,17 +121,14 @@ class EventTime(Timing):
         assert callable(self._time)
         parts: dict[int, list[Any]] = {}
         for record in batch:
-            time: Any = self._time(record)
-            if not isinstance(time, int) or time < 0:
-                raise TypeError(f"event times are ints that are not negative, not {time!r}")
-            parts.setdefault(time, []).append(record)
+            parts.setdefault(_checked(self._time(record)), []).append(record)
         yield from sorted(parts.items(), key=lambda part: part[0])
 
     def _columns(self, batch: Any) -> Iterator[tuple[int, Any]]:
         import pyarrow.compute as pc
 
         times = batch.column(self._time) if isinstance(self._time, str) else self._time(batch)
-        for time in sorted(pc.unique(times).to_pylist()):
+        for time in sorted(map(_checked, pc.unique(times).to_pylist())):
             yield time, batch.filter(pc.equal(times, time))
 
     def told(self, partition: str, watermark: int) -> None:
@@ -125,6 +140,10 @@ class EventTime(Timing):
     def ended(self, partition: str) -> None:
         """A partition that is over holds nothing."""
         self._latest.pop(partition, None)
+
+    def follow(self, frontier: int) -> None:
+        """What a partition that is found later tells before this is sent at it."""
+        self._frontier = max(self._frontier, frontier)
 
     def frontier(self) -> int:
         """The least watermark; of idle partitions it is asked only if there are no others."""

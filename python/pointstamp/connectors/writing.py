@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pointstamp._errors import add_note
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -51,8 +53,8 @@ class Writing:
                 writer.prepare(time)
                 with self._open.pop(time) as capability, output.session(capability) as session:
                     session.give(time)
-        except BaseException:
-            self.fail()
+        except BaseException as error:
+            self.fail(error)
             raise
 
     # ------------------------------------------------------------ the second: commit
@@ -78,18 +80,32 @@ class Writing:
             if not frontier and not self._prepared:
                 self._writer = None
                 writer.close()
-        except BaseException:
-            self.fail()
+        except BaseException as error:
+            self.fail(error)
             raise
 
-    def fail(self) -> None:
-        """Forgets what was not committed."""
+    def fail(self, because: BaseException | None = None) -> None:
+        """Forgets what was not committed, and closes the writer, whatever it raises.
+
+        Args:
+            because: What is being raised; what the writer raises is noted on it.
+
+        Raises:
+            BaseException: What the writer raises first, where nothing else is being raised.
+        """
         writer, self._writer = self._writer, None
-        if writer is not None:
+        if writer is None:
+            return
+        errors: list[BaseException] = []
+        for end in (writer.abort, writer.close):
             try:
-                writer.abort()
-            finally:
-                writer.close()
+                end()
+            except BaseException as error:
+                errors.append(error)
+        for other in errors:
+            if because is None:
+                raise other
+            add_note(because, f"and when its sink was to end: {type(other).__name__}: {other}")
 
     def __del__(self) -> None:
         self.fail()

@@ -16,6 +16,7 @@ __all__ = ["Clock", "length_of", "refuse_negative"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
+_KINDS = ("ints", "datetimes")
 
 
 def length_of(length: Any) -> int:
@@ -30,10 +31,12 @@ class Clock:
         datetimes: Whether they are datetimes; None where the first record will tell.
     """
 
-    __slots__ = ("datetimes",)
+    __slots__ = ("_length", "datetimes")
 
     def __init__(self, datetimes: bool | None = None) -> None:
         self.datetimes = datetimes
+        # The length that told the kind, where no record has.
+        self._length = ""
 
     def span(self, what: str, length: Any) -> int:
         """A length in units, which must be of the clock's kind. Zero is of either.
@@ -44,22 +47,39 @@ class Clock:
         if isinstance(length, bool) or not isinstance(length, int | timedelta):
             raise TypeError(f"{what} is an int or a timedelta, not {length!r}")
         if length != 0 or isinstance(length, timedelta):
-            self.settle(isinstance(length, timedelta), f"{what} is {length!r}")
+            self._settle(isinstance(length, timedelta), f"{what} is {length!r}", length=True)
         return length_of(length)
 
-    def settle(self, datetimes: bool, because: str) -> None:
-        """Takes note of the kind of the stream's times.
+    def _settle(self, datetimes: bool, because: str, *, length: bool) -> None:
+        """Takes note of the kind of the stream's times, which a length tells, or a record.
+
+        What records tell stands, and a length that does not fit is the mistake.
 
         Raises:
             TypeError: If it was known to be the other.
         """
+        lengths = ("an int, in their unit", "a timedelta")
         if self.datetimes is None:
             self.datetimes = datetimes
-        elif self.datetimes != datetimes:
-            kinds = ("ints", "datetimes")
+            self._length = because if length else ""
+        elif self.datetimes == datetimes:
+            if not length:
+                self._length = ""
+        elif not length and self._length:
+            raise TypeError(f"{self._length}, and {because}: give {lengths[datetimes]}")
+        elif not length:
             raise TypeError(
-                f"{because}, and the event times of this stream are {kinds[self.datetimes]}: give "
-                f"{'a timedelta' if self.datetimes else 'an int, in their unit'}"
+                f"{because}, and those before it are {_KINDS[self.datetimes]}: give one kind of them"
+            )
+        elif self._length:
+            raise TypeError(
+                f"{because}, and {self._length}: give both as timedeltas where event times are datetimes, "
+                "and as ints where they are ints"
+            )
+        else:
+            raise TypeError(
+                f"{because}, and the event times of this stream are {_KINDS[self.datetimes]}: give "
+                f"{lengths[self.datetimes]}"
             )
 
     def units(self, times: list[Any]) -> list[int]:
@@ -70,18 +90,18 @@ class Clock:
         """
         kinds = set(map(type, times))
         if kinds == {int}:
-            self.settle(False, f"a record has the event time {times[0]}")
+            self._settle(False, f"a record has the event time {times[0]}", length=False)
             return times
         if all(issubclass(kind, datetime) for kind in kinds):
-            self.settle(True, f"a record has the event time {times[0]!r}")
+            self._settle(True, f"a record has the event time {times[0]!r}", length=False)
             return [_microseconds(time) for time in times]
         for time in times:
             if isinstance(time, datetime):
-                self.settle(True, f"a record has the event time {time!r}")
+                self._settle(True, f"a record has the event time {time!r}", length=False)
             elif isinstance(time, bool) or not hasattr(time, "__index__"):
                 raise TypeError(f"an event time is an int or a datetime, not {time!r}")
             else:
-                self.settle(False, f"a record has the event time {time!r}")
+                self._settle(False, f"a record has the event time {time!r}", length=False)
         return [index(time) for time in times]
 
     def unit(self, time: Any) -> int:

@@ -14,7 +14,7 @@ from functools import partial
 from multiprocessing.connection import Client, Listener
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._errors import ClusterError, PointstampError, WorkerStopped, in_words
+from pointstamp._errors import ClusterError, PointstampError, WorkerStopped, add_note, in_words
 from pointstamp._threads import Helper
 from pointstamp.execution import execute
 from pointstamp.interactive.commands import Command, Commands, Replies
@@ -63,6 +63,7 @@ class Cluster:
         self._kill: Callable[[], None] = lambda: None
         self._closing = False
         self._lines: list[Helper] = []
+        self._connections: list[Connection] = []
         run = partial(self._on_threads, config)
         if processes is not None:
             run = partial(self._on_processes, config, processes)
@@ -156,8 +157,8 @@ class Cluster:
             failure = error
         if self._closing or failure is None:
             failure = PointstampError("the session is closed")
-        elif hasattr(failure, "add_note"):
-            failure.add_note(ADVICE)
+        else:
+            add_note(failure, ADVICE)
         self.failure = failure
         self._replies.fail(failure)
         self._commands.end()
@@ -185,6 +186,8 @@ class Cluster:
                 self._commands.end()
                 for line in self._lines:  # the processes have ended
                     line.ends(PATIENCE)
+                for connection in self._connections:  # not while a thread reads from it or writes to it
+                    connection.close()
 
     def _started(self, kill: Callable[[], None]) -> None:
         self._kill = kill
@@ -199,6 +202,7 @@ class Cluster:
             if worker is None:
                 connection.close()
                 return
+            self._connections.append(connection)
             for what in (self._send, self._hear):
                 name = f"pointstamp-line-{worker}"
                 self._lines.append(Helper(partial(what, worker, connection), name, daemon=True))
@@ -220,7 +224,7 @@ class Cluster:
 
     def _hear(self, worker: int, connection: Connection) -> None:
         """Takes what a worker of another process answers."""
-        with connection, suppress(OSError, EOFError):
+        with suppress(OSError, EOFError):
             while True:
                 number, well, value = connection.recv()
                 if not well:
@@ -255,12 +259,15 @@ class _There:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._commands = Commands(1)
+        self._ended = False
         threading.Thread(target=self._read, name="pointstamp-line", daemon=True).start()
 
     def _read(self) -> None:
         with suppress(OSError, EOFError):
-            while True:
-                self._commands.put(_loads(self._connection.recv_bytes())._replace(target=None))
+            while not self._ended:
+                command = _loads(self._connection.recv_bytes())
+                self._ended = command.what == "end"
+                self._commands.put(command._replace(target=None))
         # The program has ended, or its session: so does this worker.
         self._commands.put(Command(None, None, "end", ()), wait=False)
 
@@ -290,9 +297,10 @@ class _There:
 
 
 def _serve_there(address: Any, key: bytes, worker: Worker) -> None:
-    with Client(address, authkey=key) as connection:
-        connection.send(worker.index)
-        serve(worker, _There(connection))
+    # It is closed with the process, whose thread reads from it to the end.
+    connection = Client(address, authkey=key)
+    connection.send(worker.index)
+    serve(worker, _There(connection))
 
 
 def _dumps(command: Command) -> bytes:
@@ -336,6 +344,5 @@ def _error_of(worker: int, packed: bytes | None, words: str) -> BaseException:
     if packed is not None:
         with suppress(Exception):  # a class that only the process has
             error = pickle.loads(packed)
-            if hasattr(error, "add_note"):
-                error.add_note(f"raised on worker {worker}")
+            add_note(error, f"raised on worker {worker}")
     return error

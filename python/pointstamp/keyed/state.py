@@ -10,6 +10,8 @@ so that forgetting follows the keys that are due.
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from itertools import islice
+from sys import getsizeof
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from pointstamp._core import decode_batch, encode_batch, stable_hash
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 __all__ = ["Keeper", "KeyedState", "claimed"]
+
+SAMPLE = 32
+"""Keys whose size is measured for an estimate of all."""
 
 K = TypeVar("K")
 S = TypeVar("S")
@@ -60,7 +65,18 @@ class KeyedState(Generic[K, S]):
         [{'ann': 8, 'bob': 2}]
     """
 
-    __slots__ = ("_due", "_entries", "_keeper", "_notes", "_seen", "_taken", "frontier", "states", "ttl")
+    __slots__ = (
+        "__weakref__",
+        "_due",
+        "_entries",
+        "_keeper",
+        "_notes",
+        "_seen",
+        "_taken",
+        "frontier",
+        "states",
+        "ttl",
+    )
 
     def __init__(self) -> None:
         self.frontier: int | None = 0
@@ -93,6 +109,18 @@ class KeyedState(Generic[K, S]):
 
     def __contains__(self, key: object) -> bool:
         return key in self._listed()
+
+    def size(self) -> tuple[int, int] | None:
+        """How many keys there are, and about how many bytes they take with their states, by a sample.
+
+        None where the operator keeps them in another form: listing that takes long.
+        """
+        if self._keeper is not None:
+            return None
+        rows = len(self.states)
+        some = list(islice(self.states.items(), SAMPLE))
+        measured = sum(getsizeof(key) + getsizeof(state) for key, state in some)
+        return rows, getsizeof(self.states) + measured * rows // max(1, len(some))
 
     # ------------------------------------------------------------ snapshots
 

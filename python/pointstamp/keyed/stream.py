@@ -7,7 +7,9 @@ worker, in the order of time, once these are final.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from weakref import ref
 
 from pointstamp._core import StageKind
 from pointstamp._mistakes import function_of
@@ -38,6 +40,11 @@ U = TypeVar("U")
 S = TypeVar("S")
 
 
+def _size(kept: ref[KeyedState[Any, Any]]) -> tuple[int, int] | None:
+    state = kept()
+    return None if state is None else state.size()
+
+
 class KeyedStream(Generic[K, T]):
     """The records of a stream with a key for each: windows, joins in time, and state.
 
@@ -64,7 +71,12 @@ class KeyedStream(Generic[K, T]):
         ttl: Any,
     ) -> Stream[Any]:
         kept = claimed(state, None if ttl is None else self.clock.span("ttl", ttl))
-        return self._ordered(name, lambda: make(kept))
+
+        def made() -> Logic:
+            self.scope.core.note_kept(partial(_size, ref(kept)))  # of the operator that is being made
+            return make(kept)
+
+        return self._ordered(name, made)
 
     def map_values(self, f: Callable[[T], U]) -> KeyedStream[K, U]:
         """Each record through a function; key and time stay."""

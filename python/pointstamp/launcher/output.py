@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
+
+from pointstamp.seeing.status import MARK
+
+if TYPE_CHECKING:
+    from pointstamp.seeing.status import Line
 
 LONGEST = 1 << 20
 """Bytes that are kept while a line has not ended; one that is longer is passed on in pieces."""
@@ -14,11 +20,13 @@ class Lines:
     Args:
         out: The file descriptor that the lines go to.
         label: What stands before each.
+        line: The status line of this terminal, which makes room.
     """
 
-    def __init__(self, out: int, label: bytes) -> None:
+    def __init__(self, out: int, label: bytes, line: Line) -> None:
         self._out = out
         self._label = label
+        self._line = line
         self._open = bytearray()
 
     def feed(self, data: bytes) -> None:
@@ -38,8 +46,22 @@ class Lines:
             self._open.clear()
 
     def _write(self, whole: bytes) -> None:
+        if self._line.is_shown:
+            whole = self._without_status(whole)
         if self._label:
             whole = b"".join(self._label + line for line in whole.splitlines(keepends=True))
+        if not whole:
+            return
         rest = memoryview(whole)
-        while rest:
-            rest = rest[os.write(self._out, rest) :]
+        with self._line.aside():
+            while rest:
+                rest = rest[os.write(self._out, rest) :]
+
+    def _without_status(self, whole: bytes) -> bytes:
+        """Shows what a process says of the computation, and returns the rest."""
+        lines = whole.splitlines(keepends=True)
+        mark = MARK.encode()
+        for line in lines:
+            if line.startswith(mark):
+                self._line.show(line[len(mark) :].decode(errors="replace").strip())
+        return b"".join(line for line in lines if not line.startswith(mark))

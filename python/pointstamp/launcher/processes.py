@@ -22,8 +22,10 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from pointstamp.cluster import bind
+from pointstamp.launcher.asked import REQUEST, ask_first, held_back
 from pointstamp.launcher.output import Lines
 from pointstamp.launcher.started import ECHO, Place
+from pointstamp.seeing.status import Line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -70,7 +72,7 @@ def _signals() -> Iterator[socket.socket]:
     arriving, waking = socket.socketpair()
     for end in (arriving, waking):
         end.setblocking(False)
-    before = {number: signal.getsignal(number) for number in (*PASSED_ON, signal.SIGCHLD)}
+    before = {number: signal.getsignal(number) for number in (*PASSED_ON, REQUEST, signal.SIGCHLD)}
     for number, handler in before.items():
         if handler is not signal.SIG_IGN or number == signal.SIGCHLD:
             signal.signal(number, lambda number, frame: None)
@@ -107,6 +109,7 @@ class _Watch:
         self._open: dict[IO[bytes], Lines] = {}
         self._deadline: float | None = None
         self._arriving = arriving
+        self._line = Line()
         self._waiting = selectors.DefaultSelector()
         self._waiting.register(arriving, selectors.EVENT_READ, self._take_signals)
 
@@ -121,11 +124,12 @@ class _Watch:
             addresses = [address for _, address in bound]
             for number, listener in enumerate(listeners):
                 self._leashes[number], leash = socket.socketpair()
-                with leash:
+                with leash, held_back():
                     handed = (listener.fileno(), leash.fileno())
                     process = subprocess.Popen(
                         command,
-                        env=os.environ | Place(number, addresses, secret, *handed).to_environment(),
+                        env=os.environ
+                        | Place(number, addresses, secret, *handed, self._line.is_shown).to_environment(),
                         pass_fds=handed,
                         stdin=first_input if number == 0 else subprocess.DEVNULL,
                         stdout=subprocess.PIPE,
@@ -139,7 +143,7 @@ class _Watch:
     def _join(self, stream: IO[bytes] | None, out: int, number: int) -> None:
         assert stream is not None  # a pipe was asked for
         os.set_blocking(stream.fileno(), False)
-        self._open[stream] = Lines(out, f"[{number}] ".encode() if self._label else b"")
+        self._open[stream] = Lines(out, f"[{number}] ".encode() if self._label else b"", self._line)
         self._waiting.register(stream, selectors.EVENT_READ, lambda: self._take_output(stream))
 
     def until_all_have_ended(self) -> None:
@@ -170,10 +174,14 @@ class _Watch:
         for leash in self._leashes.values():
             leash.close()
         self._waiting.close()
+        self._line.close()
 
     def _take_signals(self) -> None:
         for number in self._arriving.recv(CHUNK):
-            if number != signal.SIGCHLD:
+            if number == REQUEST:
+                # In their order; and none of them can be another's: they have not been waited for yet.
+                ask_first(self._running.values())
+            elif number != signal.SIGCHLD:
                 self.passed_on.add(number)
                 self._send(number)
 

@@ -17,6 +17,7 @@ from typing import Any
 from pointstamp._errors import ClusterError, in_words
 from pointstamp.config import Config
 from pointstamp.execution import execute
+from pointstamp.launcher.asked import let_in
 from pointstamp.launcher.channel import frame, receive
 from pointstamp.launcher.leash import hold
 from pointstamp.launcher.shipped import unpack
@@ -31,6 +32,7 @@ def begin(descriptor: int, port: int) -> None:
     """
     for inherited in (descriptor, port):
         os.set_inheritable(inherited, False)
+    let_in()
     channel, listener = socket.socket(fileno=descriptor), socket.socket(fileno=port)
     # Lines are written whole, also where PYTHONUNBUFFERED is set: several processes write to one stream.
     for stream in (sys.stdout, sys.stderr):

@@ -21,11 +21,12 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pointstamp._errors import ClusterError, add_note
 from pointstamp.cluster import bind
+from pointstamp.launcher.asked import REQUEST, ask_first, held_back
 from pointstamp.launcher.channel import LENGTH, frame
 from pointstamp.launcher.shipped import pack
 
@@ -68,18 +69,19 @@ def run_on_processes(
     """
     packed, named = pack(main)
     running = _Processes(processes)
-    try:
-        told = {"main": packed, "named": named, "argv": list(sys.argv), "stall_report": stall_report}
-        running.start(config, told)
-        if started is not None:
-            started(running.kill)
-        running.until_all_have_answered()
-        running.raise_failure()
-    except KeyboardInterrupt as interruption:
-        running.interrupt(interruption)
-        raise
-    finally:
-        running.close()
+    with running.asked():
+        try:
+            told = {"main": packed, "named": named, "argv": list(sys.argv), "stall_report": stall_report}
+            running.start(config, told)
+            if started is not None:
+                started(running.kill)
+            running.until_all_have_answered()
+            running.raise_failure()
+        except KeyboardInterrupt as interruption:
+            running.interrupt(interruption)
+            raise
+        finally:
+            running.close()
     return [result for answer in running.answers.values() for result in answer["results"]]
 
 
@@ -109,7 +111,7 @@ class _Processes:
             for number, listener in enumerate(listeners):
                 ours, theirs = socket.socketpair()
                 self._channels[number] = ours
-                with theirs:
+                with theirs, held_back():
                     self._running[number] = subprocess.Popen(
                         _command(theirs.fileno(), listener.fileno()),
                         pass_fds=(theirs.fileno(), listener.fileno()),
@@ -131,6 +133,7 @@ class _Processes:
                 "tls": config.tls,
                 "stall_timeout": config.stall_timeout,
                 "log": config.log,
+                "telemetry": config.telemetry,
                 "dashboard": config.dashboard and "{}:{}".format(*config.dashboard),
             }
             with suppress(ConnectionError):  # it has ended already, which is found out below
@@ -138,6 +141,19 @@ class _Processes:
             channel.setblocking(False)
             self._received[number] = bytearray()
             self._waiting.register(channel, selectors.EVENT_READ, number)
+
+    @contextmanager
+    def asked(self) -> Iterator[None]:
+        """In the block SIGUSR1 asks the processes what they wait for, where the program has no handler."""
+        main = threading.current_thread() is threading.main_thread()
+        if not main or signal.getsignal(REQUEST) != signal.SIG_DFL:
+            yield
+            return
+        signal.signal(REQUEST, lambda number, frame: ask_first(self._running.values()))
+        try:
+            yield
+        finally:
+            signal.signal(REQUEST, signal.SIG_DFL)
 
     def until_all_have_answered(self) -> None:
         """Returns when every process has answered or ended, or has had its time after another's failure."""
@@ -212,7 +228,8 @@ class _Processes:
             if not getattr(error, "__notes__", None):
                 for note in answer["notes"]:
                     add_note(error, note)
-            error.__cause__ = _Elsewhere(number, answer["words"])
+            where = answer["words"].partition("\n\n")[2]
+            error.__cause__ = ClusterError(f"it was raised in process {number}\n\n{where}")
         return error
 
     def interrupt(self, interruption: KeyboardInterrupt) -> None:
@@ -255,13 +272,6 @@ class _Processes:
             if process.poll() is None:
                 with suppress(ProcessLookupError, PermissionError):
                     os.killpg(process.pid, number)
-
-
-class _Elsewhere(Exception):
-    """The traceback of an exception in the process that it was raised in."""
-
-    def __init__(self, process: int, words: str) -> None:
-        super().__init__(f"in process {process}\n\n{words.partition(chr(10) * 2)[2]}")
 
 
 class _Pumps:

@@ -13,13 +13,17 @@ import os
 import socket
 import sys
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pointstamp._errors import ClusterError
 from pointstamp.config import Config
 from pointstamp.execution import execute
 from pointstamp.launcher import target as targets
+from pointstamp.launcher.asked import let_in
 from pointstamp.launcher.leash import hold
+from pointstamp.seeing.showing import WATCHES
+from pointstamp.seeing.status import MARK, following
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +42,7 @@ class Place(NamedTuple):
     secret: str
     listener: int
     leash: int
+    status: bool
 
     def to_environment(self) -> dict[str, str]:
         """The variable that `taken` reads."""
@@ -57,6 +62,7 @@ def run(place: Place, target: targets.Target, options: Mapping[str, Any]) -> int
     """Runs the program in its place; returns the exit code."""
     leash, listener = (_own(descriptor) for descriptor in (place.leash, place.listener))
     hold(leash)
+    let_in()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True, write_through=False)  # type: ignore[union-attr]  # as on a terminal
     config = Config(
@@ -65,6 +71,8 @@ def run(place: Place, target: targets.Target, options: Mapping[str, Any]) -> int
     try:
         with listener:
             main = targets.load(target)
+            if place.status:
+                WATCHES.append(partial(following, _to_launcher))
             execute(main, config=config, listener=listener if config.processes > 1 else None)
     except targets.TargetError as error:
         print(f"pointstamp: {error}", file=sys.stderr)
@@ -76,6 +84,11 @@ def run(place: Place, target: targets.Target, options: Mapping[str, Any]) -> int
         print(f"pointstamp: process {place.process} stops: {str(error).splitlines()[0]}", file=sys.stderr)
         return 1
     return 0
+
+
+def _to_launcher(text: str) -> None:
+    if sys.stderr is not None:
+        sys.stderr.write(f"{MARK}{text}\n")
 
 
 def _own(descriptor: int) -> socket.socket:

@@ -8,7 +8,8 @@ At most `capacity` calls are out. As many records again are read ahead, so that 
 by the next without the worker; beyond that the operator leaves its input alone, and holds the sources of
 the computation back until half of what it has read is done: whatever feeds it waits, and who sends with an
 `InputHandle`. Where the dataflow ends early, the calls that are out are cancelled; one that takes no notice
-of that, or of its time limit, is left to itself.
+of that, or of its time limit, is left to itself. `SystemExit` and `KeyboardInterrupt` of a call are the
+worker's, also out of a task that the call has made.
 
 Cost: `capacity` tasks take records in turn, so that no call makes a task, and the worker runs once for all
 calls that were done when it came to it.
@@ -19,12 +20,12 @@ from __future__ import annotations
 import inspect
 import time
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import PactKind
-from pointstamp._errors import PointstampError
 from pointstamp.custom.builder import operator_info
-from pointstamp.outside.eventloop import EventLoop
+from pointstamp.outside.eventloop import EventLoop, Seat
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -149,6 +150,8 @@ class _Calls:
         # Shared with the loop's thread: what it is to call, and what has been done.
         self._queue: deque[_Call] = deque()
         self._done: deque[_Call] = deque()
+        self._out: set[_Call] = set()
+        self._failure: BaseException | None = None
         self._told = False
         self._runners = 0
         # In the order in which they were read, where results keep it.
@@ -156,26 +159,35 @@ class _Calls:
         # A batch that is not full yet, and when it goes all the same.
         self._batch: list[tuple[Any, Any]] = []
         self._goes_at: float | None = None
-        self._loop: EventLoop | None = None
+        self._seat: Seat | None = None
 
     def close(self) -> None:
         """Cancels what is out."""
         self._queue.clear()
         self._sources.let_go()
-        if self._loop is not None:
-            self._loop.release(self)
-            self._loop = None
+        seat, self._seat = self._seat, None
+        if seat is not None:
+            seat.leave()
+
+    def failed(self, error: BaseException) -> None:
+        """See `Owner`."""
+        self._failure = error
+        self._activator.activate()
+
+    def unfinished(self) -> str:
+        """See `Owner`."""
+        out = list(self._out)
+        name = getattr(self._function, "__qualname__", repr(self._function))
+        shown = [f"{call.records if self._terms.batch else call.records[0]!r:.100}" for call in out[:3]]
+        return f"async_map of {name}, {len(out)} call(s), with {', '.join(shown + ['...'] * (len(out) > 3))}"
 
     # ------------------------------------------------------------ on the worker
 
     def run(self, port: FrontieredInput[Any], results: OutputPort[Any], letters: OutputPort[Any]) -> None:
         """Sends what is done, and calls for more."""
         self._told = False
-        if self._held and self._loop is not None and self._loop.has_ended:
-            raise PointstampError(
-                "the event loop that async_map's calls run on has ended while calls are out: one of them has "
-                "stopped it, which ends all of them"
-            )
+        if self._failure is not None:
+            raise self._failure
         self._send(results, letters)
         asked: list[_Call] = []
         limit = 2 * self._terms.capacity * (self._terms.batch or 1)
@@ -187,13 +199,12 @@ class _Calls:
         elif self._held <= limit // 2:
             self._sources.let_go()
         if asked:
-            if self._loop is None:
-                self._loop = EventLoop.of_this_thread()
-                self._loop.acquire(self, self._activator.activate)
+            if self._seat is None:
+                self._seat = EventLoop.seat(self)
             if self._terms.ordered:
                 self._in_order.extend(asked)
             self._queue.extend(asked)
-            self._loop.call(self._spawn)
+            self._seat.call(partial(self._spawn, self._seat))
         if not port.frontier and not self._held:
             self.close()
 
@@ -276,19 +287,23 @@ class _Calls:
 
     # ------------------------------------------------------------ on the loop's thread
 
-    def _spawn(self, loop: EventLoop) -> None:
+    def _spawn(self, seat: Seat) -> None:
         """Has as many tasks at work as there are calls to make, up to the capacity."""
         wanted = min(len(self._queue), self._terms.capacity - self._runners)
         for _ in range(wanted):
             self._runners += 1
-            loop.start(self, self._runner())
+            seat.start(self._runner())
 
     async def _runner(self) -> None:
-        queue, terms = self._queue, self._terms
+        queue, out, terms = self._queue, self._out, self._terms
         batched, simple = terms.batch is not None, terms.timeout is None and terms.retry == 0
         try:
             while queue:
-                call = queue.popleft()
+                try:
+                    call = queue.popleft()
+                except IndexError:  # the worker has just cleared it
+                    return
+                out.add(call)
                 given = call.records if batched else call.records[0]
                 try:
                     if simple:
@@ -297,6 +312,7 @@ class _Calls:
                         call.result = await self._attempts(given)
                 except BaseException as error:
                     call.error = error
+                out.discard(call)
                 call.done = True
                 self._done.append(call)
                 if not self._told:

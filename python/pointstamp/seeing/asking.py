@@ -8,6 +8,7 @@ processes are asked over the cluster's own connections, and answer for all their
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 import threading
 import time
@@ -31,6 +32,8 @@ DISTANCE = 1.0
 _PACKAGE = __file__.rpartition("seeing")[0]
 
 _EXECUTION = f"{_PACKAGE}execution.py"
+
+_WORKER = f"{_PACKAGE}worker.py"
 
 _NOT_THEIRS = (_PACKAGE, threading.__file__.rpartition("threading")[0], "<frozen ")
 
@@ -95,17 +98,21 @@ class Asking:
         answers = self._cluster.ask(seconds) if worker is None else worker.ask(self._cluster, seconds)
         waited = time.monotonic() - begin
         frames = sys._current_frames()
+        memory = resident()
         data = []
         for index, (answer, thread) in enumerate(zip(answers, self._cluster.running(), strict=True)):
             frame = None if thread is None else frames.get(thread)
             who = {"worker": self._process * self._workers + index, "process": self._process}
-            about = {"at": "" if frame is None else _line(frame), "waited": waited}
+            at, inside = _line(frame)
+            about = {"at": at, "waited": waited}
             if isinstance(answer, dict):
+                about["memory"] = memory
                 # Whether a thread lives can only be said here.
                 ran = [(*entry, name, _is_alive(ident, name)) for *entry, ident, name in answer["ran"]]
                 data.append({**answer, **about, "ran": ran})
             else:
-                data.append({**who, **about, "silent": True, "ended": answer == "ended"})
+                silent = {"silent": True, "ended": answer == "ended", "inside": inside}
+                data.append({**who, **about, **silent})
         return data
 
     def _elsewhere(self, number: int, worker: _core.Worker | None, seconds: float) -> list[dict[str, Any]]:
@@ -126,7 +133,7 @@ class Asking:
         for process in range(self._processes):
             if process != self._process and process not in answers:
                 silent = {"worker": None, "process": process, "at": "", "waited": seconds}
-                data.append({**silent, "silent": True, "ended": False})
+                data.append({**silent, "silent": True, "ended": False, "inside": False})
         return data
 
     def _hear(self, process: int, what: bytes) -> None:
@@ -145,24 +152,39 @@ class Asking:
                     self._arrived.notify_all()
 
 
+def resident() -> int:
+    """The bytes of memory that this process holds; 0 where the system does not say."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
 def teller(data: dict[str, Any]) -> Told | Silent:
     """What one worker says, of what it said as data."""
     if "silent" in data:
-        return Silent(data["worker"], data["process"], data["waited"], data["at"], data["ended"])
+        keys = ("worker", "process", "waited", "at", "ended", "inside")
+        return Silent(*(data[key] for key in keys))
     return Told.from_data(data, data["at"])
 
 
-def _line(frame: FrameType | None) -> str:
-    """The innermost line of a thread's that is the program's own; empty where there is none.
+def _line(frame: FrameType | None) -> tuple[str, bool]:
+    """The innermost line of a thread's that is the program's own, and whether a step called what it is in.
 
-    What this package or an installed one runs was called from there. Beyond `execute` lies what called it.
+    The line is empty where there is none. What this package or an installed one runs was called from there.
+    Beyond `execute` lies what called it.
     """
+    at, called = "", None
     while frame is not None and frame.f_code.co_filename != _EXECUTION:
         file = frame.f_code.co_filename
-        if not file.startswith(_NOT_THEIRS) and "site-packages" not in file:
-            return f"{file}:{frame.f_lineno} in {frame.f_code.co_name}"
-        frame = frame.f_back
-    return ""
+        if at and file == _WORKER:
+            condition = getattr(frame.f_locals.get("condition"), "__code__", None)  # of step_while
+            return at, called is not condition
+        if not at and not file.startswith(_NOT_THEIRS) and "site-packages" not in file:
+            at = f"{file}:{frame.f_lineno} in {frame.f_code.co_name}"
+        called, frame = frame.f_code, frame.f_back
+    return at, False
 
 
 def _is_alive(number: int | None, name: str) -> bool:

@@ -408,6 +408,12 @@ def silence(silent: Silent) -> str:
             "taken up by native "
             "code."
         )
+    if silent.at and silent.inside:
+        return (
+            f"{who} runs a function of one of its operators, for {silent.seconds:.1f} s at least: it is at "
+            f"{silent.at}. Until that returns, the worker does nothing else. What waits there for another "
+            "program or for a thread needs a time limit, or async_map(timeout=), which waits beside it."
+        )
     if silent.at:
         return (
             f"{who} runs the program's own code and does not step, for {silent.seconds:.1f} s at least: it "

@@ -9,7 +9,8 @@ A worker's log is `worker-N.arrows`: record batches of the columns
 
 Kinds: `scope`, `operator`, `edge` (made), `begin`, `end` (an operator runs), `send`, `receive` (a batch of
 `count` records), `capability` (`count` 1: made, 0: moved to `time`, -1: dropped), `frontier`, `progress
-sent`, `progress received` (one row for each change), `held` (a source waits), `park`, `unpark`, `shutdown`.
+sent`, `progress received` (one row for each change), `held` (a source waits), `park`, `unpark`, `shutdown`,
+and `lost` (`count` events before it were not kept: nobody took those that waited, a million of them).
 """
 
 from __future__ import annotations
@@ -68,6 +69,15 @@ class Writer:
         self._take()
         for writer in self._writers.values():
             writer.close()
+        lost = {worker: recorder.lost for worker, recorder in self._recorders.items() if recorder.lost}
+        if lost:
+            import logging
+
+            logging.getLogger("pointstamp.seeing.log").warning(
+                "the log in %r lacks %d events, of worker %s: more happened than was written meanwhile. Rows "
+                "of the kind 'lost' say where",
+                *(str(self._folder), sum(lost.values()), " and ".join(map(str, lost))),
+            )
 
     def _run(self) -> None:
         while not self._ended.wait(EVERY):

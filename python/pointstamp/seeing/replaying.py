@@ -216,7 +216,7 @@ def serve(folder: str, port: int) -> int:
         return as_json(replay.states[max(0, min(at, len(replay.states) - 1))])
 
     answers: Answers = {"/about": lambda query: as_json({"moments": len(replay.states)}), "/state": state}
-    with Page("127.0.0.1", port, answers) as page:
+    with Page("127.0.0.1", port, answers, "--port ") as page:
         print(f"The log is shown at {page.url} until Ctrl-C.", flush=True)
         try:
             threading.Event().wait()

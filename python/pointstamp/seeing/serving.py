@@ -7,6 +7,7 @@ same browser is refused by its name); on any other, only those that bring the to
 
 from __future__ import annotations
 
+import errno
 import hmac
 import json
 import secrets
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
+from pointstamp._errors import ConfigError
 from pointstamp._threads import Helper, join
 
 if TYPE_CHECKING:
@@ -83,11 +85,18 @@ class Page:
         host: The interface to listen on.
         port: The port; 0 takes one that is free.
         answers: By path, what is answered: a function of the query that returns a kind of content and a text.
+        told: How the program told the port, for errors.
+
+    Raises:
+        ConfigError: If it cannot listen there.
     """
 
-    def __init__(self, host: str, port: int, answers: Answers) -> None:
+    def __init__(self, host: str, port: int, answers: Answers, told: str = "dashboard=") -> None:
         self.token = None if host in LOOPBACK else secrets.token_urlsafe(24)
-        self._server = _Server((host, port), _Handler)
+        try:
+            self._server = _Server((host, port), _Handler)
+        except OSError as error:  # of the port, or of the interface
+            raise ConfigError(told + _refused(host, port, error)) from None
         self._server.answer = lambda request: self.answer(request, answers)
         at = self._server.server_address[1]
         self.address = f"http://{f'[{host}]' if ':' in host else host}:{at}/"
@@ -142,6 +151,16 @@ class Page:
         self._server.shutdown()
         join([self._thread], 0.1)
         self._server.server_close()
+
+
+def _refused(host: str, port: int, error: OSError) -> str:
+    """Why the page cannot be where the program wants it."""
+    given = repr(f"{host}:{port}") if host != LOOPBACK[0] else str(port)
+    if error.errno == errno.EADDRINUSE:
+        return f"{given}: the port is in use, perhaps by another run; 0 takes a free one"
+    if error.errno == errno.EACCES:
+        return f"{given}: this program may not have the port; take one above 1023, or 0 for a free one"
+    return f"{given}: {host} is no address of this machine to listen on ({error.strerror or error})"
 
 
 def _send(

@@ -6,7 +6,8 @@ runs and no port is open where the configuration asks for nothing.
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
 __all__ = ["Showing"]
 
 
+Watch = Callable[["Asking"], AbstractContextManager[None]]
+
+WATCHES: list[Watch] = []
+"""What follows each computation of this process from here on, where it is the first: for the command line."""
+
+
 class Showing:
     """What is shown of one computation, for as long as the block runs."""
 
@@ -33,7 +40,8 @@ class Showing:
 
     def begins(self, worker: _core.Worker) -> None:
         """Records a worker, on its thread, where that was asked for."""
-        if self._config.log is not None or self._config.dashboard is not None:
+        config = self._config
+        if config.log is not None or config.dashboard is not None or config.telemetry:
             recorder = _core.Recorder(self._config.log is not None)
             worker.record(recorder)
             self._recorders[worker.index] = recorder
@@ -50,6 +58,14 @@ class Showing:
                 host, port = self._config.dashboard
                 page = stack.enter_context(Page(host, port, self._answers()))
                 announce(page.url)
+            if self._config.telemetry and self._config.process == 0:
+                from pointstamp.seeing.state import state_of
+                from pointstamp.seeing.telemetry import observed
+
+                stack.enter_context(observed(lambda: state_of(self.asking.data())))
+            if self._config.process == 0:
+                for watch in WATCHES:
+                    stack.enter_context(watch(self.asking))
             self._stack = stack.pop_all()
         return self
 
@@ -59,8 +75,9 @@ class Showing:
         self._stack.close()
 
     def _answers(self) -> Any:
+        from pointstamp.seeing.metrics import prometheus
         from pointstamp.seeing.serving import as_json
-        from pointstamp.seeing.state import prometheus, state_of
+        from pointstamp.seeing.state import state_of
 
         def waits(_: dict[str, str]) -> tuple[str, str]:
             tellers = self.asking.everyone()

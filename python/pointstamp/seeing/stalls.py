@@ -12,14 +12,16 @@ import sys
 import threading
 from contextlib import contextmanager, suppress
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import ProbeHandle
 from pointstamp._errors import add_note
 from pointstamp._threads import Helper, join
+from pointstamp.seeing.asking import PATIENCE
 from pointstamp.seeing.explanation import Explanation, explain
 from pointstamp.seeing.graph import Place
-from pointstamp.seeing.told import Told
+from pointstamp.seeing.told import Silent, Told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from pointstamp._types import Time
     from pointstamp.seeing.asking import Asking
 
-__all__ = ["Report", "explained", "probes_of", "reporting", "say", "standing"]
+__all__ = ["Report", "explained", "probes_of", "reporting", "say", "standing", "too_early"]
 
 QUICK = 1.0
 """Seconds that workers have to answer when the program is to end."""
@@ -134,26 +136,42 @@ class Report:
     def watch(self, seconds: float, ended: threading.Event) -> None:
         """Says what is waited for whenever nothing has moved for so long and something is outstanding."""
         before: object = None
-        still = 0
+        since = monotonic()
+        said = False
+        idle: set[int] = set()
         while not ended.wait(seconds / 4):
-            tellers = self._asking.everyone()
-            now = standing(tellers)
-            still = still + 1 if now == before else 0
-            before = now
-            if still == 4 and now:
+            tellers = self._asking.everyone(seconds=min(seconds / 4, PATIENCE))
+            now = standing(tellers, idle)
+            if now != before:
+                before, since, said = now, monotonic(), False
+            elif now and not said and monotonic() - since >= seconds:
+                said = True
                 own = next((one.worker for one in tellers if isinstance(one, Told)), -1)
                 say(f"nothing has moved for {seconds:g} s. {explain(tellers, own)}")
 
 
-def standing(tellers: Sequence[Any]) -> object:
-    """What changes whenever something moves; empty where nothing is outstanding."""
-    parts = []
+def standing(tellers: Sequence[Told | Silent], idle: set[int]) -> object:
+    """What changes whenever something moves; empty where nothing is outstanding.
+
+    A worker that does not answer stands still while it is at one line. What it has outstanding is not known:
+    in an operator there is something, and in `main` there may be, unless there was nothing when it last
+    answered.
+
+    Args:
+        tellers: What each worker said, and who said nothing.
+        idle: The workers that had nothing outstanding when they last answered; kept up to date.
+    """
+    parts: list[object] = []
     for one in tellers:
         if isinstance(one, Told):
-            for number, standing in one.dataflows.items():
-                held = tuple(sorted((stamp, count) for stamp, count in standing.pointstamps.items() if count))
+            idle.add(one.worker)
+            for number, dataflow in one.dataflows.items():
+                held = tuple(sorted((stamp, count) for stamp, count in dataflow.pointstamps.items() if count))
                 if held:
+                    idle.discard(one.worker)
                     parts.append((one.worker, number, held))
+        elif one.at and not one.ended and (one.inside or one.worker not in idle):
+            parts.append((one.worker, one.at))
     return tuple(parts)
 
 
@@ -182,6 +200,10 @@ def reporting(report: Report, stall: float | None, *, alone: bool) -> Iterator[N
             join([watcher], 0.1, ended.set)
 
 
+def too_early(number: int, frame: object) -> None:
+    """Handles a request before there is a computation to ask: there is nothing to say."""
+
+
 def _take_signals(report: Report) -> dict[int, Any]:
     """Handles signals that have no handler yet; those that it took, with what was there."""
     if threading.current_thread() is not threading.main_thread():
@@ -190,7 +212,7 @@ def _take_signals(report: Report) -> dict[int, Any]:
     handlers: list[tuple[str, Any]] = [("SIGTERM", report.on_terminate), ("SIGUSR1", report.on_request)]
     for name, handler in handlers:
         number = getattr(signal, name, None)  # not on every system
-        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+        if number is not None and signal.getsignal(number) in (signal.SIG_DFL, too_early):
             taken[number] = signal.signal(number, handler)
     return taken
 

@@ -14,9 +14,9 @@ from pointstamp.seeing.graph import Graph
 from pointstamp.seeing.layout import links
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-__all__ = ["prometheus", "state_of"]
+__all__ = ["state_of"]
 
 TOTALS = ("runs", "nanoseconds", "records_in", "records_out", "batches_in", "batches_out")
 
@@ -31,6 +31,7 @@ def state_of(data: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     dataflows: dict[int, dict[str, Any]] = {}
     totals: dict[tuple[int, ...], list[int]] = {}
     held: dict[tuple[int, ...], int] = {}
+    kept: dict[tuple[int, ...], list[int]] = {}
     paused: set[tuple[int, ...]] = set()
     for said in data:
         silent = "silent" in said
@@ -45,6 +46,7 @@ def state_of(data: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
                 "in_flight": said.get("in_flight", 0),
                 "high_water": said.get("high_water", 0),
                 "parked": said.get("parked", 0),
+                "memory": said.get("memory", 0),
             }
         )
         if silent:
@@ -53,6 +55,10 @@ def state_of(data: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             done = totals.setdefault(tuple(address), [0] * len(TOTALS))
             for index, value in enumerate((runs, nanoseconds, *records, *batches)):
                 done[index] += value
+        for address, rows, size in said.get("kept", ()):
+            sums = kept.setdefault(tuple(address), [0, 0])
+            sums[0] += rows
+            sums[1] += size
         for number, dataflow in said["dataflows"]:
             paused.update(tuple(address) for address in dataflow["paused"])
             for address, _, _, count in dataflow["held"]:
@@ -60,11 +66,13 @@ def state_of(data: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             if number not in dataflows:
                 dataflows[number] = _dataflow(number, dataflow)
     for dataflow in dataflows.values():
+        _lags(dataflow)
         for operator in (*dataflow["operators"], *dataflow["scopes"]):
             address = tuple(operator["address"])
             done = totals.get(address, [0] * len(TOTALS))
             operator.update(zip(TOTALS, done, strict=True))
             operator["held"] = held.get(address, 0)
+            operator["kept_rows"], operator["kept_bytes"] = kept.get(address, (None, None))
             operator["paused"] = address in paused
     return {"now": time.time(), "workers": workers, "dataflows": list(dataflows.values())}
 
@@ -108,97 +116,16 @@ def _dataflow(number: int, data: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-FAMILIES = (
-    ("pointstamp_operator_runs_total", "counter", "How often an operator ran.", "runs", 1.0),
-    (
-        "pointstamp_operator_seconds_total",
-        "counter",
-        "For how long an operator ran, what is in it included.",
-        "nanoseconds",
-        1e-9,
-    ),
-    (
-        "pointstamp_operator_records_in_total",
-        "counter",
-        "Records that an operator took.",
-        "records_in",
-        1.0,
-    ),
-    (
-        "pointstamp_operator_records_out_total",
-        "counter",
-        "Records that an operator sent, for each of its readers.",
-        "records_out",
-        1.0,
-    ),
-    (
-        "pointstamp_operator_queued_records",
-        "gauge",
-        "Records that were sent to an operator and not taken, on all workers.",
-        "queued",
-        1.0,
-    ),
-    (
-        "pointstamp_operator_capabilities",
-        "gauge",
-        "Capabilities that an operator holds, on all workers.",
-        "held",
-        1.0,
-    ),
-)
+def _lags(dataflow: dict[str, Any]) -> None:
+    """Says how far the frontier of each operator of a dataflow is behind the one that has come farthest.
 
-
-def prometheus(state: Mapping[str, Any]) -> str:
-    """A state in the text format of Prometheus."""
-    lines: list[str] = []
-
-    def family(name: str, kind: str, about: str, samples: Iterable[tuple[dict[str, Any], float]]) -> None:
-        lines.append(f"# HELP {name} {about}")
-        lines.append(f"# TYPE {name} {kind}")
-        for labels, value in samples:
-            inside = ",".join(f'{key}="{_label(str(text))}"' for key, text in labels.items())
-            lines.append(f"{name}{{{inside}}} {value:.15g}")
-
-    for name, kind, about, key, scale in FAMILIES:
-        family(
-            name,
-            kind,
-            about,
-            (
-                (
-                    {
-                        "dataflow": dataflow["name"],
-                        "operator": operator["name"],
-                        "address": ".".join(map(str, operator["address"])),
-                    },
-                    operator[key] * scale,
-                )
-                for dataflow in state["dataflows"]
-                for operator in dataflow["operators"]
-            ),
-        )
-    workers = [worker for worker in state["workers"] if worker["worker"] is not None]
-    family(
-        "pointstamp_worker_up",
-        "gauge",
-        "Whether a worker answers between its steps.",
-        (({"worker": one["worker"], "process": one["process"]}, float(not one["silent"])) for one in workers),
-    )
-    family(
-        "pointstamp_worker_parked_seconds_total",
-        "counter",
-        "For how long a worker slept.",
-        (({"worker": one["worker"], "process": one["process"]}, one["parked"] * 1e-9) for one in workers),
-    )
-    processes = {one["process"]: one["in_flight"] for one in workers}
-    family(
-        "pointstamp_process_in_flight_bytes",
-        "gauge",
-        "Bytes on their way in a process.",
-        (({"process": process}, float(in_flight)) for process, in_flight in processes.items()),
-    )
-    return "\n".join(lines) + "\n"
-
-
-def _label(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    Frontiers are compared by the first coordinate, of which scopes inside have the same. One that is empty
+    has no lag: nothing comes any more.
+    """
+    entries = (*dataflow["operators"], *dataflow["scopes"])
+    for entry in entries:
+        firsts = [time[0] for _, frontier in entry["frontiers"] for time in frontier if time]
+        entry["frontier"] = min(firsts, default=None)
+    latest = max((entry["frontier"] for entry in entries if entry["frontier"] is not None), default=0)
+    for entry in entries:
+        entry["lag"] = None if entry["frontier"] is None else latest - entry["frontier"]

@@ -120,6 +120,7 @@ class Silent(NamedTuple):
         seconds: For how long it was waited for.
         at: Where its Python code is, as ``"file.py:12 in main"``; empty where that is not known.
         ended: Whether it has ended, which is why.
+        inside: Whether what it runs there was called by a step: a function of an operator, then.
     """
 
     worker: int | None
@@ -127,6 +128,7 @@ class Silent(NamedTuple):
     seconds: float
     at: str
     ended: bool = False
+    inside: bool = False
 
 
 def _standing(data: Mapping[str, Any]) -> Standing:

@@ -21,13 +21,19 @@ def to_arrow(stream: Stream[Any], schema: pa.Schema) -> ArrowStream:
     def rows(records: list[Any]) -> pa.RecordBatch:
         import pyarrow as pa  # an optional dependency
 
-        return pa.RecordBatch.from_pylist([_row(record, fields.names) for record in records], schema=fields)
+        return pa.RecordBatch.from_pylist(
+            [row_of(record, fields.names, "to_arrow") for record in records], schema=fields
+        )
 
     return stream.scope.stream_of(_core.map_batches(stream.core, rows, columns, "to_arrow"), columns)
 
 
-def _row(record: Any, columns: list[str]) -> dict[str, Any]:
-    """A record by the names of its columns, all of which it must have."""
+def row_of(record: Any, columns: list[str], who: str) -> dict[str, Any]:
+    """A record by the names of its columns, all of which it must have.
+
+    Raises:
+        TypeError: If it has not; `who` makes rows of it.
+    """
     if isinstance(record, dict):
         if record.keys() != set(columns):
             missing = [name for name in columns if name not in record]
@@ -37,11 +43,11 @@ def _row(record: Any, columns: list[str]) -> dict[str, Any]:
                 for what, which in (("lacks", missing), ("has no column for", extra))
                 if which
             )
-            raise TypeError(f"to_arrow makes rows of {columns}, and a record {problem}: {record!r}")
+            raise TypeError(f"{who} makes rows of {columns}, and a record {problem}: {record!r}")
         return record
     if isinstance(record, tuple | list) and len(record) == len(columns):
         return dict(zip(columns, record, strict=True))
     raise TypeError(
-        f"to_arrow makes rows of dicts by the schema's names, or of tuples of {len(columns)} values, "
+        f"{who} makes rows of dicts by the schema's names, or of tuples of {len(columns)} values, "
         f"not {record!r}"
     )

@@ -56,6 +56,12 @@ impl<P: Payload> Worker<P> {
         })?;
         let edges = ClearOnDrop(Rc::clone(scope.tees()));
         self.keep(index, subgraph, Box::new(edges));
+        tracing::debug!(
+            worker = self.index(),
+            dataflow = index,
+            name = scope.name(),
+            "dataflow installed"
+        );
         let sent = scope.tees().open();
         sent.map_err(|cause| self.failing().fail_by(cause))?;
         Ok(index)

@@ -6,9 +6,11 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use pointstamp_arrange::{Sealed, Source, Trace as Reader, TraceWriter};
 use pointstamp_engine::error::BoxError;
+use pointstamp_engine::observe::OperatorId;
 use pointstamp_engine::pact::Pact;
 use pointstamp_engine::port::{InputPort, SendError};
 use pointstamp_engine::stream::Stream as EngineStream;
@@ -25,9 +27,10 @@ use super::time::{ScopeTime, by_dims, frontier_of};
 use super::updates::Builder;
 use super::{give, send, updates_of};
 use crate::batch::Batch;
-use crate::bound::ThreadBound;
+use crate::bound::{Home, ThreadBound};
 use crate::errors::{GraphError, IntoException};
 use crate::library::Unary;
+use crate::seeing::notes::Kept;
 use crate::stream::Stream;
 
 /// The batch of an arrangement that a message on its stream is.
@@ -105,7 +108,7 @@ impl<T: ScopeTime> Arranged<T> {
         }
     }
 
-    fn build(stream: &EngineStream<Batch>, by: By, name: &str) -> PyResult<Self> {
+    fn build(stream: &EngineStream<Batch>, home: &Arc<Home>, by: By, name: &str) -> PyResult<Self> {
         let refused = IntoException::into_exception;
         let scope = stream.scope();
         let dims = scope.dims();
@@ -127,6 +130,11 @@ impl<T: ScopeTime> Arranged<T> {
         let now = (Rc::clone(&writer), Rc::clone(&upper));
         let followers = Followers::default();
         let publisher = Publisher(followers.clone());
+        let kept = (Rc::downgrade(&writer), Rc::clone(&upper));
+        kept_by(home, builder.id(), move || {
+            let reader = kept.0.upgrade()?.borrow().reader(kept.1.borrow().clone());
+            Some((reader.len(), reader.bytes()))
+        });
         let arranged = Arranged::new(result, form, Rc::clone(&template), followers, move || {
             now.0.borrow().reader(now.1.borrow().clone())
         });
@@ -152,6 +160,18 @@ impl<T: ScopeTime> Arranged<T> {
             Ok(false)
         });
         Ok(arranged)
+    }
+}
+
+/// Notes how much an operator keeps, in rows and bytes, for those who ask.
+pub(crate) fn kept_by(
+    home: &Arc<Home>,
+    operator: OperatorId,
+    size: impl Fn() -> Option<(usize, usize)> + 'static,
+) {
+    if let Some(noted) = home.notes().operator(operator) {
+        let size = ThreadBound::new(home, size);
+        noted.keeps(Kept::Native(Box::new(move || size.get().ok()?())));
     }
 }
 
@@ -260,10 +280,10 @@ pub(crate) fn arrange(stream: &Stream, by_key: bool, name: &str) -> PyResult<Arr
     let engine = stream.engine()?;
     let by = if by_key { By::Key } else { By::Record };
     let by_time = match engine.scope().dims() {
-        1 => ByTime::One(Arranged::build(&engine, by, name)?),
-        2 => ByTime::Two(Arranged::build(&engine, by, name)?),
-        3 => ByTime::Three(Arranged::build(&engine, by, name)?),
-        _ => ByTime::Many(Arranged::build(&engine, by, name)?),
+        1 => ByTime::One(Arranged::build(&engine, stream.home(), by, name)?),
+        2 => ByTime::Two(Arranged::build(&engine, stream.home(), by, name)?),
+        3 => ByTime::Three(Arranged::build(&engine, stream.home(), by, name)?),
+        _ => ByTime::Many(Arranged::build(&engine, stream.home(), by, name)?),
     };
     Ok(Arrangement {
         inner: ThreadBound::new(stream.home(), by_time),

@@ -6,6 +6,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use pointstamp_arrange::{Error, Reduce};
 use pointstamp_engine::capability::Capability;
@@ -15,7 +16,7 @@ use pointstamp_engine::port::{InputPort, OutputPort, SendError};
 use pointstamp_order::{Antichain, Point};
 use pyo3::prelude::*;
 
-use super::arrange::{Arranged, Arrangement, ByTime, sealed_of};
+use super::arrange::{Arranged, Arrangement, ByTime, kept_by, sealed_of};
 use super::follow::{Followers, Publisher};
 use super::reducers::{Form, Rows, of_kind};
 use super::rows::Cells;
@@ -23,7 +24,7 @@ use super::sealed::SealedBatch;
 use super::staged::{delayed, hold};
 use super::time::{ScopeTime, frontier_of};
 use crate::batch::Batch;
-use crate::bound::ThreadBound;
+use crate::bound::{Home, ThreadBound};
 use crate::errors::IntoException;
 use crate::kinds::Reduction;
 
@@ -40,10 +41,18 @@ pub(crate) fn reduce_arranged(
 ) -> PyResult<Arrangement> {
     let (reducer, form) = of_kind(kind, argument, name)?;
     let by_time = match arrangement.inner.get()? {
-        ByTime::One(input) => ByTime::One(build(input, reducer, form, name)?),
-        ByTime::Two(input) => ByTime::Two(build(input, reducer, form, name)?),
-        ByTime::Three(input) => ByTime::Three(build(input, reducer, form, name)?),
-        ByTime::Many(input) => ByTime::Many(build(input, reducer, form, name)?),
+        ByTime::One(input) => {
+            ByTime::One(build(input, arrangement.inner.home(), reducer, form, name)?)
+        }
+        ByTime::Two(input) => {
+            ByTime::Two(build(input, arrangement.inner.home(), reducer, form, name)?)
+        }
+        ByTime::Three(input) => {
+            ByTime::Three(build(input, arrangement.inner.home(), reducer, form, name)?)
+        }
+        ByTime::Many(input) => {
+            ByTime::Many(build(input, arrangement.inner.home(), reducer, form, name)?)
+        }
     };
     Ok(Arrangement {
         inner: ThreadBound::new(arrangement.inner.home(), by_time),
@@ -52,6 +61,7 @@ pub(crate) fn reduce_arranged(
 
 fn build<T: ScopeTime>(
     input: &Arranged<T>,
+    home: &Arc<Home>,
     reducer: Rows,
     form: Form,
     name: &str,
@@ -72,6 +82,11 @@ fn build<T: ScopeTime>(
     let followers = Followers::default();
     let publisher = Publisher(followers.clone());
     let shared = Rc::clone(&reduce);
+    let kept = Rc::downgrade(&reduce);
+    kept_by(home, builder.id(), move || {
+        let trace = kept.upgrade()?.borrow().trace();
+        Some((trace.len(), trace.bytes()))
+    });
     let arranged = Arranged::new(result, form, Rc::clone(&template), followers, move || {
         shared.borrow().trace()
     });

@@ -42,7 +42,8 @@ pub(crate) fn look(
     }
     told.set_item("numbers", numbers)?;
     told.set_item("capabilities", capabilities(py, notes, &addresses)?)?;
-    let (inputs, ran) = operators(py, notes, &snapshot, &addresses)?;
+    let (inputs, ran, kept) = operators(py, notes, &snapshot, &addresses)?;
+    told.set_item("kept", kept)?;
     told.set_item("inputs", inputs)?;
     told.set_item("ran", ran)?;
     told.set_item("busy", engine.has_work())?;
@@ -96,14 +97,15 @@ fn capabilities<'py>(
     Ok(list)
 }
 
-/// The inputs that `main` drives, and how Python logic ran.
+/// The inputs that `main` drives, how Python logic ran, and what operators keep, in rows and bytes.
 fn operators<'py>(
     py: Python<'py>,
     notes: &Notes,
     snapshot: &Snapshot,
     addresses: &Addresses,
-) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
+) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>, Bound<'py, PyList>)> {
     let (inputs, ran) = (PyList::empty(py), PyList::empty(py));
+    let kept = PyList::empty(py);
     for (id, address) in addresses {
         let Some(known) = notes.operator(*id) else {
             continue;
@@ -116,6 +118,9 @@ fn operators<'py>(
                 inputs.append((&address, coordinates(py, time)?))?;
             }
         }
+        if let Some((rows, bytes)) = known.size(py) {
+            kept.append((&address, rows, bytes))?;
+        }
         let (count, seconds) = known.ran();
         if count > 0 {
             let asked = known.asked.lock().unwrap_or_else(PoisonError::into_inner);
@@ -127,7 +132,7 @@ fn operators<'py>(
             ran.append((address, count, seconds, thread, name))?;
         }
     }
-    Ok((inputs, ran))
+    Ok((inputs, ran, kept))
 }
 
 fn coordinates<'py>(py: Python<'py>, time: &Point) -> PyResult<Bound<'py, PyTuple>> {

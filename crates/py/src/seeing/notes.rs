@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::frames::{Codes, Line};
+use crate::gil::Held as HeldObject;
 
 /// How many operators are noted before those of dataflows that have ended are swept out.
 const SWEEP: usize = 256;
@@ -43,7 +44,20 @@ pub(crate) struct Operator {
     since: Instant,
     /// Who asked for it to run from another thread: the number of that thread and its name.
     pub(crate) asked: Mutex<Option<(u64, String)>>,
+    /// How much it keeps.
+    kept: Mutex<Option<Kept>>,
 }
+
+/// How much an operator keeps; asked on its worker's thread, between steps.
+pub(crate) enum Kept {
+    /// Of Rust.
+    Native(Size),
+    /// A function of Python that returns rows and bytes.
+    Python(HeldObject),
+}
+
+/// Rows and bytes; nothing once the operator has ended.
+pub(crate) type Size = Box<dyn Fn() -> Option<(usize, usize)> + Send + Sync>;
 
 impl Operator {
     fn new(made: Line) -> Arc<Self> {
@@ -54,6 +68,7 @@ impl Operator {
             last: AtomicU64::new(0),
             since: Instant::now(),
             asked: Mutex::new(None),
+            kept: Mutex::new(None),
         })
     }
 
@@ -63,6 +78,28 @@ impl Operator {
         self.runs.fetch_add(1, Ordering::Relaxed);
         let passed = self.since.elapsed().as_nanos() as u64;
         self.last.store(passed, Ordering::Relaxed);
+    }
+
+    /// Says how much it keeps, from now on.
+    pub(crate) fn keeps(&self, kept: Kept) {
+        let before = self.kept().replace(kept);
+        drop(before);
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Option<Kept>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many rows and bytes it keeps; nothing where it does not say.
+    pub(crate) fn size(&self, py: Python<'_>) -> Option<(usize, usize)> {
+        let function = match &*self.kept() {
+            None => return None,
+            Some(Kept::Native(size)) => return size(),
+            Some(Kept::Python(function)) => function.get().clone_ref(py),
+        };
+        // Without the lock: it runs Python code. One that fails has nothing to say.
+        let said = function.bind(py).call0().ok()?;
+        said.extract().ok()
     }
 
     /// Whether it is an input that `main` drives by a handle.
@@ -187,9 +224,9 @@ impl Notes {
     pub(crate) fn clear(&self) {
         let mut inner = self.inner();
         let codes = std::mem::take(&mut inner.codes);
-        inner.operators.clear();
+        let operators = std::mem::take(&mut inner.operators);
         inner.capabilities.clear();
         drop(inner);
-        drop(codes); // without the lock: letting go of Python objects may run user code
+        drop((codes, operators)); // without the lock: letting go of Python objects may run user code
     }
 }

@@ -19,20 +19,10 @@ use rustc_hash::FxHashMap;
 
 use crate::columns::ffi::export_batch;
 use crate::errors::PointstampError;
+use crate::seeing::totals::{Done, Ended, Totals};
 
 /// How many events wait to be taken at most.
 const MOST: usize = 1 << 20;
-
-/// What an operator has done on one worker.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Totals {
-    pub(crate) runs: u64,
-    pub(crate) nanoseconds: u64,
-    pub(crate) records_in: u64,
-    pub(crate) records_out: u64,
-    pub(crate) batches_in: u64,
-    pub(crate) batches_out: u64,
-}
 
 /// The record of one worker.
 #[pyclass(frozen, module = "pointstamp._core")]
@@ -46,6 +36,8 @@ struct Inner {
     began: u64,
     /// Whether events are kept.
     keeps: bool,
+    /// How many of them wait at most.
+    most: usize,
     totals: FxHashMap<OperatorId, Totals>,
     /// By edge: whose output it comes from and whose input it goes to; none where that is a scope's boundary.
     ends: FxHashMap<EdgeId, (Option<OperatorId>, Option<OperatorId>)>,
@@ -57,9 +49,12 @@ struct Inner {
     parked_for: u64,
     events: Vec<Event>,
     lost: u64,
-    /// Of dataflows that have ended: addresses and names of operators, and what they did; kept where that was asked for.
-    ended: Option<Vec<(Vec<usize>, String, Totals)>>,
-    names: FxHashMap<OperatorId, String>,
+    /// What was done in dataflows that have ended; kept where that was asked for.
+    ended: Option<Ended>,
+    /// How many of them a batch that was taken says.
+    said: u64,
+    /// Dataflows whose events are not kept: they read this record.
+    ignored: Vec<u32>,
 }
 
 /// An event; what its numbers mean follows from its kind.
@@ -111,12 +106,16 @@ impl Inner {
         if !self.keeps {
             return;
         }
-        if self.events.len() >= MOST {
+        let event = event();
+        if self.ignored.contains(&event.dataflow) {
+            return;
+        }
+        if self.events.len() >= self.most {
             self.lost += 1;
             return;
         }
         let at = nanoseconds(self.begin.elapsed());
-        self.events.push(Event { at, ..event() });
+        self.events.push(Event { at, ..event });
     }
 
     fn keep_changes(&mut self, kind: &'static str, scope: OperatorId, changes: &[Change]) {
@@ -141,8 +140,8 @@ impl Inner {
     }
 
     fn made(&mut self, id: OperatorId, address: &[usize], name: &str) {
-        if self.ended.is_some() {
-            self.names.insert(id, name.to_owned());
+        if let Some(ended) = &mut self.ended {
+            ended.made(id, name);
         }
         self.addresses.insert(address.to_vec(), id);
         self.totals.entry(id).or_default();
@@ -158,14 +157,7 @@ impl Inner {
             // With its dataflow all is forgotten that is only needed while it runs.
             let gone = |other: u32| other == id.dataflow;
             if let Some(ended) = &mut self.ended {
-                let began = ended.len();
-                for (address, id) in self.addresses.iter().filter(|(_, id)| gone(id.dataflow)) {
-                    let name = self.names.get(id).cloned().unwrap_or_default();
-                    let totals = self.totals.get(id).copied().unwrap_or_default();
-                    ended.push((address.clone(), name, totals));
-                }
-                ended[began..].sort_by(|(one, ..), (other, ..)| one.cmp(other));
-                self.names.retain(|other, _| !gone(other.dataflow));
+                ended.shut_down(id.dataflow, &self.addresses, &self.totals);
             }
             self.ends.retain(|edge, _| !gone(edge.dataflow));
             self.nodes.retain(|(scope, _), _| !gone(scope.dataflow));
@@ -374,14 +366,15 @@ impl Recorder {
 #[pymethods]
 impl Recorder {
     #[new]
-    #[pyo3(signature = (keeps, keeps_totals = false))]
-    fn new(keeps: bool, keeps_totals: bool) -> Self {
+    #[pyo3(signature = (keeps, most = MOST, keeps_totals = false))]
+    fn new(keeps: bool, most: usize, keeps_totals: bool) -> Self {
         let began = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         Recorder {
             inner: Mutex::new(Inner {
                 begin: Instant::now(),
                 began: began.map_or(0, nanoseconds),
                 keeps,
+                most,
                 totals: FxHashMap::default(),
                 ends: FxHashMap::default(),
                 nodes: FxHashMap::default(),
@@ -391,8 +384,9 @@ impl Recorder {
                 parked_for: 0,
                 events: Vec::new(),
                 lost: 0,
-                ended: keeps_totals.then(Vec::new),
-                names: FxHashMap::default(),
+                ended: keeps_totals.then(Ended::default),
+                said: 0,
+                ignored: Vec::new(),
             }),
         }
     }
@@ -405,31 +399,38 @@ impl Recorder {
 
     /// What the operators of dataflows that have ended did, since the last call: addresses, names, runs, nanoseconds, records
     /// in and out, batches in and out. Nothing unless `keeps_totals`.
-    #[allow(clippy::type_complexity, reason = "a tuple for Python")]
-    fn take_totals(&self) -> Vec<(Vec<usize>, String, (u64, u64, u64, u64, u64, u64))> {
+    fn take_totals(&self) -> Vec<Done> {
         let mut inner = self.inner();
-        let ended = inner.ended.as_mut().map(std::mem::take);
-        let flat = |done: Totals| {
-            (
-                done.runs,
-                done.nanoseconds,
-                done.records_in,
-                done.records_out,
-                done.batches_in,
-                done.batches_out,
-            )
-        };
-        let ended = ended.into_iter().flatten();
-        ended
-            .map(|(address, name, done)| (address, name, flat(done)))
-            .collect()
+        inner.ended.as_mut().map(Ended::take).unwrap_or_default()
+    }
+
+    /// Keeps no events of a dataflow, which reads this record: it would never come to an end.
+    fn ignore(&self, dataflow: u32) {
+        self.inner().ignored.push(dataflow);
+    }
+
+    /// Keeps no events any more.
+    fn stop(&self) {
+        let mut inner = self.inner();
+        inner.keeps = false;
+        inner.events = Vec::new();
     }
 
     /// The events since the last call, as a record batch; see `pointstamp.seeing.log` for its columns.
     fn take<'py>(&self, py: Python<'py>, worker: u32) -> PyResult<Bound<'py, PyAny>> {
         let (events, began) = {
             let mut inner = self.inner();
-            (std::mem::take(&mut inner.events), inner.began)
+            let mut events = std::mem::take(&mut inner.events);
+            let lost = inner.lost - inner.said;
+            if lost > 0 {
+                inner.said = inner.lost;
+                events.push(Event {
+                    at: nanoseconds(inner.begin.elapsed()),
+                    count: Some(lost.cast_signed()),
+                    ..Event::new("lost", NONE)
+                });
+            }
+            (events, inner.began)
         };
         let batch = columns(&events, began, worker)
             .map_err(|error| PointstampError::new_err(error.to_string()))?;

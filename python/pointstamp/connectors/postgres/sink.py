@@ -12,6 +12,7 @@ import time as clock
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import PointstampError, TimeError
+from pointstamp.connectors.claims import warn_of
 from pointstamp.connectors.databases import rows_of
 from pointstamp.connectors.postgres.stream import client, connected
 from pointstamp.connectors.protocol import Sink, SinkWriter
@@ -110,6 +111,9 @@ class _Writer(SinkWriter):
                     self._connect()
                 if time > self._written:
                     self._transact(time, batches)
+                else:  # before the failure after which this runs again
+                    there = f"table {self._table!r} has times up to {self._written} under {self._name!r}"
+                    warn_of(sum(map(len, batches)), there)
                 return
             except client().OperationalError:
                 if self._connection is not None and not self._connection.closed:

@@ -199,7 +199,7 @@ def _execute(
     """Runs the dataflow on this process's workers, which are recorded; returns whether it is complete."""
 
     def main(worker: Worker) -> None:
-        recorder = _core.Recorder(False, True)
+        recorder = _core.Recorder(False, keeps_totals=True)
         worker.core.record(recorder)
         recorders.append(recorder)
         with worker.dataflow(plan.named.name) as scope:

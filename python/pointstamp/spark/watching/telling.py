@@ -77,6 +77,7 @@ class Stalls:
         self._seconds = seconds
         self._ignored = ignored
         self._before: object = None
+        self._idle: set[int] = set()
         self._still = 0.0
 
     def look(self, tellers: Sequence[Told | Silent], passed: float) -> str | None:
@@ -87,7 +88,7 @@ class Stalls:
             passed: Seconds since the last look.
         """
         seen = [self._without(one) if isinstance(one, Told) else one for one in tellers]
-        now = standing(seen)
+        now = standing(seen, self._idle)
         before, self._before = self._before, now
         was = self._still
         self._still = self._still + passed if now == before else 0.0

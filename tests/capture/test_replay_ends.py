@@ -1,0 +1,63 @@
+"""What a capture leaves behind: no thread where a replay cannot begin, and records as they arrived."""
+
+import io
+import socket
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pointstamp as ps
+
+
+def test_a_reader_that_is_waited_for_ends_with_the_computation() -> None:
+    """Another worker fails while this one waits for a capture to begin: no thread reads any more."""
+    ours, theirs = socket.socketpair()
+    waits = threading.Event()
+
+    class Waiting(ps.EventReader):
+        def begin(self) -> Any:
+            waits.set()
+            return super().begin()
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            if worker.index == 1:
+                scope.replay([Waiting(ours, allow_pickle=True)])
+            assert waits.wait(20)
+            raise LookupError("enough")
+
+    with theirs, pytest.raises(LookupError, match="enough"):
+        ps.execute(main, workers=2)
+    assert not any(thread.name == "pointstamp reader" for thread in threading.enumerate())
+
+
+def test_a_replay_that_is_refused_lets_go_of_its_readers() -> None:
+    """The first of two captures fits, and neither has come to its end."""
+    kept = io.BytesIO()
+    ps.example(lambda scope: scope.to_stream([1]).capture_into(ps.EventWriter(kept)))
+    pairs = [socket.socketpair() for _ in range(2)]
+    for _, theirs in pairs:
+        theirs.sendall(kept.getvalue()[:-1])
+    readers = [ps.EventReader(ours, allow_pickle=True) for ours, _ in pairs]
+    captures: list[Any] = [*readers, "no capture"]
+    with pytest.raises(TypeError, match="replay plays captures"):
+        ps.example(lambda scope: scope.replay(captures))
+    assert not any(thread.name == "pointstamp reader" for thread in threading.enumerate())
+    for _, theirs in pairs:
+        theirs.close()
+
+
+@pytest.mark.parametrize(
+    "records",
+    [[5, 3, 1, 4, 2, 9, 7, 8, None, 6], [np.array([1, 2]), np.array([0, 2])], [("b", 1), ("a", 1)]],
+    ids=["mixed", "arrays", "ordered"],
+)
+def test_records_without_an_order_are_extracted_as_they_arrived(records: list[Any]) -> None:
+    captured = ps.example(lambda scope: scope.to_stream(records).capture())
+    [(time, found)] = captured.extract()
+    assert time == 0
+    expected = sorted(records) if isinstance(records[0], tuple) else records
+    assert len(found) == len(records)
+    assert all(one is other for one, other in zip(found, expected, strict=True))

@@ -1,0 +1,321 @@
+"""Reading: what waits holds nobody up, what fails hides nothing, and what is over is let go of."""
+
+import asyncio
+import os
+import resource
+import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pointstamp as ps
+from harness import notes
+from pointstamp.connectors import CSVSource, JSONLinesSource, PartitionReader, QueueSource, Source
+
+
+class Given(Source[Any]):
+    """Partitions, each read by a function that gets how often it was called before."""
+
+    def __init__(self, **partitions: Callable[[int], Any]) -> None:
+        self.given = partitions
+        self.closed: list[str] = []
+        self.let = threading.Event()
+        self.opens: Callable[[str], None] = lambda name: None
+        self.closes: Callable[[str], None] = lambda name: None
+
+    def partitions(self) -> list[str]:
+        return list(self.given)
+
+    def open(self, partition: str) -> PartitionReader[Any]:
+        self.opens(partition)
+        return _Reader(self, partition)
+
+
+class _Reader(PartitionReader[Any]):
+    def __init__(self, source: Given, name: str) -> None:
+        self.source = source
+        self.name = name
+        self.count = 0
+
+    def read(self) -> Any:
+        found = self.source.given[self.name](self.count)
+        self.count += 1
+        return found
+
+    @property
+    def offset(self) -> int:
+        return self.count
+
+    def seek(self, offset: int) -> None:
+        self.count = offset
+
+    def close(self) -> None:
+        self.source.closed.append(self.name)
+        self.source.closes(self.name)
+
+
+def once(*records: Any) -> Callable[[int], Any]:
+    return lambda count: list(records) if count == 0 else None
+
+
+def test_partitions_are_opened_at_the_same_time() -> None:
+    source = Given(a=once(1), b=once(2), c=once(3))
+    begun = threading.Barrier(3, timeout=20)
+
+    def opens(_: str) -> None:
+        begun.wait()
+
+    source.opens = opens
+    assert ps.example(lambda scope: scope.read(source).capture()).extract() == [(0, [1, 2, 3])]
+
+
+def test_an_open_that_waits_does_not_keep_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pointstamp.connectors.reading.PATIENCE", 0.2)
+    source = Given(a=once(1))
+    opening = threading.Event()
+
+    def opens(_: str) -> None:
+        opening.set()
+        source.let.wait(30)
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            scope.read(source)
+        worker.step_while(lambda: not opening.is_set())
+        raise ZeroDivisionError("main's own")
+
+    source.opens = opens
+    with pytest.raises(ZeroDivisionError, match="main's own"):
+        ps.execute(main)
+    source.let.set()
+    while not source.closed:  # what was opened too late is closed all the same
+        pass
+
+
+def test_every_reader_is_closed_and_the_first_error_is_raised() -> None:
+    begun = threading.Barrier(3, timeout=20)
+
+    def waits(count: int) -> Any:
+        if count == 0:
+            begun.wait()
+        return [] if source.let.wait(0.05) else None
+
+    def fails(_: int) -> Any:
+        begun.wait()
+        raise ZeroDivisionError("b cannot be read")
+
+    def closes(name: str) -> None:
+        if name == "a":
+            raise OSError("while closing")
+
+    source = Given(a=waits, b=fails, c=waits)
+    source.closes = closes
+    with pytest.raises(ZeroDivisionError, match="b cannot be read") as caught:
+        ps.example(lambda scope: _use(scope.read(source)))
+    assert set(source.closed) == {"a", "b", "c"}
+    assert any("OSError: while closing" in note for note in notes(caught.value))
+
+
+def _use(stream: ps.Stream[Any]) -> None:
+    stream.probe()
+
+
+def test_a_directory_of_many_files_has_one_open_at_a_time(tmp_path: Path) -> None:
+    for n in range(120):
+        (tmp_path / f"{n:03}.jsonl").write_text(f"{n}\n")
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 200
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used + 60, before[1]))
+    try:
+        found = ps.example(lambda scope: scope.read(JSONLinesSource(tmp_path)).capture()).extract()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert found == [(0, list(range(120)))]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_a_worker_without_a_partition_follows_the_others(workers: int) -> None:
+    """It may get one later, so it holds a capability, and not at the least time."""
+
+    def fifty(count: int) -> list[int]:
+        if count <= 50:
+            return [count]
+        source.let.wait(20)
+        return []
+
+    source = Given(a=fifty)
+    source.discover = 0.05
+    source.worker_of = lambda partition, workers: 0  # type: ignore[method-assign]
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            probe = scope.read(source, time=lambda n: n, idle=None).probe()
+        worker.step_while(lambda: probe.less_than(50), timeout=20)
+        source.let.set()
+        worker.barrier()
+        raise StopAsyncIteration  # a source that is asked for more never ends
+
+    with pytest.raises(StopAsyncIteration):
+        ps.execute(main, workers=workers)
+
+
+def test_offsets_that_wait_for_the_end_are_one_entry() -> None:
+    queue: QueueSource[int] = QueueSource()
+    waiting: list[int] = []
+
+    def main(worker: ps.Worker) -> None:
+        from pointstamp.connectors.reading import Reading
+
+        seen: list[int] = []
+        readings: list[Reading] = []
+        install = Reading.install
+
+        def noted(self: Reading, *given: Any) -> Any:
+            readings.append(self)
+            return install(self, *given)
+
+        with pytest.MonkeyPatch.context() as patch, worker.dataflow() as scope:
+            patch.setattr(Reading, "install", noted)
+            scope.read(queue).inspect(seen.append)
+        for n in range(50):
+            queue.put(n)
+            worker.step_while(partial(lambda n: len(seen) <= n, n))
+        waiting.append(sum(map(len, readings[0]._pending.values())))
+        queue.close()
+        worker.run()
+
+    ps.execute(main)
+    assert waiting == [1]
+
+
+@pytest.mark.parametrize("time", [-1, None, 1.5, "x"])
+def test_times_that_are_none_are_refused_with_their_partition(time: Any) -> None:
+    source = Given(a=once(1))
+    with pytest.raises(TypeError, match="event times of read are ints") as caught:
+        ps.example(lambda scope: _use(scope.read(source, time=lambda _: time)))
+    assert any("in partition 'a'" in note for note in notes(caught.value))
+
+
+# ------------------------------------------------------------ queues
+
+
+def test_putting_ends_when_the_reader_has_gone() -> None:
+    queue: QueueSource[int] = QueueSource(size=10)
+    said: list[str] = []
+
+    def produce() -> None:
+        try:
+            for n in range(100_000):
+                queue.put(n)
+        except ValueError as error:
+            said.append(str(error))
+
+    producer = threading.Thread(target=produce)
+    producer.start()
+    with pytest.raises(ZeroDivisionError):
+        ps.example(lambda scope: _use(scope.read(queue).map(lambda n: 1 / (n - 50))))
+    producer.join(20)
+    assert not producer.is_alive()
+    assert "nobody reads the queue any more" in said[0]
+
+
+def test_a_worker_that_puts_does_not_hide_the_failure_of_the_reader() -> None:
+    queue: QueueSource[int] = QueueSource(size=10)
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            scope.read(queue).map(lambda n: 1 / (n - 50)).probe()
+        if worker.index == 1:
+            for n in range(100_000):
+                queue.put(n)
+        worker.run()
+
+    with pytest.raises(ZeroDivisionError):
+        ps.execute(main, workers=2)
+
+
+def test_a_cancelled_put_puts_nothing_in() -> None:
+    queue: QueueSource[int] = QueueSource(size=1)
+
+    async def main() -> None:
+        await queue.aput(0)
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(queue.aput(1), 0.05)
+        waiting = asyncio.create_task(queue.aput(2))
+        await asyncio.sleep(0)
+        reading = queue.open("queue")
+        assert await asyncio.to_thread(reading.read) == [0]
+        await asyncio.wait_for(waiting, 20)
+        queue.close()
+        assert [await asyncio.to_thread(reading.read) for _ in range(2)] == [[2], None]
+
+    asyncio.run(main())
+
+
+# ------------------------------------------------------------ files
+
+
+def test_a_followed_file_that_is_cut_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text("1\n2\n3\n")
+    seen: list[int] = []
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            scope.read(JSONLinesSource(path, follow=True)).inspect(seen.append)
+        worker.step_while(lambda: len(seen) < 3)
+        path.write_text("4\n")
+        worker.run()
+
+    with pytest.raises(ps.PointstampError, match=r"log\.jsonl was cut: it has 2 bytes, and 6 were read"):
+        ps.execute(main)
+    assert seen == [1, 2, 3]
+
+
+def csv(path: Path, text: bytes) -> list[Any]:
+    path.write_bytes(text)
+    captured = ps.example(lambda scope: scope.read(CSVSource(path)).capture())
+    return [row for _, batches in captured.extract() for batch in batches for row in batch.to_pylist()]
+
+
+def test_the_header_of_a_csv_is_read_as_its_rows_are(tmp_path: Path) -> None:
+    assert csv(tmp_path / "a.csv", b"\xef\xbb\xbfa,b\r\n1,2\r\n") == [{"a": 1, "b": 2}]
+    assert csv(tmp_path / "b.csv", b'"name, first",b\n1,2\n') == [{"name, first": 1, "b": 2}]
+
+
+def test_a_followed_csv_may_begin_empty(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    path = tmp_path / "a.csv"
+    path.write_text("")
+    schema = pa.schema([("a", pa.int64()), ("b", pa.int64())])
+    seen: list[Any] = []
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            stream = scope.read(CSVSource(path, schema=schema, follow=True))
+            stream.inspect_batch(lambda _, batch: seen.extend(batch.to_pylist()))
+        for text in ("a,", "b\n", "1,2\n3,", "4\n"):
+            worker.step()
+            with path.open("a") as file:
+                file.write(text)
+        worker.step_while(lambda: len(seen) < 2)
+        raise StopAsyncIteration
+
+    with pytest.raises(StopAsyncIteration):
+        ps.execute(main)
+    assert seen == [{"a": 1, "b": 2}, {"a": 3, "b": 4}]
+
+
+def test_a_bad_line_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pointstamp.connectors.files.BLOCK", 16)
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(f"{n}\n" for n in range(1000, 1200)) + "nonsense\n")
+    with pytest.raises(ValueError, match=r"line 201 of .*a\.jsonl"):
+        ps.example(lambda scope: _use(scope.read(JSONLinesSource(path))))
+    with pytest.raises(ValueError, match="Empty CSV") as caught:
+        csv(tmp_path / "empty.csv", b"")
+    assert any("empty.csv" in note for note in notes(caught.value))

@@ -1,0 +1,121 @@
+"""What a sink does not write is said, and what it cannot write right is refused."""
+
+import sqlite3
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pointstamp as ps
+from pointstamp.connectors import ParquetSink, Sink, SinkWriter, SQLiteSink
+
+SCHEMA = pa.schema([("k", pa.string()), ("v", pa.int64())])
+
+
+def write(records: list[Any], *sinks: Sink, workers: int = 1) -> None:
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            for sink in sinks:
+                scope.to_stream(records[worker.index :: worker.peers]).write(sink)
+
+    ps.execute(main, workers=workers)
+
+
+def rows(path: Path) -> list[Any]:
+    database = sqlite3.connect(path)
+    try:
+        return sorted(database.execute("select * from t").fetchall())
+    finally:
+        database.close()
+
+
+def sink(kind: str, folder: Path, name: str | None = None) -> Sink:
+    if kind == "parquet":
+        return ParquetSink(folder / "t", schema=SCHEMA, name=name)
+    return SQLiteSink(folder / "t.db", "t", columns=["k", "v"], name=name)
+
+
+def read(kind: str, folder: Path) -> list[Any]:
+    if kind == "parquet":
+        return sorted((row["k"], row["v"]) for row in pq.read_table(folder / "t").to_pylist())
+    return rows(folder / "t.db")
+
+
+@pytest.mark.parametrize("kind", ["parquet", "sqlite"])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_second_run_is_warned_of_what_it_does_not_write(kind: str, workers: int, tmp_path: Path) -> None:
+    write([("mon", 1), ("mon", 2)], sink(kind, tmp_path), workers=workers)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        write([("tue", 1), ("tue", 2)], sink(kind, tmp_path), workers=workers)
+    assert read(kind, tmp_path) == [("mon", 1), ("mon", 2)]
+    assert {one.category for one in said} == {ps.WrittenBefore}
+    assert sum(int(str(one.message).split()[0]) for one in said) == 2
+    assert all("name=" in str(one.message) for one in said)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "sqlite"])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_runs_with_names_of_their_own_add_up(kind: str, workers: int, tmp_path: Path) -> None:
+    for day in ("mon", "tue", "mon-0"):
+        write([(day, 1), (day, 2)], sink(kind, tmp_path, day), workers=workers)
+    assert read(kind, tmp_path) == sorted((day, n) for day in ("mon", "tue", "mon-0") for n in (1, 2))
+
+
+@pytest.mark.parametrize("kind", ["parquet", "sqlite"])
+def test_two_sinks_of_one_target_are_refused_unless_they_have_names(kind: str, tmp_path: Path) -> None:
+    with pytest.raises(ps.GraphError, match=r"open already.*name="):
+        write([("a", 1)], sink(kind, tmp_path), sink(kind, tmp_path))
+    write([("a", 1)], sink(kind, tmp_path, "one"), sink(kind, tmp_path, "two"))
+    assert read(kind, tmp_path) == [("a", 1), ("a", 1)]
+
+
+def test_the_table_is_there_when_nothing_was_written(tmp_path: Path) -> None:
+    write([], sink("sqlite", tmp_path))
+    assert rows(tmp_path / "t.db") == []
+
+
+@pytest.mark.parametrize("record", [{"kk": "a", "v": 1}, {"v": 1}, ("a",), 5])
+def test_parquet_refuses_records_that_are_no_rows_of_its_schema(record: Any, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="a Parquet sink makes rows of"):
+        write([record], sink("parquet", tmp_path))
+
+
+class _Failing(Sink):
+    """Fails when it writes, and then at every other step; notes that it was closed."""
+
+    def __init__(self) -> None:
+        self.closed = False
+
+    def open(self, worker: int, workers: int) -> SinkWriter:
+        outer = self
+
+        class Writer(SinkWriter):
+            def write(self, time: ps.Time, batch: Any) -> None:
+                raise OSError("disk full")
+
+            def prepare(self, time: ps.Time) -> None: ...
+
+            def commit(self, time: ps.Time) -> None: ...
+
+            def abort(self) -> None:
+                raise RuntimeError("abort failed, too")
+
+            def close(self) -> None:
+                outer.closed = True
+                raise RuntimeError("and close")
+
+        return Writer()
+
+
+def test_what_failed_first_is_raised_and_the_writer_is_closed() -> None:
+    failing = _Failing()
+    with pytest.raises(OSError, match="disk full") as caught:
+        write([1], failing)
+    assert failing.closed
+    notes = "\n".join(getattr(caught.value, "__notes__", []))
+    assert "abort failed, too" in notes
+    assert "and close" in notes

@@ -1,0 +1,139 @@
+"""Metrics: the numbers of a computation that runs, for Prometheus and for OpenTelemetry."""
+
+import re
+from typing import Any
+
+import pytest
+
+import pointstamp as ps
+from pointstamp.seeing.metrics import FAMILIES, prometheus
+from pointstamp.seeing.state import state_of
+
+Sample = dict[str, float]
+
+
+def parsed(text: str) -> dict[str, Sample]:
+    """By name, and then by operator or what else has a number."""
+    metrics: dict[str, Sample] = {}
+    for name, labels, value in re.findall(r"^(\w+)\{(.*)\} (\S+)$", text, re.MULTILINE):
+        about = dict(re.findall(r'(\w+)="([^"]*)"', labels))
+        of = about.get("operator") or about.get("worker") or about["process"]
+        metrics.setdefault(name, {})[of] = float(value)
+    return metrics
+
+
+PLACES: list[Any] = [{}, {"workers": 2}]
+
+
+@pytest.mark.parametrize("place", PLACES, ids=str)
+def test_operators_say_what_they_keep_and_how_far_they_are(place: Any) -> None:
+    config = ps.Config(**place, dashboard=0)
+    peers = config.peers
+
+    def main(worker: ps.Worker) -> Any:
+        with worker.dataflow("kept") as scope:
+            numbers, collection = scope.new_collection()
+            arranged = collection.map(lambda n: (n % 10, n)).arrange()
+            trace = arranged.trace
+            probe = arranged.as_collection().probe()
+            ahead, stream = scope.new_input()
+            pairs = stream.key_by(lambda n: n % 7, lambda n: n)
+            sums = pairs.scan(int, lambda total, n: total + n).probe()
+        for n in range(worker.index, 1000, peers):
+            numbers.insert(n)
+            ahead.send(n)
+        numbers.advance_to(1)
+        ahead.advance_to(5)
+        worker.step_while(lambda: probe.less_than(1) or sums.less_than(5))
+        worker.barrier()
+        asked = prometheus(state_of(worker.asking.data(worker.core))) if worker.index == 0 else None
+        worker.barrier()
+        trace.close()
+        return asked
+
+    text = ps.execute(main, config=config)[0]
+    metrics = parsed(text)
+    assert metrics["pointstamp_operator_state_rows"]["arrange"] == 1000
+    assert metrics["pointstamp_operator_state_rows"]["scan"] == 7
+    assert metrics["pointstamp_operator_state_bytes"]["arrange"] > 8 * 1000
+    assert metrics["pointstamp_operator_state_bytes"]["scan"] > 7 * 28
+    assert metrics["pointstamp_operator_frontier"]["scan"] == 5
+    assert metrics["pointstamp_operator_frontier_lag"]["scan"] == 0
+    assert metrics["pointstamp_operator_frontier"]["arrange"] == 1
+    assert metrics["pointstamp_operator_frontier_lag"]["arrange"] == 4
+    assert metrics["pointstamp_operator_records_in_total"]["arrange"] == 1000
+    assert metrics["pointstamp_process_resident_memory_bytes"]["0"] > 1 << 20
+    assert metrics["pointstamp_worker_up"] == {str(worker): 1.0 for worker in range(peers)}
+    for family in FAMILIES:
+        assert f"# TYPE {family.prometheus} {family.kind}\n" in text
+
+
+def test_what_was_kept_ends_with_its_dataflow() -> None:
+    def main(worker: ps.Worker) -> Any:
+        with worker.dataflow() as scope:
+            numbers, collection = scope.new_collection()
+            arranged = collection.map(lambda n: (n, n)).arrange()
+            trace = arranged.trace
+            probe = arranged.as_collection().probe()
+        numbers.insert(1)
+        numbers.close()
+        worker.step_while(lambda: not probe.done())
+        worker.run()
+        trace.close()
+        return parsed(prometheus(state_of(worker.asking.data(worker.core)))).get(
+            "pointstamp_operator_state_rows"
+        )
+
+    assert ps.execute(main, config=ps.Config()) == [None]
+
+
+def test_opentelemetry_reads_the_same_numbers() -> None:
+    from opentelemetry import metrics
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+
+    reader = InMemoryMetricReader()
+    metrics.set_meter_provider(MeterProvider([reader]))  # once for a process: no other test may
+
+    def read() -> dict[str, dict[str, Any]]:
+        data = reader.get_metrics_data()
+        found: dict[str, dict[str, Any]] = {}
+        for resource in [] if data is None else data.resource_metrics:
+            for scope in resource.scope_metrics:
+                assert scope.scope.name == "pointstamp"
+                for metric in scope.metrics:
+                    points: Any = metric.data.data_points
+                    found[metric.name] = {
+                        str(point.attributes.get("operator", point.attributes.get("process"))): point.value
+                        for point in points
+                    }
+        return found
+
+    for _ in range(2):  # the instruments are made once, and observed again
+
+        def main(worker: ps.Worker) -> Any:
+            with worker.dataflow() as scope:
+                numbers, stream = scope.new_input()
+                probe = stream.map(str, name="shown").probe()
+            numbers.send_batch(range(100))
+            numbers.advance_to(1)
+            worker.step_while(lambda: probe.less_than(1))
+            return asked(worker)
+
+        def asked(worker: ps.Worker) -> Any:
+            import threading
+
+            answers: list[Any] = []
+            thread = threading.Thread(target=lambda: answers.append(read()))
+            thread.start()
+            while thread.is_alive():
+                worker.step_or_park(0.01)
+            thread.join()
+            return answers[0]
+
+        [found] = ps.execute(main, config=ps.Config(telemetry=True))
+        assert found["pointstamp.operator.records_in"]["shown"] == 100
+        assert found["pointstamp.operator.frontier"]["shown"] == 1
+        assert found["pointstamp.operator.time"]["shown"] > 0
+        assert found["pointstamp.process.resident_memory"]["0"] > 1 << 20
+    assert all(not points for points in read().values())
