@@ -125,9 +125,12 @@ bench: $(dev_stamp) $(wheel_stamp)
 	-$(BIN)/python -m pip install --quiet --only-binary :all: bytewax==0.21.1
 	$(BIN)/python benches/python/report.py --wheel $(wheels)/*.whl $(ARGS)
 
-# A workspace of its own, so that its peers are compiled for this alone.
-bench-collections:
-	$(CARGO) run --release --locked --manifest-path benches/collections/Cargo.toml -- $(ARGS)
+# A workspace of its own, so that its peers are compiled for this alone. ARGS="--scale 0.01" takes a hundredth of the
+# sizes, "--galen ARCHIVE" the ontology, too; the table is written to target/bench. The kernels alone come after it.
+bench-collections: $(dev_stamp) $(wheel_stamp)
+	$(CARGO) build --release --locked --manifest-path benches/collections/Cargo.toml
+	$(BIN)/python benches/python/bench_collections.py --peer benches/collections/target/release/peer $(ARGS)
+	$(CARGO) run --release --locked --manifest-path benches/collections/Cargo.toml -- $(KERNEL)
 
 # ARGS=--large takes the large graphs, for half an hour and more.
 bench-spark: $(dev_stamp) $(wheel_stamp) $(java_stamp)
@@ -143,6 +146,7 @@ check-shuttle: $(dev_stamp)
 	$(BIN)/python tools/check_deep.py $(ARGS) shuttle
 
 soak: $(dev_stamp) $(wheel_stamp)
+	$(BIN)/python tools/flat_memory.py
 	$(if $(SOAK),$(BIN)/python $(SOAK) --minutes $(MINUTES) $(ARGS),@echo "there is no soak program"; exit 1)
 
 coverage: $(dev_stamp) $(wheel_stamp) $(java_stamp)

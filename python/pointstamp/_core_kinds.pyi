@@ -76,6 +76,7 @@ class Reduction:
     TOP_K: ClassVar[Reduction]
     SUM: ClassVar[Reduction]
     MEAN: ClassVar[Reduction]
+    AGGREGATE: ClassVar[Reduction]
     REDUCE: ClassVar[Reduction]
     @property
     def label(self) -> str: ...

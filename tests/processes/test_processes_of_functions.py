@@ -198,6 +198,39 @@ def test_no_process_outlives_the_program(number: signal.Signals) -> None:
             program.kill()
 
 
+def test_no_process_outlives_a_program_that_is_killed_while_they_import(tmp_path: Path) -> None:
+    """The user's module waits, in the processes, for what does not come."""
+    (tmp_path / "slow_to_import.py").write_text(
+        textwrap.dedent(
+            """
+            import os, time
+
+            if "PROGRAM" in os.environ:
+                print("pid", os.getpid(), flush=True)
+                time.sleep(600)
+
+            def main(worker):
+                return worker.index
+            """
+        )
+    )
+    program = "import os, slow_to_import, pointstamp as ps; os.environ['PROGRAM'] = '1'; "
+    with subprocess.Popen(
+        [sys.executable, "-c", program + "ps.execute(slow_to_import.main, processes=2)"],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    ) as running:
+        assert running.stdout is not None
+        pids = [int(running.stdout.readline().split()[1]) for _ in range(2)]
+        try:
+            running.kill()
+            until(lambda: not any(map(alive, pids)), 15)
+        finally:
+            for pid in filter(alive, pids):
+                os.kill(pid, signal.SIGKILL)
+
+
 def test_lines_of_several_processes_are_whole_without_buffers() -> None:
     source = """
         import pointstamp as ps

@@ -41,6 +41,11 @@ impl<K: Rows, V: Rows, T: Time> Builder<K, V, T> {
         self.columns.bytes()
     }
 
+    /// Makes room for what is made of two others.
+    pub(crate) fn reserve_for(&mut self, older: &Columns<K, V>, newer: &Columns<K, V>) {
+        self.columns.reserve_for(older, newer);
+    }
+
     /// Adds an update of the value that comes next.
     #[inline]
     pub(crate) fn update(&mut self, time: u32, diff: i64) {
@@ -80,6 +85,15 @@ impl<K: Rows, V: Rows, T: Time> Builder<K, V, T> {
         vals: Range<usize>,
         map: &TimeMap,
     ) -> Result<(), Overflow> {
+        if vals.len() == 1 {
+            let updates = from.val_ends.range(vals.start);
+            if updates.len() == 1 {
+                let (time, diff) = (from.index.get(updates.start), from.diffs.get(updates.start));
+                self.update(map.get(time), diff);
+                self.end_val(from.vals.get(vals.start));
+                return Ok(());
+            }
+        }
         if map.is_strict() || from.val_ends.is_each() {
             self.copy_updates(from, vals, map);
             return Ok(());
@@ -127,6 +141,12 @@ impl<K: Rows, V: Rows, T: Time> Builder<K, V, T> {
         keys: Range<usize>,
         map: &TimeMap,
     ) -> Result<(), Overflow> {
+        if keys.len() == 1 {
+            // Most frequent where the keys of two batches take turns.
+            self.copy_vals(from, from.key_ends.range(keys.start), map)?;
+            self.end_key(from.keys.get(keys.start));
+            return Ok(());
+        }
         if map.is_strict() || from.val_ends.is_each() {
             let vals = from.key_ends.span(&keys);
             let base = self.columns.vals.len();

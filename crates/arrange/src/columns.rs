@@ -213,6 +213,19 @@ impl<K: Rows, V: Rows> Columns<K, V> {
             + self.diffs.bytes()
     }
 
+    /// Makes room for what two others have.
+    pub(crate) fn reserve_for(&mut self, older: &Self, newer: &Self) {
+        let larger = if older.len() < newer.len() {
+            newer
+        } else {
+            older
+        };
+        self.keys
+            .reserve_for(&larger.keys, older.keys.len() + newer.keys.len());
+        self.vals
+            .reserve_for(&larger.vals, older.vals.len() + newer.vals.len());
+    }
+
     /// The columns one by one, with the bytes of each, to be let go of one after the other.
     pub(crate) fn into_parts(self) -> [(usize, Box<dyn Send + Sync>); 6] {
         [

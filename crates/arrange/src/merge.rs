@@ -132,12 +132,14 @@ impl<K: Rows, V: Rows, T: Time> Merge<K, V, T> {
         let mut times: Vec<T> = dictionaries.map(|time| advance(time, &since)).collect();
         times.sort_unstable();
         times.dedup();
+        let mut builder = Builder::new(times.clone());
+        builder.reserve_for(&older.columns, &newer.columns);
         Self {
             total: older.len() + newer.len(),
             older: Side::new(older, &times, &since),
             newer: Side::new(newer, &times, &since),
             since,
-            builder: Builder::new(times),
+            builder,
         }
     }
 

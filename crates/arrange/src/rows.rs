@@ -33,6 +33,11 @@ pub trait Rows: Clone + Default + Debug + Send + Sync + 'static {
     /// Removes every row and keeps the memory.
     fn clear(&mut self);
 
+    /// Makes room for so many rows like those of another column, where it is known how much they take.
+    fn reserve_for(&mut self, other: &Self, rows: usize) {
+        let _ = (other, rows);
+    }
+
     /// Returns memory that is not used.
     fn shrink(&mut self);
 
@@ -159,6 +164,10 @@ impl Rows for Words {
     #[inline]
     fn extend(&mut self, other: &Self, range: Range<usize>) {
         self.0.extend_from_slice(&other.0[range]);
+    }
+
+    fn reserve_for(&mut self, _other: &Self, rows: usize) {
+        self.0.reserve(rows);
     }
 
     fn clear(&mut self) {

@@ -102,6 +102,7 @@ crossing! {
         Sum = "sum",
         Mean = "mean",
         Reduce = "reduce",
+        Aggregate = "aggregate",
     }
 }
 

@@ -100,6 +100,12 @@ class Capture(Generic[T]):
         self.core = EventQueue()
         self.form: tuple[int, _core.Schema | None] | None = None
 
+    def __repr__(self) -> str:
+        messages = [event for event in self if isinstance(event, Messages)]
+        records = sum(len(event.data) for event in messages)
+        times = len({event.time for event in messages})
+        return f"<{type(self).__name__}: {records} records at {times} times>"
+
     def __iter__(self) -> Iterator[Progress | Messages]:
         """Yields the events that are there, in order."""
         index = 0

@@ -6,8 +6,10 @@ Rust's.
 
 from pointstamp.collections.arranged import Arranged, Trace
 from pointstamp.collections.collection import Collection, CollectionCapture
+from pointstamp.collections.column_capture import ColumnCapture
 from pointstamp.collections.column_input import ColumnInput
-from pointstamp.collections.columns import ColumnCapture, ColumnCollection
+from pointstamp.collections.column_variable import ColumnVariable
+from pointstamp.collections.columns import ColumnCollection
 from pointstamp.collections.inputs import CollectionInput
 from pointstamp.collections.variable import Variable
 
@@ -19,6 +21,7 @@ __all__ = [
     "ColumnCapture",
     "ColumnCollection",
     "ColumnInput",
+    "ColumnVariable",
     "Trace",
     "Variable",
 ]

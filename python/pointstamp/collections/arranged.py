@@ -44,6 +44,9 @@ class Arranged(Generic[K, V]):
         self._collection = collection
         self._trace: Trace[K, V] | None = None
 
+    def __repr__(self) -> str:
+        return f"<Arranged in {self.scope!r}>"
+
     @property
     def trace(self) -> Trace[K, V]:
         """This worker's share of the arrangement, for reading while the dataflow runs.
@@ -164,6 +167,9 @@ class Trace(Generic[K, V]):
 
     def __init__(self, core: _core.Trace) -> None:
         self.core = core
+
+    def __repr__(self) -> str:
+        return f"<Trace since {self.since} and before {self.upper}>"
 
     @property
     def since(self) -> list[Time]:

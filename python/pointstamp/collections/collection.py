@@ -72,6 +72,9 @@ class Collection(Generic[T]):
         def __getattr__(self, name: str) -> NoReturn:
             unknown_attribute(self, "a Collection", name)
 
+    def __repr__(self) -> str:
+        return f"<Collection in {self.scope!r}>"
+
     @property
     def core(self) -> CoreStream:
         """The extension's stream of updates."""

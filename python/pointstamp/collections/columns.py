@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
-from pointstamp._core import Field
+from pointstamp._core import Field, Reduction
 from pointstamp._errors import GraphError
 from pointstamp._mistakes import function_of
-from pointstamp.capture.events import Capture
 from pointstamp.collections.arranged import Arranged, check_scope
 from pointstamp.collections.collection import Collection, distinct_keys
-from pointstamp.collections.types import is_plain, mean_of, sum_of
+from pointstamp.collections.column_capture import ColumnCapture
+from pointstamp.collections.types import aggregated, check_plain, columns_of, mean_of, sum_of
 from pointstamp.fields import key, left, record, right
 from pointstamp.streams.arrow import ArrowStream, check_same, names
 
@@ -21,10 +21,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pointstamp._core import ProbeHandle
-    from pointstamp._types import Time
     from pointstamp.scope import Scope
 
-__all__ = ["ColumnCapture", "ColumnCollection"]
+__all__ = ["ColumnCollection"]
 
 
 class ColumnCollection:
@@ -61,26 +60,29 @@ class ColumnCollection:
         1 [{'city': 'Ulm', 'rain': 3, 'diff': 1}, {'city': 'Ulm', 'rain': 7, 'diff': -1}]
     """
 
-    __slots__ = ("_columns", "_rows", "_schema", "scope")
+    __slots__ = ("_schema", "core", "core_schema", "scope")
 
     def __init__(self, rows: Collection[Any], columns: _core.Schema) -> None:
         self.scope: Scope = rows.scope
-        self._rows = rows
-        self._columns = columns
+        self.core = rows
+        self.core_schema = columns
         self._schema: pa.Schema | None = None
+
+    def __repr__(self) -> str:
+        return f"<ColumnCollection of {', '.join(self.schema.names)} in {self.scope!r}>"
 
     @property
     def schema(self) -> pa.Schema:
         """What the columns are."""
         if self._schema is None:
-            self._schema = self._columns.to_pyarrow()
+            self._schema = self.core_schema.to_pyarrow()
         return self._schema
 
     def _like(self, rows: Collection[Any]) -> ColumnCollection:
-        return ColumnCollection(rows, self._columns)
+        return ColumnCollection(rows, self.core_schema)
 
     def _index(self, name: str) -> int:
-        return self._columns.key([name])[0]
+        return self.core_schema.key([name])[0]
 
     # ------------------------------------------------------------ row by row
 
@@ -113,8 +115,8 @@ class ColumnCollection:
         return self._select(wanted | fields)
 
     def _select(self, fields: dict[str, Any]) -> ColumnCollection:
-        core = self._rows.core
-        made, columns = _core.select_columns(core, self._columns, list(fields), list(fields.values()))
+        core = self.core.core
+        made, columns = _core.select_columns(core, self.core_schema, list(fields), list(fields.values()))
         return ColumnCollection(Collection(self.scope, made), columns)
 
     def rename(self, columns: dict[str, str]) -> ColumnCollection:
@@ -128,7 +130,7 @@ class ColumnCollection:
         renamed = [columns.get(name, name) for name in self.schema.names]
         if len(set(renamed)) < len(renamed):
             raise GraphError(f"after this rename two columns would have one name: {', '.join(renamed)}")
-        return self._typed(self._rows, [(name, None) for name in renamed])
+        return self._typed(self.core, [(name, None) for name in renamed])
 
     def filter(self, condition: Field) -> ColumnCollection:
         """The rows of which a condition on the columns is true.
@@ -142,7 +144,7 @@ class ColumnCollection:
                 "a collection of columns is filtered by an expression such as col('a') > 1, not "
                 f"{condition!r}"
             )
-        made = _core.filter_columns(self._rows.core, self._columns, condition)
+        made = _core.filter_columns(self.core.core, self.core_schema, condition)
         return self._like(Collection(self.scope, made))
 
     # ------------------------------------------------------------ multisets
@@ -155,20 +157,20 @@ class ColumnCollection:
         """
         for other in others:
             check_scope("concat", self.scope, other, ColumnCollection)
-            check_same(self._columns, other._columns, "concat")
-        return self._like(self._rows.concat(*(other._rows for other in others)))
+            check_same(self.core_schema, other.core_schema, "concat")
+        return self._like(self.core.concat(*(other.core for other in others)))
 
     def negate(self) -> ColumnCollection:
         """As `Collection.negate`."""
-        return self._like(self._rows.negate())
+        return self._like(self.core.negate())
 
     def consolidate(self) -> ColumnCollection:
         """As `Collection.consolidate`."""
-        return self._like(self._rows.consolidate())
+        return self._like(self.core.consolidate())
 
     def distinct(self) -> ColumnCollection:
         """Each row that is there once or more, once."""
-        return self._like(self._rows.distinct())
+        return self._like(self.core.distinct())
 
     def count(self, name: str = "count") -> ColumnCollection:
         """Each row with how often it is there, in one more column.
@@ -178,7 +180,7 @@ class ColumnCollection:
         """
         width = len(self.schema)
         flat = tuple(record[0][index] for index in range(width))
-        return self._with((*flat, record[1]), self._rows.count(), [*self._all(), (name, "int64")])
+        return self._with((*flat, record[1]), self.core.count(), [*self._all(), (name, "int64")])
 
     # ------------------------------------------------------------ by key
 
@@ -211,7 +213,7 @@ class ColumnCollection:
         mine, theirs = self._rest(by), other._rest(by)
         taken = {*by, *mine}
         renamed = [name + suffix if name in taken else name for name in theirs]
-        parts = (*_parts(key, by), *_parts(left, mine), *_parts(right, theirs))
+        parts = (*columns_of(key, by), *columns_of(left, mine), *columns_of(right, theirs))
         rows = self._arranged(by).join(other._arranged(by), parts)
         own = [(name, self.schema.field(name).type) for name in (*by, *mine)]
         others = [(to, other.schema.field(name).type) for name, to in zip(theirs, renamed, strict=True)]
@@ -225,8 +227,8 @@ class ColumnCollection:
         """
         by = self._same_key("semijoin", other, on)
         rest = self._rest(by)
-        keys = distinct_keys(other._rows.map(other._part(by)))
-        at = dict(zip((*by, *rest), (*_parts(key, by), *_parts(left, rest)), strict=True))
+        keys = distinct_keys(other.core.map(other._part(by)))
+        at = dict(zip((*by, *rest), (*columns_of(key, by), *columns_of(left, rest)), strict=True))
         flat = tuple(at[name] for name in self.schema.names)
         return self._like(self._arranged(by).join(keys, flat))
 
@@ -278,24 +280,84 @@ class ColumnCollection:
             GraphError: If there is no such column, or the key has one of the count's name.
         """
         keys = self._key(by)
-        pairs = self._rows.map((self._part(keys), None)).count_by_key()
+        pairs = self.core.map((self._part(keys), None)).count_by_key()
         own = [(column, self.schema.field(column).type) for column in keys]
-        return self._with((*_parts(record[0], keys), record[1]), pairs, [*own, (name, "int64")])
+        return self._with((*columns_of(record[0], keys), record[1]), pairs, [*own, (name, "int64")])
+
+    def aggregate(self, by: str | Sequence[str], aggregations: Sequence[tuple[str, str]]) -> ColumnCollection:
+        """Several aggregations of each key's rows in one: the key's columns, and one for each of them.
+
+        As in `ArrowStream.aggregate`, nulls are skipped; of no value there is null, and a count of 0.
+
+        Args:
+            by: The key's column, or columns.
+            aggregations: ``(column, function)`` pairs; a function is ``"sum"``, ``"count"``, ``"min"``,
+                ``"max"`` or ``"mean"``, and its column is named ``"column_function"``.
+
+        Raises:
+            GraphError: If there is no such column or function, or the function is not defined for the column.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     sales = pa.table({"city": ["Ulm", "Bonn", "Ulm"], "price": [3, 5, 4]})
+            ...     wanted = [("price", "sum"), ("price", "max"), ("price", "count")]
+            ...     return scope.column_collection(sales).aggregate("city", wanted).capture()
+            >>> [(time, batch)] = ps.example(build).extract()
+            >>> batch.drop_columns(["diff"]).to_pylist()[1]
+            {'city': 'Ulm', 'price_sum': 7, 'price_max': 4, 'price_count': 2}
+        """
+        keys = self._key(by)
+        of, wanted, made = aggregated(self.schema, self._key, aggregations)
+        values = tuple(record[self._index(name)] for name in of)
+        arranged = self.core.map((self._part(keys), values)).arrange()
+        reduced = _core.reduce_arranged(arranged.core, Reduction.AGGREGATE, wanted, "aggregate")
+        own = [(column, self.schema.field(column).type) for column in keys]
+        flat = (*columns_of(record[0], keys), *(record[1][index] for index in range(len(made))))
+        return self._with(flat, Collection(self.scope, reduced), [*own, *made])
+
+    def reduce(
+        self,
+        f: Callable[[Any, list[tuple[Any, int]]], Any],
+        *,
+        by: str | Sequence[str],
+        of: str | Sequence[str],
+        schema: pa.Schema,
+    ) -> ColumnCollection:
+        """What a function makes of each key's values: the key's columns, and those of its results.
+
+        Args:
+            f: As in `Collection.reduce`: called with a key and a list of ``(value, count)``; returns its
+                results. A key, a value or a result is that of its column, and of several columns a tuple.
+            by: The key's column, or columns.
+            of: The value's column, or columns.
+            schema: The columns of a result.
+
+        Raises:
+            GraphError: If there is no such column, or one that is neither of integers nor of strings.
+        """
+        keys, values = self._key(by), self._key(of)
+        check_plain("reduce", [*(self.schema.field(name) for name in (*keys, *values)), *schema])
+        reduced = self.core.map((self._part(keys), self._part(values))).reduce(f)
+        own = [(column, self.schema.field(column).type) for column in keys]
+        flat = (*columns_of(record[0], keys), *columns_of(record[1], schema.names))
+        return self._with(flat, reduced, [*own, *zip(schema.names, schema.types, strict=True)])
 
     def _reduced(
         self, kind: str, of: str | Sequence[str], by: str | Sequence[str], *given: int, types: Any = None
     ) -> ColumnCollection:
         keys, values = self._key(by), self._key(of)
-        pairs = self._rows.map((self._part(keys), self._part(values)))
+        pairs = self.core.map((self._part(keys), self._part(values)))
         reduced = getattr(pairs.arrange(), kind)(*given)
         own = [(column, self.schema.field(column).type) for column in keys]
         made = types or [self.schema.field(column).type for column in values]
-        flat = (*_parts(record[0], keys), *_parts(record[1], values))
+        flat = (*columns_of(record[0], keys), *columns_of(record[1], values))
         return self._with(flat, reduced, [*own, *zip(values, made, strict=True)])
 
     def _key(self, by: str | Sequence[str]) -> list[str]:
         keys = names(by)
-        self._columns.key(keys)
+        self.core_schema.key(keys)
         return keys
 
     def _same_key(self, operator: str, other: Any, on: str | Sequence[str]) -> list[str]:
@@ -320,7 +382,7 @@ class ColumnCollection:
         return parts[0] if len(parts) == 1 else parts or None
 
     def _arranged(self, by: list[str]) -> Arranged[Any, Any]:
-        return self._rows.map((self._part(by), self._part(self._rest(by)))).arrange()
+        return self.core.map((self._part(by), self._part(self._rest(by)))).arrange()
 
     def _all(self) -> list[tuple[str, Any]]:
         return [(field.name, field.type) for field in self.schema]
@@ -346,11 +408,11 @@ class ColumnCollection:
 
     def enter(self, scope: Scope) -> ColumnCollection:
         """As `Collection.enter`."""
-        return self._like(self._rows.enter(scope))
+        return self._like(self.core.enter(scope))
 
     def leave(self) -> ColumnCollection:
         """As `Collection.leave`."""
-        return self._like(self._rows.leave())
+        return self._like(self.core.leave())
 
     def iterate(self, f: Callable[[Scope, ColumnCollection], ColumnCollection]) -> ColumnCollection:
         """As `Collection.iterate`: the function's result has this collection's schema.
@@ -378,10 +440,10 @@ class ColumnCollection:
                 raise TypeError(
                     f"the function given to iterate returns the columns of the next turn, not {result!r}"
                 )
-            check_same(self._columns, result._columns, "iterate")
-            return result._rows
+            check_same(self.core_schema, result.core_schema, "iterate")
+            return result.core
 
-        return self._like(self._rows.iterate(rows))
+        return self._like(self.core.iterate(rows))
 
     # ------------------------------------------------------------ out
 
@@ -403,13 +465,8 @@ class ColumnCollection:
             >>> ps.example(build).extract()
             [(0, [((1, 1), 1), ((2, 1), 1), ((3, 1), 1), ((4, 4), 1), ((5, 4), 1)])]
         """
-        for field in self.schema:
-            if not is_plain(field.type):
-                raise GraphError(
-                    f"to_records takes integers and strings, and column '{field.name}' is {field.type}: "
-                    "cast it, or leave it out with select"
-                )
-        return self._rows
+        check_plain("to_records", self.schema)
+        return self.core
 
     def updates(self) -> ArrowStream:
         """The updates, as record batches with a column ``time`` and a column ``diff`` more.
@@ -417,39 +474,15 @@ class ColumnCollection:
         The stream's own times are at or before the updates'; of one row and time there may be several
         updates. Times of several coordinates are lists.
         """
-        made, columns = _core.column_updates(self._rows.core, self._columns)
+        made, columns = _core.column_updates(self.core.core, self.core_schema)
         return ArrowStream(self.scope, made, columns)
 
     def capture(self) -> ColumnCapture:
         """Keeps the updates on this worker in memory."""
-        capture = ColumnCapture(self._columns)
-        self._rows.core.capture(capture.core)
+        capture = ColumnCapture(self.core_schema)
+        self.core.core.capture(capture.core)
         return capture
 
     def probe(self) -> ProbeHandle:
         """A handle that reports at which times the collection may still change."""
-        return self._rows.probe()
-
-
-class ColumnCapture(Capture[Any]):
-    """The updates of a collection of columns on one worker. It may be read from any thread, and after."""
-
-    __slots__ = ("_columns",)
-
-    def __init__(self, columns: _core.Schema) -> None:
-        super().__init__()
-        self._columns = columns
-
-    def extract(self) -> list[tuple[Time, Any]]:
-        """The changes per time, in the order of times: a record batch with a column ``diff`` more.
-
-        They are added up, without zeros, in the order of rows.
-        """
-        return _core.extract_column_updates(self.core, self._columns)
-
-
-def _parts(of: Field, columns: list[str]) -> tuple[Field, ...]:
-    """The columns that a value holds which `_part` made of so many."""
-    if len(columns) == 1:
-        return (of,)
-    return tuple(of[index] for index in range(len(columns)))
+        return self.core.probe()

@@ -42,6 +42,9 @@ class Changing:
         """Whether nothing can be changed any more."""
         return self.handle.closed
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {'closed' if self.closed else f'at {self.time}'}>"
+
     def advance_to(self, time: Time) -> None:
         """Moves to a later time: nothing will be changed before it any more.
 

@@ -9,6 +9,7 @@ from pointstamp._core import InputHandle
 from pointstamp.collections.arranged import Arranged, Trace
 from pointstamp.collections.collection import Collection
 from pointstamp.collections.column_input import ColumnInput
+from pointstamp.collections.column_variable import ColumnVariable
 from pointstamp.collections.columns import ColumnCollection
 from pointstamp.collections.inputs import CollectionInput
 from pointstamp.collections.variable import Variable
@@ -78,15 +79,24 @@ class CollectionScope:
         changes.close()
         return rows
 
-    def variable(self, initial: Collection[T] | None = None) -> Variable[T]:
+    @overload
+    def variable(self, initial: Collection[T] | None = None) -> Variable[T]: ...
+    @overload
+    def variable(self, initial: ColumnCollection) -> ColumnVariable: ...
+    @overload
+    def variable(self, *, schema: pa.Schema) -> ColumnVariable: ...
+    def variable(self, initial: Any = None, *, schema: pa.Schema | None = None) -> Any:
         """A collection that is defined by itself, in a scope of `iterative`. Several define each other.
 
         Args:
             initial: What it is in the first turn of the loop; None for nothing.
+            schema: What the columns are, of a collection of columns that begins with nothing.
 
         Raises:
             GraphError: If neither the scope nor one around it is of a loop, or `initial` is of another scope.
         """
+        if schema is not None or isinstance(initial, ColumnCollection):
+            return ColumnVariable(self._scope, initial, schema)
         return Variable(self._scope, initial)
 
     def import_trace(self, trace: Trace[K, V]) -> Arranged[K, V]:

@@ -2,18 +2,69 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pointstamp._core import Reduction
 from pointstamp._errors import GraphError
 
-__all__ = ["is_plain", "mean_of", "sum_of"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from pointstamp._core import Field
+
+__all__ = ["aggregated", "check_plain", "columns_of", "mean_of", "sum_of"]
 
 
-def is_plain(kind: Any) -> bool:
-    """Whether values of a type are the same in rows of columns and in records: integers and strings."""
+_FUNCTIONS = {
+    "sum": Reduction.SUM,
+    "count": Reduction.COUNT,
+    "min": Reduction.MIN,
+    "max": Reduction.MAX,
+    "mean": Reduction.MEAN,
+}
+
+
+def aggregated(
+    schema: Any, check: Callable[[str], Any], aggregations: Sequence[tuple[str, str]]
+) -> tuple[list[str], list[tuple[Reduction, int]], list[tuple[str, Any]]]:
+    """The columns that aggregations read, what is made of which of them, and the names and types of that."""
+    of: list[str] = []
+    wanted: list[tuple[Reduction, int]] = []
+    made: list[tuple[str, Any]] = []
+    for column, function in aggregations:
+        check(column)
+        if function not in _FUNCTIONS:
+            raise GraphError(f"a collection aggregates by {', '.join(_FUNCTIONS)}, not by {function!r}")
+        if column not in of:
+            of.append(column)
+        field = schema.field(column)
+        types = {"sum": sum_of, "mean": mean_of}
+        kind = "int64" if function == "count" else types.get(function, lambda field: field.type)(field)
+        wanted.append((_FUNCTIONS[function], of.index(column)))
+        made.append((f"{column}_{function}", kind))
+    if not made:
+        raise GraphError("aggregate needs at least one (column, function) pair")
+    return of, wanted, made
+
+
+def columns_of(of: Field, columns: Sequence[str]) -> tuple[Field, ...]:
+    """The columns that a value holds, of one column itself, and of several a tuple."""
+    if len(columns) == 1:
+        return (of,)
+    return tuple(of[index] for index in range(len(columns)))
+
+
+def check_plain(operator: str, fields: Iterable[Any]) -> None:
+    """Refuses columns whose values differ in rows of columns and in records: all but integers and strings."""
     import pyarrow as pa
 
-    return bool(pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    for field in fields:
+        kind = field.type
+        if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            raise GraphError(
+                f"{operator} takes integers and strings, and column '{field.name}' is {kind}: "
+                "cast it, or leave it out with select"
+            )
 
 
 def sum_of(field: Any) -> Any:

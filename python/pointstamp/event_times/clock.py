@@ -109,8 +109,21 @@ class Clock:
         return self.units([time])[0]
 
     def shown(self, time: int) -> Any:
-        """A time as the program writes it."""
-        return _EPOCH + time * _MICROSECOND if self.datetimes else time
+        """A time as the program writes it.
+
+        Raises:
+            TimeError: If there is no such datetime.
+        """
+        if not self.datetimes:
+            return time
+        try:
+            return _EPOCH + time * _MICROSECOND
+        except OverflowError:
+            end = "after the year 9999" if time > 0 else "before the year 1"
+            raise TimeError(
+                f"the time {time} microseconds from 1970 is {end} in UTC, where there are no datetimes: "
+                "leave out records whose datetime stands for none, such as 9999-12-31, before event_time"
+            ) from None
 
 
 def _microseconds(time: datetime) -> int:

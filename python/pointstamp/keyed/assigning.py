@@ -19,6 +19,7 @@ from bisect import bisect_left
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
+from pointstamp._errors import TimeError, add_note
 from pointstamp.event_times.windows import Count, Session, Sliding, Tumbling, Window
 from pointstamp.keyed.rows import each_time
 
@@ -112,7 +113,12 @@ class Windows:
 
     def window(self, start: int, end: int) -> Window:
         """A window as results tell it."""
-        return Window(self.clock.shown(start), self.clock.shown(end))
+        begin = self.clock.shown(start)
+        try:
+            return Window(begin, self.clock.shown(end))
+        except TimeError as error:
+            add_note(error, f"the window that begins at {begin} ends there")
+            raise
 
 
 class Aligned(Windows):

@@ -1,17 +1,18 @@
 """`KeyedStream.process`: functions of the user's over records and timers of a key, in the order of time.
 
 A timer of a key is due at an event time: it comes after every record before that time and before every
-record at it. Timers are in a heap, one entry each; setting one twice for a time sets it once. A dataflow
-holds its frontier back to the earliest. A snapshot of the state has the timers, too.
+record at it. Timers are in a heap, one entry each; one that is taken back leaves it when it would be due, or
+when more than half of those in it were. Setting one twice for a time sets it once. A dataflow holds its
+frontier back to the earliest. A snapshot of the state has the timers, too.
 """
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from pointstamp._errors import TimeError
+from pointstamp._errors import CapabilityError, TimeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,8 +58,14 @@ class KeyContext:
             states[self.key] = state
 
     def emit(self, record: Any) -> None:
-        """Sends a record, at this time."""
+        """Sends a record, at this time.
+
+        Raises:
+            CapabilityError: After the function that was given the context has returned.
+        """
         process = self._process
+        if process._context is not self:
+            _refuse_kept()
         process._times.append(self._time)
         process._records.append(record)
 
@@ -67,7 +74,10 @@ class KeyContext:
 
         Raises:
             TimeError: For a time that is not after this one.
+            CapabilityError: After the function that was given the context has returned.
         """
+        if self._process._context is not self:
+            _refuse_kept()
         due = self._process.clock.unit(time)
         if due <= self._time:
             raise TimeError(f"a timer for {time} is not after {self.time}, where it was set")
@@ -75,7 +85,14 @@ class KeyContext:
 
     def cancel_timer(self, time: Any) -> None:
         """Takes a timer back, if it is set."""
-        self._process._timers.discard((self._process.clock.unit(time), self.key))
+        self._process._cancel(self._process.clock.unit(time), self.key)
+
+
+def _refuse_kept() -> NoReturn:
+    raise CapabilityError(
+        "a context of process was kept, and used when its time was over: emit, and set timers, while the "
+        "function runs that was given it"
+    )
 
 
 class Process:
@@ -92,9 +109,12 @@ class Process:
         self.clock = clock
         self._on_record = on_record
         self._on_timer = on_timer
-        self._timers: set[tuple[int, Any]] = set()
+        # Those in the heap, and whether they are set still.
+        self._timers: dict[tuple[int, Any], bool] = {}
         self._due: list[tuple[int, int, Any]] = []
         self._entries = 0
+        self._cancelled = 0
+        self._context: KeyContext | None = None
         self._times: list[int] = []
         self._records: list[Any] = []
         self._ends = False
@@ -102,7 +122,7 @@ class Process:
 
     def run(self, rows: Rows, until: int | None, out: Results) -> None:
         """See `Logic`."""
-        context = KeyContext(self)
+        self._context = context = KeyContext(self)
         touch = self.state.touch if self.state.ttl is not None else None
         for time, key, value in rows:
             if self._due and self._due[0][0] <= time:
@@ -117,21 +137,38 @@ class Process:
         self.state.forget_until(until)
         out.give(self._times, self._records)
         self._times, self._records = [], []
+        self._context = None
 
     def _set(self, due: int, key: Any) -> None:
         if self._on_timer is None:
             raise TypeError("a timer was set, and process has no on_timer: give it a function of a context")
-        if self._ends or (due, key) in self._timers:
+        if self._ends:
             return
-        self._timers.add((due, key))
-        self._entries += 1
-        heappush(self._due, (due, self._entries, key))
+        known = self._timers.get((due, key))
+        self._timers[due, key] = True
+        if known is None:
+            self._entries += 1
+            heappush(self._due, (due, self._entries, key))
+        elif not known:
+            self._cancelled -= 1
+
+    def _cancel(self, due: int, key: Any) -> None:
+        if not self._timers.get((due, key)):
+            return
+        self._timers[due, key] = False
+        self._cancelled += 1
+        if self._cancelled > 64 and 2 * self._cancelled > len(self._due):
+            self._due = [entry for entry in self._due if self._timers[entry[0], entry[2]]]
+            heapify(self._due)
+            self._timers = {timer: True for timer, is_set in self._timers.items() if is_set}
+            self._cancelled = 0
 
     def _fire(self, until: int | None, context: KeyContext) -> None:
         while self._due and (until is None or self._due[0][0] <= until):
             due, _, key = heappop(self._due)
-            if (due, key) in self._timers and self._on_timer is not None:
-                self._timers.remove((due, key))
+            if not self._timers.pop((due, key)):
+                self._cancelled -= 1
+            elif self._on_timer is not None:
                 context.key, context._time = key, due
                 self._on_timer(context)
 
@@ -147,7 +184,8 @@ class Process:
         """See `Keeper`: when the timers of each key are due."""
         found: dict[Any, list[int]] = {}
         for due, key in sorted(self._timers, key=itemgetter(0)):
-            found.setdefault(key, []).append(due)
+            if self._timers[due, key]:
+                found.setdefault(key, []).append(due)
         return found
 
     def put(self, key: Any, state: Any, note: Any) -> None:

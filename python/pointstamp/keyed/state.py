@@ -89,6 +89,10 @@ class KeyedState(Generic[K, S]):
         self._entries = 0
         self._taken = False
 
+    def __repr__(self) -> str:
+        until = "at the end" if self.frontier is None else f"before {self.frontier}"
+        return f"<KeyedState {until}: {len(self)} keys>"
+
     def _listed(self) -> dict[K, S]:
         """All of it. Where the operator keeps it in another form, it is made when it is asked for."""
         return self.states if self._keeper is None else self._keeper.listed()

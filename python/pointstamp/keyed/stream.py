@@ -60,6 +60,9 @@ class KeyedStream(Generic[K, T]):
         self.keyed = keyed
         self.clock = clock
 
+    def __repr__(self) -> str:
+        return f"<KeyedStream in {self.scope!r}>"
+
     def _ordered(self, name: str, make: Callable[[], Logic]) -> Stream[Any]:
         return in_time_order(self.scope, self.keyed, self.clock, name, make)
 
@@ -249,6 +252,8 @@ class KeyedStream(Generic[K, T]):
             [(8, ['a is silent']), (14, ['b is silent'])]
         """
         function_of("process", on_record)
+        if on_timer is not None:
+            function_of("process", on_timer)
         return self._stateful(
             "process", lambda kept: Process(kept, self.clock, on_record, on_timer), state, ttl
         )

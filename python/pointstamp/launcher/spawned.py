@@ -1,7 +1,8 @@
 """What a process does that `execute(main, processes=)` started: its part of the computation, then it ends.
 
-One socket joins it to the program. What the process is to do comes in on it, and the results go out. When the
-program ends, however that came about, the socket closes, and the process ends itself and what it has started.
+Two sockets join it to the program. What the process is to do comes in on the first, and the results go out.
+When the program ends, however that came about, the second closes, and the process ends itself and what it has
+started.
 """
 
 from __future__ import annotations
@@ -23,17 +24,23 @@ from pointstamp.launcher.leash import hold
 from pointstamp.launcher.shipped import unpack
 
 
-def begin(descriptor: int, port: int) -> None:
+def begin(descriptor: int, port: int, end: int) -> None:
     """Runs the part of this process.
 
     Args:
         descriptor: The end of the channel to the program.
         port: The descriptor of the socket that listens on this process's address.
+        end: The descriptor of the leash.
     """
-    for inherited in (descriptor, port):
+    for inherited in (descriptor, port, end):
         os.set_inheritable(inherited, False)
+    hold(socket.socket(fileno=end))  # before any of the user's code, which an import may be
     let_in()
-    channel, listener = socket.socket(fileno=descriptor), socket.socket(fileno=port)
+    with socket.socket(fileno=descriptor) as channel, socket.socket(fileno=port) as listener:
+        _take_part(channel, listener)
+
+
+def _take_part(channel: socket.socket, listener: socket.socket) -> None:
     # Lines are written whole, also where PYTHONUNBUFFERED is set: several processes write to one stream.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # None, where there is no such stream
@@ -50,7 +57,6 @@ def begin(descriptor: int, port: int) -> None:
         receive(channel)  # until all are ready
     except (EOFError, ConnectionError):
         return  # the program has ended
-    hold(channel)
     try:
         config = Config(**told["config"])
         results = execute(main, config=config, listener=listener, stall_report=told["stall_report"])

@@ -1,9 +1,9 @@
 """`execute(main, processes=)`: processes of this machine for a program's own function.
 
 Each process is an interpreter of its own. It gets a listening socket on the loopback interface that is bound
-already, a secret that was made for this run, and one end of a socket pair, over which the function comes to
-it and its results go back. Nothing is started before every process has the function: what cannot be loaded is
-said at once.
+already, a secret that was made for this run, and ends of two socket pairs: over the one the function comes to
+it and its results go back, and the other is its leash. Nothing is started before every process has the
+function: what cannot be loaded is said at once.
 
 The first failure ends all, and the exception is the one that the function raised, with the traceback of its
 process as its cause. No process outlives the call, nor the program.
@@ -93,6 +93,7 @@ class _Processes:
         self._count = count
         self._running: dict[int, subprocess.Popen[bytes]] = {}
         self._channels: dict[int, socket.socket] = {}
+        self._leashes: dict[int, socket.socket] = {}
         self._received: dict[int, bytearray] = {}
         self._failures: list[tuple[int, dict[str, Any]]] = []
         self._ready: set[int] = set()
@@ -109,12 +110,13 @@ class _Processes:
             listeners = [stack.enter_context(listener) for listener, _ in bound]
             addresses = [address for _, address in bound]
             for number, listener in enumerate(listeners):
-                ours, theirs = socket.socketpair()
-                self._channels[number] = ours
-                with theirs, held_back():
+                self._channels[number], theirs = socket.socketpair()
+                self._leashes[number], leash = socket.socketpair()
+                with theirs, leash, held_back():
+                    inherited = (theirs.fileno(), listener.fileno(), leash.fileno())
                     self._running[number] = subprocess.Popen(
-                        _command(theirs.fileno(), listener.fileno()),
-                        pass_fds=(theirs.fileno(), listener.fileno()),
+                        _command(*inherited),
+                        pass_fds=inherited,
                         stdin=subprocess.DEVNULL,
                         start_new_session=True,
                         **self._pumps.streams(),
@@ -262,8 +264,8 @@ class _Processes:
             self._send(signal.SIGKILL)
             for process in self._running.values():
                 process.wait()
-            for channel in self._channels.values():
-                channel.close()
+            for ours in (*self._channels.values(), *self._leashes.values()):
+                ours.close()
             self._waiting.close()
             self._pumps.close()
 
@@ -328,11 +330,11 @@ def _messages(received: bytearray) -> Iterator[Any]:
         yield pickle.loads(data)
 
 
-def _command(channel: int, listener: int) -> list[str]:
+def _command(channel: int, listener: int, leash: int) -> list[str]:
     """An interpreter like this one, with the same path to look for modules on."""
     program = (
         f"import sys; sys.path[:] = {sys.path!r}; "
-        f"from pointstamp.launcher.spawned import begin; begin({channel}, {listener})"
+        f"from pointstamp.launcher.spawned import begin; begin({channel}, {listener}, {leash})"
     )
     warnings = [f"-W{option}" for option in sys.warnoptions]
     options = [f"-X{name}" if value is True else f"-X{name}={value}" for name, value in sys._xoptions.items()]

@@ -408,6 +408,10 @@ class ArrowInput:
         """Whether nothing can be sent any more."""
         return self._handle.closed
 
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"at {self.time}"
+        return f"<ArrowInput of {', '.join(self.schema.names)} {state}>"
+
     def to_stream(self, scope: Scope) -> ArrowStream:
         """The stream of the input in a scope, from the input's current time on."""
         return ArrowStream(scope, scope.core.input_from(self._handle), self.core_schema)
@@ -445,7 +449,7 @@ class ArrowInput:
     def __enter__(self) -> ArrowInput:
         return self
 
-    def __exit__(self, *exc: object) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -48,6 +48,9 @@ class Columnar:
         def schema(self) -> pa.Schema:
             """What the batches' columns are."""
 
+    def __repr__(self) -> str:
+        return f"<ArrowStream of {', '.join(self.schema.names)} in {self.scope!r}>"
+
     # ------------------------------------------------------------ columns
 
     def _mapped(

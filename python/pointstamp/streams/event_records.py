@@ -54,7 +54,11 @@ class EventStream(Stream[T]):
         return self._made
 
     def _each(
-        self, kind: str, given: Callable[..., Any], stretch: Callable[[Times, list[Any]], Stretch]
+        self,
+        kind: str,
+        given: Callable[..., Any],
+        stretch: Callable[[Times, list[Any]], Stretch],
+        name: str | None,
     ) -> EventStream[Any]:
         function_of(kind, given)
 
@@ -62,12 +66,12 @@ class EventStream(Stream[T]):
             made = [stretch(times, records) for times, records in stretches]
             return [part for part in made if part[1]]
 
-        (made,) = self.stretches.stage(StageKind.MAP_BATCH, batch, kind, 1)
+        (made,) = self.stretches.stage(StageKind.MAP_BATCH, batch, name or kind, 1)
         return EventStream(self.scope, made, self.clock)
 
     def map(self, fn: Callable[[T], U], *, name: str | None = None) -> EventStream[U]:
         """Each record through a function; its time stays."""
-        return self._each("map", fn, lambda times, records: (times, [fn(record) for record in records]))
+        return self._each("map", fn, lambda times, records: (times, [fn(record) for record in records]), name)
 
     def filter(self, predicate: Callable[[T], bool], *, name: str | None = None) -> EventStream[T]:
         """The records for which the predicate is true."""
@@ -78,7 +82,7 @@ class EventStream(Stream[T]):
             passes = [predicate(record) for record in records]
             return list(compress(times, passes)), list(compress(records, passes))
 
-        return self._each("filter", predicate, kept)
+        return self._each("filter", predicate, kept, name)
 
     def flat_map(self, fn: Callable[[T], Iterable[U]], *, name: str | None = None) -> EventStream[U]:
         """Each record through a function that returns any number of records, which have its time."""
@@ -93,9 +97,9 @@ class EventStream(Stream[T]):
                 when += [time] * (len(made) - len(when))
             return when, made
 
-        return self._each("flat_map", fn, flat)
+        return self._each("flat_map", fn, flat, name)
 
-    def inspect(self, fn: Callable[[T], Any]) -> EventStream[T]:
+    def inspect(self, fn: Callable[[T], Any], *, name: str | None = None) -> EventStream[T]:
         """Calls a function with each record, and passes the records on."""
 
         def seen(times: Times, records: list[Any]) -> Stretch:
@@ -103,7 +107,7 @@ class EventStream(Stream[T]):
                 fn(record)
             return times, records
 
-        return self._each("inspect", fn, seen)
+        return self._each("inspect", fn, seen, name)
 
     def concat(self, *others: Stream[T]) -> Stream[T]:
         """The records of this stream and the others."""
@@ -113,7 +117,7 @@ class EventStream(Stream[T]):
         stretches = self.scope.core.concatenate([stream.stretches for stream in (self, *streams)])
         return EventStream(self.scope, stretches, self.clock)
 
-    def exchange(self, key: Callable[[T], Hashable]) -> EventStream[T]:
+    def exchange(self, key: Callable[[T], Hashable], *, name: str | None = None) -> EventStream[T]:
         """Moves each record to the worker that its key chooses; as `Stream.exchange`."""
         function_of("exchange", key)
         peers = self.scope.peers
@@ -130,9 +134,9 @@ class EventStream(Stream[T]):
                     ]
             return parts
 
-        (parts,) = self.stretches.stage(StageKind.MAP_BATCH, routed, "exchange", 1)
-        moved = parts.forward("exchange", PactKind.EXCHANGE_FIRST, None)
-        (made,) = moved.stage(StageKind.MAP, itemgetter(1), "exchange", 1)
+        (parts,) = self.stretches.stage(StageKind.MAP_BATCH, routed, name or "exchange", 1)
+        moved = parts.forward(name or "exchange", PactKind.EXCHANGE_FIRST, None)
+        (made,) = moved.stage(StageKind.MAP, itemgetter(1), name or "exchange", 1)
         return EventStream(self.scope, made, self.clock)
 
     def with_keys(

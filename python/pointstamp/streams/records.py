@@ -59,6 +59,9 @@ class Stream(RecordOperators[T], Timely[T]):
         self.scope = scope
         self.core = core
 
+    def __repr__(self) -> str:
+        return f"<Stream in {self.scope!r}>"
+
     def _stage(
         self, kind: StageKind, function: Callable[..., Any], name: str | None, parts: int = 1
     ) -> list[Stream[Any]]:
@@ -89,15 +92,17 @@ class Stream(RecordOperators[T], Timely[T]):
         """The records for which the predicate is true."""
         return self._stage(StageKind.FILTER, predicate, name)[0]
 
-    def map_in_place(self, fn: Callable[[T], None]) -> Stream[T]:
+    def map_in_place(self, fn: Callable[[T], None], *, name: str | None = None) -> Stream[T]:
         """The same records, each after a function that changes it. Other readers of the stream see that."""
-        return self._stage(StageKind.MAP_IN_PLACE, fn, None)[0]
+        return self._stage(StageKind.MAP_IN_PLACE, fn, name)[0]
 
-    def map_batch(self, fn: Callable[[list[T]], Iterable[U]]) -> Stream[U]:
+    def map_batch(self, fn: Callable[[list[T]], Iterable[U]], *, name: str | None = None) -> Stream[U]:
         """Each batch of records through a function. Batches are of any size, as the stream carries them."""
-        return self._stage(StageKind.MAP_BATCH, fn, None)[0]
+        return self._stage(StageKind.MAP_BATCH, fn, name)[0]
 
-    def try_map(self, fn: Callable[[T], U]) -> tuple[Stream[U], Stream[tuple[T, Exception]]]:
+    def try_map(
+        self, fn: Callable[[T], U], *, name: str | None = None
+    ) -> tuple[Stream[U], Stream[tuple[T, Exception]]]:
         """Each record through a function; those that raise go to the second stream, with their exception.
 
         Examples:
@@ -111,25 +116,27 @@ class Stream(RecordOperators[T], Timely[T]):
             >>> failures.extract()
             [(0, [('x', "invalid literal for int() with base 10: 'x'")])]
         """
-        results, failures = self._stage(StageKind.TRY_MAP, fn, None, 2)
+        results, failures = self._stage(StageKind.TRY_MAP, fn, name, 2)
         return results, failures
 
-    def ok_err(self, fn: Callable[[T], tuple[bool, Any]]) -> tuple[Stream[Any], Stream[Any]]:
+    def ok_err(
+        self, fn: Callable[[T], tuple[bool, Any]], *, name: str | None = None
+    ) -> tuple[Stream[Any], Stream[Any]]:
         """Splits by a function that returns ``(is_ok, value)``: (the values that are ok, the others)."""
-        oks, errors = self._stage(StageKind.OK_ERR, fn, None, 2)
+        oks, errors = self._stage(StageKind.OK_ERR, fn, name, 2)
         return oks, errors
 
-    def inspect(self, fn: Callable[[T], Any]) -> Stream[T]:
+    def inspect(self, fn: Callable[[T], Any], *, name: str | None = None) -> Stream[T]:
         """Calls a function with each record, and passes the records on."""
-        return self._stage(StageKind.INSPECT, fn, None)[0]
+        return self._stage(StageKind.INSPECT, fn, name)[0]
 
-    def inspect_time(self, fn: Callable[[Time, T], Any]) -> Stream[T]:
+    def inspect_time(self, fn: Callable[[Time, T], Any], *, name: str | None = None) -> Stream[T]:
         """Calls a function with the time and the record, for each record, and passes the records on."""
-        return self._stage(StageKind.INSPECT_TIME, fn, None)[0]
+        return self._stage(StageKind.INSPECT_TIME, fn, name)[0]
 
-    def inspect_batch(self, fn: Callable[[Time, list[T]], Any]) -> Stream[T]:
+    def inspect_batch(self, fn: Callable[[Time, list[T]], Any], *, name: str | None = None) -> Stream[T]:
         """Calls a function with the time and the records of each batch, and passes the records on."""
-        return self._stage(StageKind.INSPECT_BATCH, fn, None)[0]
+        return self._stage(StageKind.INSPECT_BATCH, fn, name)[0]
 
     # ------------------------------------------------------------ shape
 
@@ -137,43 +144,50 @@ class Stream(RecordOperators[T], Timely[T]):
         """The records of this stream and the others."""
         return self.scope.concatenate([self, *others])
 
-    def partition(self, parts: int, fn: Callable[[T], tuple[int, U]]) -> list[Stream[U]]:
+    def partition(
+        self, parts: int, fn: Callable[[T], tuple[int, U]], *, name: str | None = None
+    ) -> list[Stream[U]]:
         """Splits the stream by a function that returns ``(part, record)``.
 
         Args:
             parts: How many streams to make.
             fn: Returns the part, from 0, and what to send there.
+            name: The operator's name.
 
         Raises:
             IndexError: When the dataflow runs, for a part that does not exist.
         """
         if parts < 1:
             raise GraphError(f"a stream cannot be partitioned into {parts} parts: it takes at least 1")
-        return self._stage(StageKind.PARTITION, fn, None, parts)
+        return self._stage(StageKind.PARTITION, fn, name, parts)
 
-    def branch(self, condition: Callable[[Time, T], bool]) -> tuple[Stream[T], Stream[T]]:
+    def branch(
+        self, condition: Callable[[Time, T], bool], *, name: str | None = None
+    ) -> tuple[Stream[T], Stream[T]]:
         """Splits the stream by a condition on time and record: (false, true)."""
-        no, yes = self._stage(StageKind.BRANCH, condition, None, 2)
+        no, yes = self._stage(StageKind.BRANCH, condition, name, 2)
         return no, yes
 
-    def branch_when(self, condition: Callable[[Time], bool]) -> tuple[Stream[T], Stream[T]]:
+    def branch_when(
+        self, condition: Callable[[Time], bool], *, name: str | None = None
+    ) -> tuple[Stream[T], Stream[T]]:
         """Splits the stream by a condition on the time: (false, true)."""
-        no, yes = self._stage(StageKind.BRANCH_WHEN, condition, None, 2)
+        no, yes = self._stage(StageKind.BRANCH_WHEN, condition, name, 2)
         return no, yes
 
     # ------------------------------------------------------------ movement between workers
 
-    def exchange(self, key: Callable[[T], Hashable]) -> Stream[T]:
+    def exchange(self, key: Callable[[T], Hashable], *, name: str | None = None) -> Stream[T]:
         """Moves each record to the worker that its key chooses.
 
         An `int` key goes to worker ``key % peers`` (its value modulo 2**64); any other key to
         ``stable_hash(key) % peers``, the same worker in every process and every run.
         """
-        return self.forwarded("exchange", Exchange(key))
+        return self.forwarded(name or "exchange", Exchange(key))
 
-    def broadcast(self) -> Stream[T]:
+    def broadcast(self, *, name: str | None = None) -> Stream[T]:
         """Sends each record to every worker."""
-        return self.forwarded("broadcast", Broadcast())
+        return self.forwarded(name or "broadcast", Broadcast())
 
     # ------------------------------------------------------------ timestamps
 

@@ -20,7 +20,7 @@ use pyo3::prelude::*;
 use super::follow::{Followers, Publisher};
 use super::reducers::Form;
 use super::route::{By, exchange, not_a_pair};
-use super::rows::{Cells, Row, RowBuf, cut_pair};
+use super::rows::{Cells, Cutter, Row};
 use super::sealed::SealedBatch;
 use super::staged::Staged;
 use super::time::{ScopeTime, by_dims, frontier_of};
@@ -181,8 +181,7 @@ struct Staging<T> {
     by: By,
     name: String,
     frontier: Vec<Point>,
-    key: RowBuf,
-    value: RowBuf,
+    cutter: Cutter,
 }
 
 impl<T: ScopeTime> Staging<T> {
@@ -192,8 +191,7 @@ impl<T: ScopeTime> Staging<T> {
             by,
             name: name.to_owned(),
             frontier: vec![Point::minimum(dims)],
-            key: RowBuf::default(),
-            value: RowBuf::default(),
+            cutter: Cutter::default(),
         }
     }
 
@@ -201,16 +199,16 @@ impl<T: ScopeTime> Staging<T> {
         while let Some((message, batch)) = input.next()? {
             let updates = updates_of(batch);
             self.staged.hold(&message)?;
+            let (at, dims) = (T::of(message.time()), message.time().dims());
             for update in updates.iter() {
-                let time = T::of(&update.time(message.time()));
+                let time = update.time_in(&at, dims);
                 match self.by {
                     By::Record => {
                         self.staged
                             .push(update.row, Row::UNIT, &time, update.diff)?;
                     }
                     By::Key => {
-                        let cut = cut_pair(update.row, &mut self.key, &mut self.value);
-                        let Some((key, value)) = cut else {
+                        let Some((key, value)) = self.cutter.cut(update.row) else {
                             return Err(not_a_pair(update.row, &self.name));
                         };
                         self.staged.push(key, value, &time, update.diff)?;

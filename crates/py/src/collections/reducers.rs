@@ -52,7 +52,18 @@ pub(crate) fn of_kind(
         }),
         Reduction::Count | Reduction::CountByKey => Box::new(count),
         Reduction::Min => Box::new(min),
-        Reduction::Max => Box::new(Top(NonZeroUsize::MIN, Times::Once)),
+        Reduction::Max => Box::new(MAX),
+        Reduction::Aggregate => {
+            let wanted: Vec<(Reduction, usize)> = argument.extract()?;
+            let parts = wanted.into_iter().map(|(kind, part)| {
+                Ok(Part {
+                    reducer: reducer_of_part(kind, &name)?,
+                    index: part,
+                    is_count: kind == Reduction::Count,
+                })
+            });
+            Box::new(Several(parts.collect::<PyResult<_>>()?))
+        }
         Reduction::TopK => Box::new(Top(argument.extract()?, Times::AsOften)),
         Reduction::Sum => Box::new(Sum { mean: false, name }),
         Reduction::Mean => Box::new(Sum { mean: true, name }),
@@ -69,6 +80,101 @@ pub(crate) fn of_kind(
 }
 
 type Done = Result<(), Error>;
+
+/// The greatest value, once.
+const MAX: Top = Top(NonZeroUsize::MIN, Times::Once);
+
+/// The reducer of one part of values among several.
+fn reducer_of_part(kind: Reduction, name: &str) -> PyResult<Box<dyn Reducer<Cells, Cells, Cells>>> {
+    let sum = |mean| Sum {
+        mean,
+        name: name.to_owned(),
+    };
+    Ok(match kind {
+        Reduction::Count => Box::new(count),
+        Reduction::Min => Box::new(min),
+        Reduction::Max => Box::new(MAX),
+        Reduction::Sum => Box::new(sum(false)),
+        Reduction::Mean => Box::new(sum(true)),
+        _ => {
+            return Err(PyTypeError::new_err(format!(
+                "{} is not computed of a part of values",
+                kind.label()
+            )));
+        }
+    })
+}
+
+/// What several reducers make of one part each of values that are tuples, as a tuple. A part that is None is left out; of
+/// nothing there is None, and a count of 0.
+struct Several(Vec<Part>);
+
+/// A reducer of one part of values.
+struct Part {
+    reducer: Box<dyn Reducer<Cells, Cells, Cells>>,
+    index: usize,
+    is_count: bool,
+}
+
+impl Reducer<Cells, Cells, Cells> for Several {
+    fn reduce(&mut self, keys: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
+        let mut made = Vec::with_capacity(self.0.len());
+        for part in &mut self.0 {
+            let own = parts_of(inputs, part.index);
+            let mut results = Lists::default();
+            part.reducer.reduce(keys, &own, &mut results)?;
+            made.push((part.is_count, own, results));
+        }
+        let (mut row, mut parts) = (RowBuf::default(), Vec::with_capacity(made.len()));
+        for index in 0..inputs.len() {
+            parts.clear();
+            for (is_count, own, results) in &made {
+                let there = !own.range(index).is_empty();
+                let result = results.list(index).next().filter(|_| there);
+                let mut part = RowBuf::default();
+                match result {
+                    Some((value, _)) => part.copy(value),
+                    None if *is_count => {
+                        part.int(0);
+                    }
+                    None => part.copy(Row::UNIT),
+                }
+                parts.push(part);
+            }
+            row.tuple(&parts);
+            outputs.push(row.get(), 1);
+            outputs.end();
+        }
+        Ok(())
+    }
+}
+
+/// One part of each value that is not None, in order and added up.
+fn parts_of(inputs: &Lists<Cells>, part: usize) -> Lists<Cells> {
+    let mut own = Lists::default();
+    let mut values: Vec<(RowBuf, i64)> = Vec::new();
+    for index in 0..inputs.len() {
+        values.clear();
+        for (value, diff) in inputs.list(index) {
+            let mut row = RowBuf::default();
+            if row.cut(value, part) && !row.get().is(Row::UNIT) {
+                values.push((row, diff));
+            }
+        }
+        values.sort_by(|(a, _), (b, _)| a.get().cmp(&b.get()));
+        for same in values.chunk_by(|(a, _), (b, _)| a.get() == b.get()) {
+            // Differences of updates that are kept add up within their range.
+            let sum = same
+                .iter()
+                .fold(0_i64, |sum, (_, diff)| sum.saturating_add(*diff));
+            if sum != 0 {
+                own.push(same[0].0.get(), sum);
+            }
+        }
+        own.end();
+    }
+    own
+}
 
 #[allow(clippy::unnecessary_wraps, reason = "a reducer may fail")]
 fn distinct(_: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {

@@ -5,7 +5,7 @@ use pointstamp_engine::error::UserResult;
 use pointstamp_engine::pact::{Pact, Route};
 use pyo3::exceptions::PyTypeError;
 
-use super::rows::{Row, RowBuf, cut_pair};
+use super::rows::{Cutter, Row};
 use super::updates::Builder;
 use crate::batch::Batch;
 use crate::gil::attached;
@@ -24,8 +24,7 @@ pub(crate) enum By {
 pub(crate) fn exchange(by: By, reader: &str) -> Pact<Batch> {
     Pact::exchange(Router {
         by,
-        key: RowBuf::default(),
-        value: RowBuf::default(),
+        cutter: Cutter::default(),
         term: Vec::new(),
         reader: reader.to_owned(),
     })
@@ -33,8 +32,7 @@ pub(crate) fn exchange(by: By, reader: &str) -> Pact<Batch> {
 
 struct Router {
     by: By,
-    key: RowBuf,
-    value: RowBuf,
+    cutter: Cutter,
     term: Vec<u8>,
     reader: String,
 }
@@ -66,7 +64,7 @@ impl Router {
     fn worker(&mut self, row: Row<'_>, workers: usize) -> UserResult<usize> {
         let key = match self.by {
             By::Record => row,
-            By::Key => match cut_pair(row, &mut self.key, &mut self.value) {
+            By::Key => match self.cutter.cut(row) {
                 Some((key, _)) => key,
                 None => return Err(not_a_pair(row, &self.reader)),
             },

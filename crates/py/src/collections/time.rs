@@ -8,6 +8,9 @@ pub(crate) trait ScopeTime: Time {
     /// The time of a point of the scope.
     fn of(point: &Point) -> Self;
 
+    /// The time of coordinates of which those that are left out, of so many, are zero.
+    fn of_coords(coords: &[u64], dims: usize) -> Self;
+
     /// The point.
     fn point(&self) -> Point;
 }
@@ -16,6 +19,11 @@ impl ScopeTime for u64 {
     #[inline]
     fn of(point: &Point) -> Self {
         point.coords()[0]
+    }
+
+    #[inline]
+    fn of_coords(coords: &[u64], _dims: usize) -> Self {
+        coords[0]
     }
 
     #[inline]
@@ -31,6 +39,11 @@ impl<const N: usize> ScopeTime for [u64; N] {
     }
 
     #[inline]
+    fn of_coords(coords: &[u64], _dims: usize) -> Self {
+        std::array::from_fn(|index| coords.get(index).copied().unwrap_or(0))
+    }
+
+    #[inline]
     fn point(&self) -> Point {
         Point::new(self)
     }
@@ -40,6 +53,15 @@ impl ScopeTime for Point {
     #[inline]
     fn of(point: &Point) -> Self {
         point.clone()
+    }
+
+    #[inline]
+    fn of_coords(coords: &[u64], dims: usize) -> Self {
+        if coords.len() == dims {
+            return Point::new(coords);
+        }
+        let zeros = std::iter::repeat_n(0, dims - coords.len());
+        coords.iter().copied().chain(zeros).collect()
     }
 
     #[inline]

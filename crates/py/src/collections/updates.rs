@@ -14,6 +14,7 @@ use pointstamp_order::{PathSummary, Point, Summary};
 use pyo3::prelude::*;
 
 use super::rows::{Cells, Row, RowBuf};
+use super::time::ScopeTime;
 
 /// How many updates are put into one message at most, by operators that make many.
 pub(crate) const MAX_UPDATES: usize = 4096;
@@ -44,6 +45,15 @@ pub(crate) struct Update<'a> {
 }
 
 impl Update<'_> {
+    /// The time as the kernel has it, in a message at `message`.
+    #[inline]
+    pub(crate) fn time_in<T: ScopeTime>(&self, message: &T, dims: usize) -> T {
+        match self.kept {
+            None => message.clone(),
+            Some(kept) => T::of_coords(kept, dims),
+        }
+    }
+
     /// The time, in a message at `message`.
     #[inline]
     pub(crate) fn time(&self, message: &Point) -> Point {

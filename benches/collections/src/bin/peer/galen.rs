@@ -3,20 +3,29 @@
 use std::fs::read_to_string;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use differential_dataflow::input::Input;
 use differential_dataflow::operators::iterate::Variable;
 use timely::dataflow::operators::Probe;
 use timely::order::Product;
 
+use crate::rounds::Clock;
+
 /// A share of the lines of a relation, as numbers.
 fn relation(folder: &str, name: &str, share: f64) -> Vec<Vec<u32>> {
     let text = read_to_string(format!("{folder}/{name}.txt")).expect("a relation");
     let lines: Vec<&str> = text.lines().collect();
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss
+    )]
     let kept = ((lines.len() as f64 * share) as usize).max(1);
-    let numbers = |line: &&str| line.split(',').map(|part| part.parse().expect("a number")).collect();
+    let numbers = |line: &&str| {
+        line.split(',')
+            .map(|part| part.parse().expect("a number"))
+            .collect()
+    };
     lines[..kept].iter().map(numbers).collect()
 }
 
@@ -29,7 +38,7 @@ pub fn run(workers: usize, folder: &str, share: f64) {
     let relations = Arc::new(relations);
     let (sizes, found) = channel();
     let sizes = Mutex::new(sizes);
-    let start = Instant::now();
+    let start = Clock::start(workers);
     timely::execute(timely::Config::process(workers), move |worker| {
         let (index, peers) = (worker.index(), worker.peers());
         let relations = relations.clone();
@@ -49,7 +58,12 @@ pub fn run(workers: usize, folder: &str, share: f64) {
             let s = scope.new_collection_from(mine(5).into_iter().map(two)).1;
             let (p, q) = scope.iterative::<u64, _, _>(|inner| {
                 let (p0, q0) = (p.enter(inner), q.enter(inner));
-                let (r, c, u, s) = (r.enter(inner), c.enter(inner), u.enter(inner), s.enter(inner));
+                let (r, c, u, s) = (
+                    r.enter(inner),
+                    c.enter(inner),
+                    u.enter(inner),
+                    s.enter(inner),
+                );
                 let step = Product::new(Default::default(), 1);
                 let (p_variable, p) = Variable::new(inner, step.clone());
                 let (q_variable, q) = Variable::new(inner, step);
@@ -63,17 +77,29 @@ pub fn run(workers: usize, folder: &str, share: f64) {
 
                 let p1 = by_y.clone().join_core(by_x, |_, x, z| Some((*x, *z)));
                 let u = u.map(|(w, r, z)| (w, (r, z))).arrange_by_key();
-                let p2 = by_y.clone().join_core(u, |_, y, (r, z)| Some(((*r, *y), *z)));
-                let p2 = p2.arrange_by_key().join_core(q_by_rz, |_, z, x| Some((*x, *z)));
+                let p2 = by_y
+                    .clone()
+                    .join_core(u, |_, y, (r, z)| Some(((*r, *y), *z)));
+                let p2 = p2
+                    .arrange_by_key()
+                    .join_core(q_by_rz, |_, z, x| Some((*x, *z)));
                 let c = c.map(|(y, w, z)| (w, (y, z))).arrange_by_key();
-                let p3 = by_y.clone().join_core(c, |_, x, (y, z)| Some(((*x, *y), *z)));
-                let p3 = p3.arrange_by_key().join_core(by_xy, |(x, _), z, ()| Some((*x, *z)));
+                let p3 = by_y
+                    .clone()
+                    .join_core(c, |_, x, (y, z)| Some(((*x, *y), *z)));
+                let p3 = p3
+                    .arrange_by_key()
+                    .join_core(by_xy, |(x, _), z, ()| Some((*x, *z)));
                 let q1 = by_y.join_core(q_by_x, |_, x, (r, z)| Some((*x, *r, *z)));
                 let s = s.arrange_by_key();
-                let q2 = q_by_r.clone().join_core(s, |_, (x, z), e| Some((*x, *e, *z)));
+                let q2 = q_by_r
+                    .clone()
+                    .join_core(s, |_, (x, z), e| Some((*x, *e, *z)));
                 let r = r.map(|(y, u, e)| (y, (u, e))).arrange_by_key();
                 let q3 = q_by_r.join_core(r, |_, (x, z), (u, e)| Some(((*z, *u), (*x, *e))));
-                let q3 = q3.arrange_by_key().join_core(q_by_xr, |_, (x, e), o| Some((*x, *e, *o)));
+                let q3 = q3
+                    .arrange_by_key()
+                    .join_core(q_by_xr, |_, (x, e), o| Some((*x, *e, *o)));
 
                 let p = p0.concat(p1).concat(p2).concat(p3).distinct();
                 let q = q0.concat(q1).concat(q2).concat(q3).distinct();

@@ -1,7 +1,9 @@
 //! Questions about graphs that change.
 
 use differential_dataflow::VecCollection;
-use differential_dataflow::algorithms::graphs::{bfs::bfs, propagate::propagate, scc::strongly_connected};
+use differential_dataflow::algorithms::graphs::{
+    bfs::bfs, propagate::propagate, scc::strongly_connected,
+};
 use differential_dataflow::input::Input;
 use differential_dataflow::operators::count::CountTotal;
 
@@ -10,7 +12,14 @@ use crate::rounds::{self, Graph};
 type Pairs<'a> = VecCollection<'a, u64, (u32, u32), isize>;
 
 /// Runs the named program.
-pub fn run(program: &str, workers: usize, nodes: usize, edges: usize, changes: usize, rounds: usize) {
+pub fn run(
+    program: &str,
+    workers: usize,
+    nodes: usize,
+    edges: usize,
+    changes: usize,
+    rounds: usize,
+) {
     let graph = Graph {
         nodes,
         edges,
@@ -41,12 +50,17 @@ fn hops(edges: Pairs<'_>) -> Pairs<'_> {
 
 /// Every node of a graph's edges.
 fn nodes(edges: Pairs<'_>) -> Pairs<'_> {
-    edges.flat_map(|(source, target)| [(source, source), (target, target)]).distinct()
+    edges
+        .flat_map(|(source, target)| [(source, source), (target, target)])
+        .distinct()
 }
 
 /// The least node of each node's component.
 fn components(edges: Pairs<'_>) -> Pairs<'_> {
-    let both = edges.clone().concat(edges.clone().map(|(source, target)| (target, source))).distinct();
+    let both = edges
+        .clone()
+        .concat(edges.clone().map(|(source, target)| (target, source)))
+        .distinct();
     propagate(both, nodes(edges))
 }
 

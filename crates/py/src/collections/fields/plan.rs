@@ -81,6 +81,14 @@ impl Plan {
                     start,
                     len: 1,
                 } => out.push(words(sources[*source])[*start]),
+                Pick::Words {
+                    source,
+                    start,
+                    len: 2,
+                } => {
+                    let words = &words(sources[*source])[*start..*start + 2];
+                    out.extend([words[0], words[1]]);
+                }
                 Pick::Words { source, start, len } => {
                     out.extend_from_slice(&words(sources[*source])[*start..start + len]);
                 }

@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyTuple};
 
 use super::super::terms;
+use super::cells::append;
 use super::{Layout, Row, Symbol};
 
 /// A row that is written again and again. Where a value is made of integers, so is its row: what is kept as a term is no
@@ -40,7 +41,7 @@ impl RowBuf {
             Row::Ints(layout, words) => {
                 self.layout = Some(layout);
                 self.words.clear();
-                self.words.extend_from_slice(words);
+                append(&mut self.words, words);
             }
             Row::Term(row) => {
                 self.layout = None;
@@ -166,8 +167,8 @@ impl RowBuf {
             && let Some(layout) = Layout::pair(layout, other)
         {
             self.words.clear();
-            self.words.extend_from_slice(words);
-            self.words.extend_from_slice(others);
+            append(&mut self.words, words);
+            append(&mut self.words, others);
             self.layout = Some(layout);
         } else {
             self.layout = None;
@@ -216,7 +217,7 @@ fn ints_of(value: &Bound<'_, PyAny>, before: Layout, words: &mut Vec<i64>) -> Op
 /// The rows of both elements of a row's tuple of two, in space for what is not at hand; nothing where the row is of
 /// something else.
 #[inline]
-pub(crate) fn cut_pair<'a>(
+fn cut_pair<'a>(
     row: Row<'a>,
     key: &'a mut RowBuf,
     value: &'a mut RowBuf,
@@ -237,5 +238,34 @@ pub(crate) fn cut_pair<'a>(
             }
             Some((key.get(), value.get()))
         }
+    }
+}
+
+/// Cuts rows of pairs one after the other; those of one layout are cut as the first of them.
+#[derive(Debug, Default)]
+pub(crate) struct Cutter {
+    key: RowBuf,
+    value: RowBuf,
+    /// A layout of pairs, and the layouts and the width that it is cut by.
+    last: Option<(Layout, [Layout; 2], usize)>,
+}
+
+impl Cutter {
+    /// The rows of both elements, as [`cut_pair`] gives them.
+    #[inline]
+    pub(crate) fn cut<'a>(&'a mut self, row: Row<'a>) -> Option<(Row<'a>, Row<'a>)> {
+        let Row::Ints(layout, words) = row else {
+            return cut_pair(row, &mut self.key, &mut self.value);
+        };
+        let (parts, width) = match self.last {
+            Some((last, parts, width)) if last == layout => (parts, width),
+            _ => {
+                let (first, second) = layout.cut_pair()?;
+                self.last = Some((layout, [first, second], first.width()));
+                ([first, second], first.width())
+            }
+        };
+        let (left, right) = words.split_at(width);
+        Some((Row::Ints(parts[0], left), Row::Ints(parts[1], right)))
     }
 }

@@ -38,11 +38,19 @@ impl Ints {
 
     #[inline]
     fn push(&mut self, words: &[i64]) {
-        match words {
-            [word] => self.words.push(*word),
-            _ => self.words.extend_from_slice(words),
-        }
+        append(&mut self.words, words);
         self.len += 1;
+    }
+}
+
+/// Appends integers, which are few: without the call that copies many.
+#[inline]
+pub(super) fn append(words: &mut Vec<i64>, others: &[i64]) {
+    match *others {
+        [word] => words.push(word),
+        [a, b] => words.extend([a, b]),
+        [a, b, c] => words.extend([a, b, c]),
+        _ => words.extend_from_slice(others),
     }
 }
 
@@ -105,14 +113,51 @@ fn is_short(word: i64) -> bool {
     i64::from(i32::MIN) < word && word < i64::from(i32::MAX)
 }
 
+/// The order of three integers in 62 bits, as far as these tell them apart: the first one of 21, the second of 21 and the
+/// third of 20 while they fit, behind two bits that say so. A first one that does not fit has all bits.
+#[inline]
+fn three(first: i64, second: i64, third: i64) -> u64 {
+    if first >= TINY {
+        return 2 << 62 | first.cast_unsigned() >> 1;
+    }
+    if first < -TINY {
+        return word_of_i64(first) >> 1;
+    }
+    let mut prefix = 1 << 62 | (first + TINY).cast_unsigned() << 41;
+    prefix |= (second.clamp(-TINY, TINY - 1) + TINY).cast_unsigned() << 20;
+    if is_tiny(second) {
+        let half = TINY / 2;
+        prefix |= (third.clamp(-half, half - 1) + half).cast_unsigned();
+    }
+    prefix
+}
+
+/// Integers from the negative of this up to it have 21 bits.
+const TINY: i64 = 1 << 20;
+
+/// Whether 21 bits tell an integer from every other.
+#[inline]
+fn is_tiny(word: i64) -> bool {
+    -TINY < word && word < TINY - 1
+}
+
+/// Whether the bits of three integers tell them from all others.
+fn are_tiny(words: &[i64]) -> bool {
+    let half = TINY / 2;
+    is_tiny(words[0]) && is_tiny(words[1]) && -half < words[2] && words[2] < half - 1
+}
+
 impl Rows for Cells {
     type Item<'a> = Row<'a>;
 
     fn is_exact(&self) -> bool {
         match self {
-            Cells::Ints(ints) => {
-                ints.width <= 1 || ints.width == 2 && ints.words.iter().all(|word| is_short(*word))
-            }
+            Cells::Ints(ints) => match ints.width {
+                0 | 1 => true,
+                2 => ints.words.iter().all(|word| is_short(*word)),
+                3 => ints.words.chunks_exact(3).all(are_tiny),
+                _ => false,
+            },
             Cells::Terms(_) => false,
         }
     }
@@ -176,6 +221,17 @@ impl Rows for Cells {
         }
     }
 
+    fn reserve_for(&mut self, other: &Self, rows: usize) {
+        if let (Cells::Ints(ints), Cells::Ints(others)) = (self, other) {
+            if ints.len == 0 {
+                *ints = Ints::new(others.layout);
+            }
+            if ints.layout == others.layout {
+                ints.words.reserve(ints.width * rows);
+            }
+        }
+    }
+
     fn shrink(&mut self) {
         match self {
             Cells::Ints(ints) => ints.words.shrink_to_fit(),
@@ -193,9 +249,10 @@ impl Rows for Cells {
         match row {
             Row::Ints(_, []) => 0,
             Row::Ints(_, [only]) => word_of_i64(*only),
-            Row::Ints(_, [first, second, ..]) => {
+            Row::Ints(_, [first, second]) => {
                 half(*first) << 32 | if is_short(*first) { half(*second) } else { 0 }
             }
+            Row::Ints(_, [first, second, other, ..]) => three(*first, *second, *other),
             Row::Term(row) => Bytes::prefix(term_of(row)),
         }
     }

@@ -17,7 +17,7 @@ use std::cmp::Ordering;
 use pyo3::prelude::*;
 use pyo3::types::{PyNone, PyTuple};
 
-pub(crate) use buffer::{RowBuf, cut_pair};
+pub(crate) use buffer::{Cutter, RowBuf};
 pub(crate) use cells::Cells;
 pub(crate) use layout::{Layout, Symbol};
 
