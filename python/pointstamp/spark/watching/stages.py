@@ -28,6 +28,9 @@ _LOOK = 0.05
 _PATIENCE = 10.0
 """Seconds after the last note of packed input in which its stage begins, or else is not looked for."""
 
+_BETWEEN = 2.0
+"""Seconds that may lie between the job that packs the input and the one that the stage is of."""
+
 _SHOWN = 64
 """Operators whose counts become accumulators."""
 
@@ -72,6 +75,7 @@ def _seek(session: SparkSession, named: Named) -> None:
 def _name(session: SparkSession, named: Named) -> None:
     """Looks for the stage of a dataflow, and names it."""
     context = session.sparkContext
+    active = time.monotonic()
     try:
         while True:
             with _lock:
@@ -81,7 +85,9 @@ def _name(session: SparkSession, named: Named) -> None:
                 if named.dataflow in stage.plan:
                     compat.describe_stage(context, stage.number, named.stage)
                     return
-            if not context.statusTracker().getActiveJobsIds():
+            if context.statusTracker().getActiveJobsIds():
+                active = time.monotonic()
+            elif time.monotonic() - active > _BETWEEN:
                 return  # what packed it has failed, or was stopped
             time.sleep(_LOOK)
     except Exception:
