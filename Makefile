@@ -13,7 +13,7 @@
 #
 #   make check-deep     long property tests, models, Miri, ThreadSanitizer, fuzzing; says what it skips
 #   make check-shuttle  of that, the models of what threads share
-#   make test-connectors  the connectors against real servers: Kafka's broker, from Maven Central
+#   make test-connectors  the connectors against real servers: Kafka's broker and PostgreSQL, installed where that can be
 #   make soak           a cluster that runs for MINUTES=10 while things go wrong
 #   make coverage       which lines the tests run; says what it skips
 #   make audit          known defects and licences of what is used; says what it skips
@@ -90,12 +90,11 @@ test-python: $(dev_stamp) $(wheel_stamp) $(java_stamp)
 	PYTHONPATH=tests/support $(LIMIT) $(BIN)/python -m pytest -c pyproject.toml --rootdir=. -p no:cacheprovider \
 		-p on_processes --processes 3 tests/arrow/test_arrow_keyed.py tests/operators/test_library.py $(wildcard $(ACCEPTANCE))
 
-# The broker's jars stay in target/kafka, and `make test` uses them when they are there.
-test-connectors: $(dev_stamp) $(wheel_stamp)
+# The broker's jars stay in target/kafka, and `make test` uses them when they are there, as it does a PostgreSQL.
+test-connectors: $(dev_stamp) $(wheel_stamp) $(java_stamp)
 	$(BIN)/python -m pip install --quiet --group connectors
-	test -n "$$(ls target/kafka 2>/dev/null)" || mvn -q -B -f tools/connectors/pom.xml dependency:copy-dependencies \
-		-DoutputDirectory=$(CURDIR)/target/kafka
-	$(LIMIT) $(BIN)/python -m pytest tests/connectors
+	$(JAVA) sh tools/connectors/servers.sh $(CURDIR)/target/kafka
+	$(JAVA) $(LIMIT) $(BIN)/python -m pytest -v tests/connectors
 
 lint: lint-rust lint-python
 

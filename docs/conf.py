@@ -35,6 +35,11 @@ nitpick_ignore_regex = [
     ),
     ("py:class", r"WindowKind|pointstamp\.windows\.Session|threading\.Event"),
     ("py:class", r"(pointstamp\.)?(_core\.)?(Field|_core\.Schema)"),
+    (
+        "py:class",
+        r"(pointstamp\.(interactive\.handles|keyed\.state)\.)?(Flow|Keeper)",
+    ),
+    ("py:class", r"CoreStream|DataflowGraph|ssl\.SSLContext"),
 ]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3

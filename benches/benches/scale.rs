@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pointstamp_bench::figures::Figure;
-use pointstamp_channels::{Farewell, Receive, Route, Traffic, Transport};
+use pointstamp_channels::{Farewell, Receive, Recipient, Traffic, Transport};
 use pointstamp_engine::cluster::{Cluster, HIGH_WATER};
 use pointstamp_engine::error::{BoxError, Error};
 use pointstamp_engine::execute::run_worker;
@@ -78,7 +78,7 @@ impl Transport for Direct {
         let _once = self.receivers[self.process].set(receiver);
     }
 
-    fn send(&self, process: usize, route: Route, body: Vec<Bytes>) -> usize {
+    fn send(&self, process: usize, route: Recipient, body: Vec<Bytes>) -> usize {
         if let Some(receiver) = self.receivers[process].get() {
             receiver.frame(self.process, route, Bytes::from(body.concat()));
         }

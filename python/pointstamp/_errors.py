@@ -66,7 +66,15 @@ class StallError(PointstampError, TimeoutError):
 
 
 class ClusterError(PointstampError, ConnectionError):
-    """A cluster that was not formed in time, a peer that was refused or lost; the message names it."""
+    """A cluster that was not formed in time, a peer that was refused or lost; the message names it.
+
+    Attributes:
+        process: The number of the process that failed, was refused or lost, where it is one.
+        raised: Whether that process says what it raised: then the message ends with the traceback.
+    """
+
+    process: int | None = None
+    raised: bool = False
 
 
 class CodecError(PointstampError):
@@ -97,10 +105,16 @@ def in_words(error: BaseException, frames: TracebackType | None) -> str:
     import traceback
 
     sentence = traceback.format_exception_only(type(error), error)[0].strip().splitlines()[-1]
-    notes = [note for note in getattr(error, "__notes__", []) if isinstance(note, str)]
-    where = next((f", {note}" for note in notes if note.startswith("raised in ")), "")
+    place = place_of(error)
+    where = f", {place}" if place else ""
     trace = "".join(traceback.format_exception(type(error), error, frames))
     return f"{sentence}{where}\n\n{trace[-_LONGEST:]}"
+
+
+def place_of(error: BaseException) -> str | None:
+    """The note of the engine that says where an exception was raised, if it has one."""
+    place = getattr(error, "__pointstamp_place__", None)
+    return place if isinstance(place, str) else None
 
 
 def add_note(error: BaseException, text: str) -> bool:
@@ -114,11 +128,6 @@ def add_note(error: BaseException, text: str) -> bool:
     except AttributeError:
         return False
     return hasattr(error, "add_note")
-
-
-def says_why(error: BaseException) -> bool:
-    """Whether it tells what another process raised, `in_words`; who is lost, or left alone, says nothing."""
-    return isinstance(error, ClusterError) and "\n\n" in str(error)
 
 
 # Users meet them, in tracebacks and pickles, under the package's own name.

@@ -5,6 +5,9 @@ instructions of the main thread, also inside
 `Thread.start`, where nothing says whether the thread will run, and inside `Thread.join`, after which
 CPython before 3.13 takes a thread that runs for one that has ended. So each thread says itself whether it
 has begun, and when it ends.
+
+What is raised in `__del__` Python prints and forgets. Where an operator waits for its threads there, the
+interruption is kept until its worker is out of it.
 """
 
 from __future__ import annotations
@@ -12,15 +15,46 @@ from __future__ import annotations
 import math
 import threading
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["Helper", "join"]
+__all__ = ["Helper", "join", "raise_deferred", "raised_later"]
 
 _LONG = 2.0
 """Seconds that an interruption waits for threads; another that comes later leaves them to themselves."""
+
+
+_deferred: list[BaseException] = []
+
+
+@contextmanager
+def raised_later() -> Iterator[None]:
+    """For the body of `__del__`: what interrupts it is raised where the worker is next.
+
+    Raises:
+        BaseException: What is no interruption, which Python prints.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, Exception) or threading.current_thread() is not threading.main_thread():
+            raise
+        _deferred.append(error)
+
+
+def raise_deferred() -> None:
+    """Raises what has interrupted a `__del__` of this run's.
+
+    Raises:
+        BaseException: The first such.
+    """
+    if _deferred and threading.current_thread() is threading.main_thread():
+        first = _deferred[0]
+        _deferred.clear()
+        raise first
 
 
 class Helper(threading.Thread):

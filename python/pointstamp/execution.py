@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pointstamp._errors import ConfigError, in_words
 from pointstamp._mistakes import main_of
-from pointstamp._threads import Helper, join
+from pointstamp._threads import Helper, join, raise_deferred
 from pointstamp.config import Config
 from pointstamp.forming.workers import form
 from pointstamp.seeing import diagnostics
@@ -169,7 +169,10 @@ def _run(
 
     def run() -> list[R | None]:
         ident = threading.get_ident()
-        return [cluster.run(0, wrap, main, ident, signals, report.on_interruption)]
+        try:
+            return [cluster.run(0, wrap, main, ident, signals, report.on_interruption)]
+        finally:
+            raise_deferred()  # what has interrupted the end of its dataflows
 
     if config.processes == 1:
         return run()

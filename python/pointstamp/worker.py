@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 from pointstamp._core import InputHandle, ProbeHandle
 from pointstamp._errors import GraphError, StallError
 from pointstamp._mistakes import without_with
+from pointstamp._threads import raise_deferred
 from pointstamp.info import Traffic
 from pointstamp.pacts import Broadcast, Exchange
 from pointstamp.scope import Scope
@@ -188,6 +189,7 @@ class Worker:
     def drop_dataflow(self, dataflow: int) -> None:
         """Removes a dataflow, complete or not. Every worker must."""
         self.core.drop_dataflow(dataflow)
+        raise_deferred()  # what has interrupted an operator's end
 
     def barrier(self) -> None:
         """Returns once every worker has called it as often as this one."""

@@ -4,6 +4,9 @@ failure."""
 import json
 import os
 import sqlite3
+import subprocess
+import sys
+import textwrap
 import threading
 from collections import Counter
 from pathlib import Path
@@ -45,6 +48,41 @@ def table_of(captures: list[Any]) -> list[dict[str, Any]]:
 
 
 # ------------------------------------------------------------ sources
+
+
+OPENS = """
+    import sys
+    from collections import Counter
+    import pointstamp as ps
+    from pointstamp.connectors import CSVSource, JSONLinesSource, ParquetSource
+
+    folder, kind, workers = sys.argv[1:]
+    source = {"csv": CSVSource, "jsonl": JSONLinesSource, "parquet": ParquetSource}[kind](folder)
+    opened, read = Counter(), Counter()
+
+    def hook(event, args):
+        if event == "open" and str(args[0]).startswith(folder):
+            opened[str(args[0])] += 1
+
+    sys.addaudithook(hook)
+    plain = source.open
+    source.open = lambda partition: read.update([partition]) or plain(partition)
+
+    def main(worker):
+        with worker.dataflow() as scope:
+            scope.read(source).probe()
+        worker.run()
+
+    ps.execute(main, workers=int(workers))
+    print(sorted(read.values()), sorted((opened if kind != "parquet" else read).values()))
+"""
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_on_several_workers_no_file_is_opened_twice(kind: str, folder: Path) -> None:
+    words = [sys.executable, "-c", textwrap.dedent(OPENS), str(folder), kind, "3"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=40, check=False)
+    assert done.stdout == "[1, 1, 1, 1] [1, 1, 1, 1]\n", done.stderr
 
 
 @pytest.fixture

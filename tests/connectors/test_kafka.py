@@ -1,5 +1,7 @@
 """Kafka, against a real broker on loopback: nothing is lost, and what is in transactions is shown once."""
 
+import sys
+import textwrap
 import threading
 import time
 from collections import Counter
@@ -10,12 +12,13 @@ import pytest
 
 import kafka_broker
 import pointstamp as ps
-from harness import Seen, merged, run, share
+from harness import Seen, code_block, merged, run, running, share, wait_until
 from kafka_broker import Broker
 from pointstamp.connectors.kafka import KafkaLog, KafkaSink, KafkaSource
 
 WHY_NOT = kafka_broker.missing()
-pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=WHY_NOT or "")
+# A broker takes ten seconds to start on a machine that has other things to do.
+pytestmark = [pytest.mark.skipif(WHY_NOT is not None, reason=WHY_NOT or ""), pytest.mark.timeout(110)]
 
 QUIET = {"log_level": 0}
 
@@ -148,6 +151,95 @@ def test_a_sink_shows_each_record_once_also_after_a_failure(broker: Broker) -> N
     assert read_all(broker, topic) == Counter(range(40))
     attempt(False)
     assert read_all(broker, topic) == Counter(range(40))
+
+
+def test_a_broker_that_goes_while_times_are_written(broker: Broker) -> None:
+    topic = broker.topic(2)
+    sink = KafkaSink(broker.servers, topic, name=f"sink of {topic}", config=QUIET)
+
+    def main(worker: ps.Worker) -> None:
+        numbers: ps.InputHandle[tuple[None, bytes]] = ps.InputHandle()
+        with worker.dataflow() as scope:
+            probe = numbers.to_stream(scope).write(sink).probe()
+        for time_ in range(4):
+            starting = threading.Timer(1, broker.start)
+            if time_ == 2:
+                broker.stop()
+                starting.start()
+            numbers.send((None, str(time_).encode()))
+            numbers.advance_to(time_ + 1)
+            worker.step_while(lambda: probe.less_than(time_ + 1))
+            if time_ == 2:
+                starting.join()
+        numbers.close()
+        worker.run()
+
+    ps.execute(main)
+    assert read_all(broker, topic) == Counter(range(4))
+
+
+KILLED = """
+    import sys
+    import pointstamp as ps
+    from pointstamp.connectors.kafka import KafkaSink, KafkaSource
+
+    servers, origin, target, workers = sys.argv[1:]
+
+    def main(worker):
+        with worker.dataflow() as scope:
+            group = "of " + origin
+            source = KafkaSource(servers, origin, record=lambda m: int(m.value()), group=group, discover=0.2)
+            numbers = scope.read(source, time=lambda n: n // 10, idle=None)
+            messages = numbers.map(lambda n: (None, str(n)))
+            messages.write(KafkaSink(servers, target, name="to " + target))
+        worker.run()
+
+    ps.execute(main, workers=int(workers))
+"""
+
+
+def test_from_topic_to_topic_through_processes_that_are_killed(broker: Broker) -> None:
+    """Each is followed by one with another number of workers, which share the partitions out anew."""
+    origin, target = broker.topic(2), broker.topic(1)
+    sent, words = 0, [sys.executable, "-c", textwrap.dedent(KILLED), broker.servers, origin, target]
+    for workers in (1, 3, 2):
+        broker.send(origin, numbered(400, 2, start=sent))
+        sent += 400
+        with running(*words, str(workers)) as process:
+            wait_until(lambda: broker.last_of(target) > sent - 300, process)
+    broker.send(origin, numbered(20, 2, start=sent))  # whole times, so that those before come to their end
+    with running(*words, "1") as process:
+        wait_until(lambda: broker.last_of(target) >= sent - 1, process)
+    got = read_all(broker, target)
+    assert set(got.values()) == {1}
+    assert set(range(sent)) <= set(got)
+
+
+def test_a_group_in_which_the_broker_shares_out_partitions_is_refused(broker: Broker) -> None:
+    from confluent_kafka import Consumer
+
+    topic = broker.topic(1)
+    group = f"group of {topic}"
+    broker.send(topic, numbered(10, 1))
+    config = {"bootstrap.servers": broker.servers, "group.id": group, "log_level": 0}
+    member = Consumer(config)
+    try:
+        member.subscribe([topic])
+        wait_until(lambda: member.poll(0.1) or member.assignment())
+        made = source(broker, topic, bounded=True, group=group)
+        with pytest.raises(ps.PointstampError, match="give it a group of its own"):
+            run(1, lambda scope: scope.read(made).capture())
+    finally:
+        member.close()
+
+
+def test_the_program_of_the_book(broker: Broker) -> None:
+    for topic in ("words", "counts"):
+        broker.topic(1, topic)
+    broker.send("words", [(0, word) for word in (b"a", b"b", b"a")])
+    program = code_block("connectors.md", "KafkaSource").replace("localhost:9092", broker.servers)
+    with running(sys.executable, "-c", program) as process:
+        wait_until(lambda: broker.last_of("counts", key=b"a") == 2, process)
 
 
 @pytest.mark.parametrize(("writers", "readers"), [(1, 2), (3, 2)])

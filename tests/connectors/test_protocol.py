@@ -153,6 +153,45 @@ def test_an_operator_that_waits_costs_nothing() -> None:
     assert runs < 20
 
 
+def test_a_worker_without_partitions_holds_nothing_up_and_reads_those_that_are_added() -> None:
+    """Times go on while a source that looks for partitions has none for some workers."""
+    queues: dict[str, QueueSource[int]] = {"0": QueueSource()}
+
+    class Growing(Source[int]):
+        discover = 0.02
+
+        def partitions(self) -> list[str]:
+            return list(queues)
+
+        def worker_of(self, partition: str, workers: int) -> int:
+            return int(partition) % workers
+
+        def open(self, partition: str) -> PartitionReader[int]:
+            return queues[partition].open("queue")
+
+    def main(worker: ps.Worker) -> Any:
+        with worker.dataflow() as scope:
+            numbers = scope.read(Growing(), time=lambda n: n, idle=None)
+            numbers.inspect_time(lambda time, n: found.note((time, n)))
+            probe = numbers.probe()
+        if worker.index == 0:
+            queues["0"].put_many([3, 5])
+        worker.step_while(lambda: probe.less_than(5))
+        if worker.index == 0:
+            queues["1"] = QueueSource()
+            queues["1"].put_many([4, 8])  # the first is late
+        worker.step_while(lambda: len(found) < 4)
+        raise EndOfTest
+
+    class EndOfTest(Exception):
+        pass
+
+    found: Seen[Any] = Seen()
+    with pytest.raises(EndOfTest):
+        ps.execute(main, workers=2)
+    assert sorted(found) == [(3, 3), (5, 4), (5, 5), (8, 8)]
+
+
 def test_names_and_scopes_are_checked() -> None:
     twice = Lists({"a": []})
     twice.partitions = lambda: ["a", "a"]  # type: ignore[method-assign]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
+import signal
 import threading
 import time
 from typing import Any
@@ -198,4 +200,37 @@ def test_calls_of_a_dataflow_that_is_dropped_are_cancelled() -> None:
         return over
 
     assert ps.execute(main) == [True]
+    assert not loops()
+
+
+@pytest.mark.parametrize("dropped", [True, False], ids=["dropped", "at the end"])
+def test_an_interruption_of_the_end_is_raised(dropped: bool) -> None:
+    """Ctrl-C comes while an operator waits for its calls, where Python would forget what is raised."""
+    started = threading.Event()
+    over: list[str] = []
+
+    async def slow_to_end(record: int) -> None:
+        started.set()
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.3)
+            over.append("cancelled")
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            source, stream = scope.new_input()
+            stream.async_map(slow_to_end)
+        source.send(1)
+        while not started.is_set():
+            worker.step_or_park(0.01)
+        if dropped:
+            worker.drop_dataflow(0)
+            over.append("went on")
+        raise LookupError("main's own")
+
+    with pytest.raises(KeyboardInterrupt):
+        ps.execute(main)
+    assert over == ["cancelled"]
     assert not loops()

@@ -7,7 +7,8 @@ import textwrap
 import threading
 import time as clock
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -100,6 +101,16 @@ def wait_until(done: Callable[[], object], process: "subprocess.Popen[bytes] | N
         assert process is None or process.poll() is None, "the process has ended"
         assert clock.monotonic() < until, "it did not happen"
         clock.sleep(0.01)
+
+
+@contextmanager
+def running(*words: str) -> "Iterator[subprocess.Popen[bytes]]":
+    """A process that is killed at the end."""
+    with subprocess.Popen(words) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def code_block(chapter: str, names: str) -> str:

@@ -4,6 +4,7 @@ target/kafka."""
 import base64
 import importlib
 import importlib.util
+import os
 import shutil
 import socket
 import subprocess
@@ -22,9 +23,14 @@ def missing() -> str | None:
         return "confluent-kafka is not installed: make test-connectors"
     if not list(JARS.glob("kafka_*.jar")):
         return "there is no broker in target/kafka: make test-connectors"
-    if shutil.which("java") is None:
-        return "there is no java"
+    if _java() is None:
+        return "there is no java: make test-connectors brings one"
     return None
+
+
+def _java() -> str | None:
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
 
 
 def _port() -> int:
@@ -67,7 +73,9 @@ class Broker:
         self._process: subprocess.Popen[bytes] | None = None
 
     def _java(self, *command: str) -> "subprocess.Popen[bytes]":
-        words = ["java", "-Xmx384m", "-cp", f"{JARS}/*", *command]
+        java = _java()
+        assert java is not None
+        words = [java, "-Xmx384m", "-cp", f"{JARS}/*", *command]
         with (self.folder / "log").open("ab") as log:
             return subprocess.Popen(words, stdout=log, stderr=log)
 
@@ -94,9 +102,9 @@ class Broker:
         """A client for what is not a connector's business."""
         return _admin().AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
 
-    def topic(self, partitions: int) -> str:
+    def topic(self, partitions: int, name: str | None = None) -> str:
         """A new topic."""
-        name = f"t{uuid.uuid4().hex}"
+        name = name or f"t{uuid.uuid4().hex}"
         admin = self.admin()  # a client that is dropped gives up what it was asked
         (made,) = admin.create_topics([_admin().NewTopic(name, partitions, 1)]).values()
         made.result(SECONDS)
@@ -107,6 +115,21 @@ class Broker:
         admin = self.admin()
         (made,) = admin.create_partitions([_admin().NewPartitions(topic, count)]).values()
         made.result(SECONDS)
+
+    def last_of(self, topic: str, key: bytes | None = None) -> int:
+        """The greatest number in a topic of one partition, of those with a key; -1 if there is none."""
+        from confluent_kafka import Consumer, TopicPartition
+
+        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": "last", "log_level": 0})
+        try:
+            consumer.assign([TopicPartition(topic, 0, 0)])
+            found = [-1]
+            while messages := consumer.consume(10_000, 0.5):
+                said = [m for m in messages if m.error() is None and key in (None, m.key())]
+                found += [int(m.value() or b"-1") for m in said]
+            return max(found)
+        finally:
+            consumer.close()
 
     def send(self, topic: str, messages: Any) -> None:
         """Sends ``(partition, value)`` pairs."""

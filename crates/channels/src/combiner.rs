@@ -25,7 +25,7 @@ use crate::sender::{Sender, Uplink};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::thread::{self, JoinHandle};
 use crate::sync::{Mutex, Parker, Unparker};
-use crate::{ChannelId, Route};
+use crate::{ChannelId, Recipient};
 
 /// How long combined messages wait for other workers at most, where a worker is at hand to send them.
 pub const LINGER: Duration = Duration::from_micros(500);
@@ -99,7 +99,7 @@ impl<T: Combine> Flush for Pot<T> {
         let body = encoder.finish();
         uplink.send(
             uplink.others(),
-            Route::Everyone(self.id),
+            Recipient::Everyone(self.id),
             &body,
             &uplink.progress,
         );

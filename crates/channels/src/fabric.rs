@@ -8,7 +8,6 @@
 //!
 //! Workers are numbered over all processes: worker `w` of process `p` is number `p * workers + w`.
 
-use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -29,23 +28,6 @@ mod inbound;
 mod models;
 mod routing;
 mod steps;
-
-use inbound::Inbound;
-
-/// Names a channel: the same number on every worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ChannelId {
-    /// The dataflow, in the order in which the workers build them.
-    pub dataflow: u32,
-    /// The channel within it, in the order in which they are opened.
-    pub channel: u32,
-}
-
-impl fmt::Display for ChannelId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.dataflow, self.channel)
-    }
-}
 
 /// Told of what arrives from other processes that is not a channel's. Called by the threads that read
 /// connections: nothing here may wait for a worker.
@@ -140,15 +122,6 @@ impl Fabric {
             overseer: OnceLock::new(),
         };
         (Arc::new(fabric), mailboxes)
-    }
-
-    /// Begins to take in what arrives from other processes.
-    pub fn start(self: &Arc<Self>, overseer: Weak<dyn Overseer>) {
-        let _once = self.overseer.set(overseer);
-        if let Some(uplink) = &self.uplink {
-            let fabric = Arc::downgrade(self);
-            uplink.transport().start(Arc::new(Inbound { fabric }));
-        }
     }
 
     /// How many workers there are, in all processes.

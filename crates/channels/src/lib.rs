@@ -12,7 +12,7 @@
 //! one atomic swap; a doorbell rung while the worker is awake makes no system call.
 //!
 //! ```
-//! use pointstamp_channels::{ChannelId, Event, Fabric};
+//! use pointstamp_channels::{ChannelId, Fabric, Ring};
 //!
 //! let (fabric, mut mailboxes) = Fabric::in_process(2, 1 << 20);
 //! let id = ChannelId { dataflow: 0, channel: 0 };
@@ -21,7 +21,7 @@
 //!
 //! to_each[1].push("one".to_owned())?;
 //! to_each[1].push("two".to_owned())?;
-//! assert_eq!(mailboxes[1].next(), Some(Event::Channel(id)));   // one ring for the burst
+//! assert_eq!(mailboxes[1].next(), Some(Ring::Channel(id)));   // one ring for the burst
 //! assert_eq!(mailboxes[1].next(), None);
 //! inbox.acknowledge();
 //! assert_eq!(inbox.pop()?.as_deref(), Some("one"));
@@ -37,6 +37,7 @@ pub mod encode;
 pub mod error;
 pub mod fabric;
 mod gauge;
+pub mod id;
 mod lock;
 pub mod mailbox;
 mod pressure;
@@ -50,9 +51,10 @@ pub mod transport;
 pub use combiner::{Combine, Combined, LINGER};
 pub use encode::{Encode, Encoder};
 pub use error::ChannelError;
-pub use fabric::{ChannelId, Fabric, Overseer};
-pub use mailbox::{Doorbell, Event, Mailbox};
+pub use fabric::{Fabric, Overseer};
+pub use id::ChannelId;
+pub use mailbox::{Doorbell, Mailbox, Ring};
 pub use pressure::{ASK, STALLED};
 pub use queue::Receiver;
 pub use sender::{Sender, Traffic};
-pub use transport::{Farewell, MAX_BODY, Receive, Route, Transport};
+pub use transport::{Farewell, MAX_BODY, Reason, Receive, Recipient, Transport, joined};

@@ -10,9 +10,9 @@ use std::time::Instant;
 use crate::ChannelId;
 use crate::sync::{Parker, SegQueue, Unparker};
 
-/// Why a worker was woken.
+/// What a ring of a doorbell is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
+pub enum Ring {
     /// A channel that was empty has messages.
     Channel(ChannelId),
     /// Somebody asked for the operator registered under this number to run.
@@ -20,7 +20,7 @@ pub enum Event {
 }
 
 struct Shared {
-    events: SegQueue<Event>,
+    events: SegQueue<Ring>,
     unparker: Unparker,
 }
 
@@ -62,7 +62,7 @@ impl Mailbox {
 
     /// The next event, if there is one.
     #[allow(clippy::should_implement_trait)] // not an iterator: `None` now says nothing of later
-    pub fn next(&mut self) -> Option<Event> {
+    pub fn next(&mut self) -> Option<Ring> {
         self.shared.events.pop()
     }
 
@@ -87,13 +87,13 @@ impl Mailbox {
 
 impl Doorbell {
     /// Leaves an event and wakes the worker.
-    pub fn ring(&self, event: Event) {
+    pub fn ring(&self, event: Ring) {
         self.leave(event);
         self.wake();
     }
 
     /// Leaves an event for a worker that is woken otherwise.
-    pub(crate) fn leave(&self, event: Event) {
+    pub(crate) fn leave(&self, event: Ring) {
         self.shared.events.push(event);
     }
 
@@ -126,12 +126,12 @@ mod tests {
         let doorbell = mailbox.doorbell();
         let thread = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(20));
-            doorbell.ring(Event::Activate(7));
+            doorbell.ring(Ring::Activate(7));
         });
         while mailbox.is_empty() {
             mailbox.park(None);
         }
-        assert_eq!(mailbox.next(), Some(Event::Activate(7)));
+        assert_eq!(mailbox.next(), Some(Ring::Activate(7)));
         thread.join().unwrap();
     }
 

@@ -18,7 +18,7 @@ use crate::encode::{CodecError, Encode};
 use crate::gauge::Gauge;
 use crate::sync::SegQueue;
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::{ChannelId, Doorbell, Event};
+use crate::{ChannelId, Doorbell, Ring};
 
 /// What waits, with the bytes that the gauge counts for it.
 enum Slot<T> {
@@ -76,7 +76,7 @@ impl<T> Queue<T> {
         self.slots.push(slot);
         // AcqRel pairs with `acknowledge`: the thread that clears the flag afterwards sees the message.
         if !self.signalled.swap(true, Ordering::AcqRel) {
-            self.doorbell.ring(Event::Channel(self.id));
+            self.doorbell.ring(Ring::Channel(self.id));
         }
     }
 
@@ -170,7 +170,7 @@ mod tests {
                 mailbox.park(None);
                 continue;
             };
-            assert_eq!(event, Event::Channel(ID));
+            assert_eq!(event, Ring::Channel(ID));
             receiver.acknowledge();
             while let Some(message) = receiver.pop().unwrap() {
                 assert_eq!(message, expected);

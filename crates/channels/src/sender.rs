@@ -12,7 +12,7 @@ use crate::encode::{CodecError, Encode, Encoder};
 use crate::gauge::Gauge;
 use crate::queue::Queue;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::{MAX_BODY, Route, Transport};
+use crate::{ChannelError, MAX_BODY, Recipient, Transport};
 
 /// What a frame of control is about: its first byte.
 pub(crate) const PRESSURE: u8 = 1;
@@ -72,7 +72,7 @@ impl Uplink {
     pub(crate) fn send(
         &self,
         processes: impl IntoIterator<Item = usize>,
-        route: Route,
+        route: Recipient,
         body: &[Bytes],
         count: &Count,
     ) {
@@ -88,14 +88,14 @@ impl Uplink {
     /// Queues a word about back-pressure.
     pub(crate) fn send_pressure(&self, processes: impl IntoIterator<Item = usize>, word: Bytes) {
         let body = [Bytes::from_static(&[PRESSURE]), word];
-        self.send(processes, Route::Control, &body, &self.control);
+        self.send(processes, Recipient::Control, &body, &self.control);
     }
 
     /// Queues a message of the computation itself for every other process.
     pub(crate) fn send_control(&self, message: &[Bytes]) {
         let mut body = vec![Bytes::from_static(&[COMPUTATION])];
         body.extend_from_slice(message);
-        self.send(self.others(), Route::Control, &body, &self.control);
+        self.send(self.others(), Recipient::Control, &body, &self.control);
     }
 
     pub(crate) fn traffic(&self) -> Traffic {
@@ -123,7 +123,7 @@ pub(crate) enum Way<T> {
 pub(crate) struct Away {
     pub(crate) uplink: Arc<Uplink>,
     pub(crate) processes: Vec<usize>,
-    pub(crate) route: Route,
+    pub(crate) route: Recipient,
 }
 
 impl<T> Clone for Sender<T> {
@@ -177,10 +177,7 @@ impl Away {
         message.encode(&mut encoder)?;
         if encoder.len() > MAX_BODY {
             let len = encoder.len();
-            return Err(format!(
-                "a batch of {len} bytes is too long to go to another process: the limit is {MAX_BODY} bytes, so make batches of fewer records"
-            )
-            .into());
+            return Err(ChannelError::TooLong { len }.into());
         }
         let body = encoder.finish();
         let uplink = &self.uplink;

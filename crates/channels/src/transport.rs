@@ -13,9 +13,25 @@ use crate::ChannelId;
 /// A frame's body is at most this long.
 pub const MAX_BODY: usize = (1 << 31) - 1;
 
+/// A body that is handed over begins at a multiple of this.
+const ALIGNED: usize = 16;
+
+/// The segments of a body as one block, aligned as [`Receive::frame`] promises: for a transport that hands it over within one
+/// program.
+pub fn joined(segments: &[Bytes]) -> Bytes {
+    let len: usize = segments.iter().map(Bytes::len).sum();
+    let mut block = Vec::<u8>::with_capacity(len + ALIGNED - 1);
+    let offset = block.as_ptr().align_offset(ALIGNED).min(ALIGNED - 1);
+    block.resize(offset, 0);
+    for segment in segments {
+        block.extend_from_slice(segment);
+    }
+    Bytes::from(block).slice(offset..)
+}
+
 /// Whom a frame is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Route {
+pub enum Recipient {
     /// A channel's message for one worker of the receiving process, by its number within that process.
     Worker(ChannelId, u32),
     /// A channel's message for every worker of the receiving process.
@@ -33,16 +49,38 @@ pub enum Farewell {
     Failed {
         /// The process where it began.
         origin: u32,
-        /// What happened, for a person: a sentence, and under it the traceback where there is one.
-        reason: String,
+        /// What happened.
+        reason: Reason,
     },
+}
+
+/// Why a process stops before its end, for a person; what a reader may have to tell apart are the variants.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Reason {
+    /// Its program failed, or was interrupted: a sentence, and under it the traceback where there is one.
+    #[error("{0}")]
+    Raised(String),
+    /// A process was lost, or gave up.
+    #[error("{0}")]
+    Lost(String),
+    /// Workers built different dataflows: what differs.
+    #[error("{0}")]
+    Disagreed(String),
+}
+
+impl Reason {
+    /// What is said.
+    pub fn text(&self) -> &str {
+        let (Reason::Raised(text) | Reason::Lost(text) | Reason::Disagreed(text)) = self;
+        text
+    }
 }
 
 /// Told of what arrives. Called by the threads that read connections: nothing here may wait for a worker.
 pub trait Receive: Send + Sync {
     /// A frame from another process. Those from one process come in the order in which they were sent. The body is
     /// aligned to 16 bytes.
-    fn frame(&self, from: usize, route: Route, body: Bytes);
+    fn frame(&self, from: usize, route: Recipient, body: Bytes);
 
     /// Another process has left; nothing more comes from it.
     fn left(&self, from: usize, how: Farewell);
@@ -72,7 +110,7 @@ pub trait Transport: Send + Sync {
     /// Hands over a frame for another process; never waits. Nothing happens when that process has left or was lost, or this
     /// one has said farewell. Returns how many bytes were queued, which is none when the frame could be written at once: each of
     /// them is reported to [`Receive::written`]. The body has at most [`MAX_BODY`] bytes; a longer one ends the connection.
-    fn send(&self, process: usize, route: Route, body: Vec<Bytes>) -> usize;
+    fn send(&self, process: usize, route: Recipient, body: Vec<Bytes>) -> usize;
 
     /// Says farewell to every process, once: after what is queued when all is well, before it when something failed. What is sent
     /// afterwards goes nowhere.
@@ -80,4 +118,22 @@ pub trait Transport: Send + Sync {
 
     /// Ends every connection and waits for the threads that serve them, for a bounded time. After it nothing is received.
     fn close(&self);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_joined_body_is_whole_and_aligned() {
+        for sizes in [&[][..], &[0], &[1], &[3, 0, 5], &[16, 1], &[1000, 7, 4096]] {
+            let segments: Vec<Bytes> = (0u8..)
+                .zip(sizes)
+                .map(|(fill, &size)| vec![fill; size].into())
+                .collect();
+            let body = joined(&segments);
+            assert_eq!(body, segments.concat());
+            assert_eq!(body.as_ptr().align_offset(ALIGNED), 0, "{sizes:?}");
+        }
+    }
 }

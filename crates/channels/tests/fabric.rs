@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use pointstamp_channels::encode::CodecError;
 use pointstamp_channels::{
-    ChannelError, ChannelId, Combine, Combined, Encode, Encoder, Event, Fabric, Farewell, LINGER,
-    Mailbox, Overseer, Receiver, Route, Transport,
+    ChannelError, ChannelId, Combine, Combined, Encode, Encoder, Fabric, Farewell, LINGER, Mailbox,
+    Overseer, Receiver, Recipient, Ring, Transport,
 };
 use pointstamp_testkit::memory::{self, Delay, Memory};
 
@@ -240,7 +240,7 @@ fn a_frame_for_a_worker_that_is_not_there_ends_the_trust_in_its_sender() {
     let nodes = cluster(2, 1);
     nodes[0].transport.send(
         1,
-        Route::Worker(ID, 4),
+        Recipient::Worker(ID, 4),
         vec![Bytes::from_static(b"12345678")],
     );
     nodes[1].log.wait_for("for worker 4 of a process of 1");
@@ -323,7 +323,7 @@ fn a_worker_that_sleeps_is_not_waited_for() {
     fabric.step_ended(0);
     assert_eq!(frames(&nodes), 1);
     // It has been rung: it is about to say something.
-    fabric.doorbell(1).ring(Event::Activate(0));
+    fabric.doorbell(1).ring(Ring::Activate(0));
     fabric.step_begins(0);
     senders[0].push(Sum(1));
     fabric.step_ended(0);

@@ -16,7 +16,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use pointstamp_channels::{Fabric, Farewell, LINGER, Mailbox, Overseer, Traffic, Transport};
+use pointstamp_channels::{
+    Fabric, Farewell, LINGER, Mailbox, Overseer, Reason, Traffic, Transport,
+};
 use pointstamp_progress::Mode;
 
 use agreement::Agreement;
@@ -26,7 +28,7 @@ use departures::Departures;
 
 pub use hold::Hold;
 
-use crate::error::Error;
+use crate::error::{Disagreement, Error};
 use crate::run::failing::Stops;
 
 /// A failure, and whose it was.
@@ -49,7 +51,7 @@ pub struct Cluster {
     failure: Mutex<Option<Failure>>,
     /// Whether there was a failure, also when it has been taken.
     failed: AtomicBool,
-    disagreement: OnceLock<String>,
+    disagreement: OnceLock<Disagreement>,
     agreement: Agreement,
     /// Whether some worker dropped a dataflow: then those that wait for its end look again.
     dropped: AtomicBool,
@@ -228,7 +230,7 @@ impl Cluster {
         Err(self
             .disagreement
             .get()
-            .map_or(Error::Stopped, |why| Error::Disagreement(why.clone())))
+            .map_or(Error::Stopped, |why| why.clone().into()))
     }
 
     fn tell(&self, control: &Control) {
@@ -287,7 +289,7 @@ impl Cluster {
     }
 
     /// Why a dataflow that a worker of this process still has cannot end, if that is so.
-    pub(crate) fn abandoned(&self, worker: usize, dataflow: usize) -> Option<String> {
+    pub(crate) fn abandoned(&self, worker: usize, dataflow: usize) -> Option<Disagreement> {
         self.agreement.abandoned(worker, dataflow)
     }
 
@@ -297,12 +299,12 @@ impl Cluster {
     }
 
     /// Ends the computation because the workers built different graphs: each of them, in every process, learns what differs.
-    fn disagreement(&self, why: &str) -> Error {
-        if self.disagreement.set(why.to_owned()).is_ok() {
-            self.say_failed(self.process(), control::disagreed(why));
+    fn disagreement(&self, why: &Disagreement) -> Error {
+        if self.disagreement.set(why.clone()).is_ok() {
+            self.say_failed(self.process(), Reason::Disagreed(why.to_string()));
         }
         self.stop();
-        Error::Disagreement(why.to_owned())
+        why.clone().into()
     }
 
     /// Keeps the first failure of this process, stops every worker of it, and tells the other processes the reason: a sentence, and
@@ -313,7 +315,7 @@ impl Cluster {
             tracing::debug!(worker, %error, "the computation fails");
             let worker = Some(worker);
             if self.keep(Failure { worker, error }) {
-                self.say_failed(self.process(), reason); // once: not where a disagreement was said
+                self.say_failed(self.process(), Reason::Raised(reason)); // once: not where a disagreement was said
             }
         }
         self.stop();
@@ -323,7 +325,7 @@ impl Cluster {
     pub fn abandon(&self, reason: String) {
         tracing::info!(%reason, "the computation is abandoned");
         self.stop();
-        self.say_failed(self.process(), reason);
+        self.say_failed(self.process(), Reason::Raised(reason));
     }
 
     /// Keeps a failure, if it is the first.
@@ -351,7 +353,7 @@ impl Cluster {
     }
 
     #[allow(clippy::cast_possible_truncation, reason = "processes are few")]
-    fn say_failed(&self, origin: usize, reason: String) {
+    fn say_failed(&self, origin: usize, reason: Reason) {
         let origin = origin as u32;
         self.say_farewell(Farewell::Failed { origin, reason });
     }
@@ -367,7 +369,7 @@ impl Cluster {
     }
 
     /// Another process failed, and says so, or is lost.
-    fn peer_failed(&self, from: usize, origin: usize, reason: String) {
+    fn peer_failed(&self, from: usize, origin: usize, reason: Reason) {
         let Some(transport) = self.fabric.transport() else {
             return;
         };
@@ -376,13 +378,16 @@ impl Cluster {
             return self.stop();
         }
         let worker = None;
-        if let Some(why) = control::disagreement(&reason) {
-            let error = self.disagreement(why);
+        if let Reason::Disagreed(why) = reason {
+            let error = self.disagreement(&Disagreement::Told(why));
             self.keep(Failure { worker, error });
             return;
         }
         let (process, reason) = if origin == self.process() || origin >= self.processes() {
-            (from, format!("it lost this process: {reason}"))
+            (
+                from,
+                Reason::Lost(format!("it lost this process: {reason}")),
+            )
         } else {
             (origin, reason)
         };
@@ -420,7 +425,7 @@ impl Stops for Cluster {
         Cluster::stop(self);
     }
 
-    fn disagree(&self, why: &str) {
+    fn disagree(&self, why: &Disagreement) {
         let _told = self.disagreement(why);
     }
 
@@ -476,7 +481,7 @@ impl Overseer for Cluster {
 
     fn lost(&self, from: usize, why: String) {
         tracing::warn!(process = from, %why, "a process is lost");
-        self.peer_failed(from, from, why);
+        self.peer_failed(from, from, Reason::Lost(why));
         self.departures.left(from);
     }
 }

@@ -1,10 +1,21 @@
 //! Everything that can go wrong in the engine.
+//!
+//! Each error is a variant with fields, and a text in the engine's own terms. What the program around the engine calls
+//! things, and what it is to call instead, is added where the error crosses into that program.
+
+mod build;
+mod capability;
+mod disagreement;
 
 use std::sync::Arc;
 
-use pointstamp_channels::ChannelError;
+use pointstamp_channels::{ChannelError, Reason};
 use pointstamp_order::{Point, Summary};
 use pointstamp_progress::GraphError;
+
+pub use build::{BuildError, Completed, Crossing, ScopePath};
+pub use capability::CapabilityError;
+pub use disagreement::Disagreement;
 
 /// An error from user code: an operator's logic, a router, `main`.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;
@@ -59,17 +70,17 @@ pub enum Error {
         /// Its address.
         address: String,
         /// What it said, or why it is thought to be lost.
-        reason: String,
+        reason: Reason,
     },
     /// The dataflow graph is not one that can run.
     #[error(transparent)]
     Graph(#[from] GraphError),
     /// A scope, stream or operator was used in a way that makes no graph.
-    #[error("{0}")]
-    Build(String),
+    #[error(transparent)]
+    Build(Box<BuildError>),
     /// Workers built different dataflows.
-    #[error("{0}")]
-    Disagreement(String),
+    #[error(transparent)]
+    Disagreement(Box<Disagreement>),
     /// A time that goes back.
     #[error("the time {to} is not at or after {from}: times only move forward")]
     TimeGoesBack {
@@ -100,10 +111,10 @@ pub enum Error {
         summary: Summary,
     },
     /// A capability for another operator's or output's use.
-    #[error("{0}")]
-    Capability(String),
+    #[error(transparent)]
+    Capability(#[from] CapabilityError),
     /// An input that is closed was used.
-    #[error("the input is closed: nothing can be sent after close()")]
+    #[error("the input is closed: nothing can be sent any more")]
     Closed,
     /// What the host of the worker's loop raised: an interruption, or what it does before a step.
     #[error("{cause}")]
@@ -144,6 +155,18 @@ pub enum Error {
     /// A channel could not be opened.
     #[error(transparent)]
     Channel(#[from] ChannelError),
+}
+
+impl From<BuildError> for Error {
+    fn from(error: BuildError) -> Self {
+        Error::Build(error.into())
+    }
+}
+
+impl From<Disagreement> for Error {
+    fn from(error: Disagreement) -> Self {
+        Error::Disagreement(error.into())
+    }
 }
 
 impl Error {

@@ -77,6 +77,29 @@ pub struct Message<P> {
 const ALIGNMENT: usize = 16;
 const WORD: usize = size_of::<u64>();
 
+/// What another process sent is no message of the engine's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// A message ends before its time does.
+    #[error("a message without a time")]
+    NoTime,
+    /// A time that cannot be in the message.
+    #[error("a message whose time is longer than the message")]
+    LongTime,
+    /// A message ends with its time.
+    #[error("a message without a batch")]
+    NoBatch,
+    /// Progress ends within a change.
+    #[error("changes to pointstamps that are cut short")]
+    CutShort,
+    /// Progress does not end with its last change.
+    #[error("changes to pointstamps with something behind them")]
+    Excess,
+    /// A number in progress does not end.
+    #[error("an integer of more than 64 bits")]
+    LongInteger,
+}
+
 /// The number of coordinates, the coordinates, nothing up to the alignment, and the batch.
 impl<P: Payload> Encode for Message<P> {
     fn encode(&self, out: &mut Encoder) -> Result<(), CodecError> {
@@ -93,17 +116,16 @@ impl<P: Payload> Encode for Message<P> {
         let word = |index: usize| {
             let word = bytes.get(index * WORD..(index + 1) * WORD);
             let word = word.and_then(|word| word.try_into().ok());
-            word.map(u64::from_le_bytes)
-                .ok_or("a message without a time")
+            word.map(u64::from_le_bytes).ok_or(Malformed::NoTime)
         };
         let dims = usize::try_from(word(0)?)?;
         if dims > bytes.len() / WORD {
-            return Err("a message whose time is longer than the message".into());
+            return Err(Malformed::LongTime.into());
         }
         let coords = (1..=dims).map(word).collect::<Result<Vec<_>, _>>()?;
         let start = ((dims + 1) * WORD).next_multiple_of(ALIGNMENT);
         if start > bytes.len() {
-            return Err("a message without a batch".into());
+            return Err(Malformed::NoBatch.into());
         }
         let data = P::decode(bytes.slice(start..))?;
         Ok(Message {

@@ -11,6 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Instant;
 
 use pointstamp_channels::{Fabric, Mailbox};
 use pointstamp_progress::Mode;
@@ -50,6 +51,8 @@ struct WorkerCore<P: Payload> {
     /// Bytes that `main` has sent since the last step.
     unmoved: Cell<usize>,
     ended: Cell<bool>,
+    /// A dataflow that others have dropped, and since when that is known here.
+    forsaken: Cell<Option<(usize, Instant)>>,
     payload: std::marker::PhantomData<fn(P)>,
 }
 
@@ -106,6 +109,7 @@ impl<P: Payload> Worker<P> {
             stepping: Cell::new(false),
             unmoved: Cell::new(0),
             ended: Cell::new(false),
+            forsaken: Cell::new(None),
             payload: std::marker::PhantomData,
         }))
     }

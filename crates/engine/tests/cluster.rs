@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pointstamp_channels::Encoder;
 use pointstamp_engine::cluster::Failure;
-use pointstamp_engine::error::{Error, UserResult};
+use pointstamp_engine::error::{BuildError, Error, UserResult};
 use pointstamp_engine::operators::{Input, Probe};
 use pointstamp_engine::pact::Pact;
 use pointstamp_engine::payload::Payload;
@@ -118,7 +118,7 @@ fn names(failure: &Failure, origin: usize, why: &str) {
         (*process, address.as_str()),
         (origin, &*format!("memory:{origin}"))
     );
-    assert!(reason.contains(why), "{reason}");
+    assert!(reason.text().contains(why), "{reason}");
     assert_eq!(failure.worker, None);
 }
 
@@ -126,7 +126,7 @@ fn names(failure: &Failure, origin: usize, why: &str) {
 fn a_failure_stops_every_process_and_names_where_it_began() {
     let results = processes(3, 2).run_each::<Batch, _>(Mode::Demand, |worker, _| {
         if worker.index() == 3 {
-            return Err(Error::Build("no more bricks".into()));
+            return Err(BuildError::Missing("no more bricks".into()).into());
         }
         for_ever(worker)
     });
@@ -142,7 +142,7 @@ fn a_failure_that_comes_late_is_raised_in_processes_that_have_ended() {
     let results = processes(2, 1).run_each::<Batch, _>(Mode::Demand, |worker, _| {
         if worker.index() == 1 {
             std::thread::sleep(Duration::from_millis(50));
-            return Err(Error::Build("too late".into()));
+            return Err(BuildError::Missing("too late".into()).into());
         }
         Ok(())
     });

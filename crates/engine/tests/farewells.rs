@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
-use pointstamp_channels::{Farewell, Receive, Route, Transport};
+use pointstamp_channels::{Farewell, Reason, Receive, Recipient, Transport};
 use pointstamp_engine::cluster::Cluster;
 use pointstamp_progress::Mode;
 
@@ -35,7 +35,7 @@ impl Transport for HangsUp {
         *self.receiver.lock().unwrap() = Some(receiver);
     }
 
-    fn send(&self, _: usize, _: Route, _: Vec<Bytes>) -> usize {
+    fn send(&self, _: usize, _: Recipient, _: Vec<Bytes>) -> usize {
         0
     }
 
@@ -73,7 +73,7 @@ fn everybody_is_told_the_same() {
     cluster.close();
     let said = Some(Farewell::Failed {
         origin: 1,
-        reason: "an interruption".to_owned(),
+        reason: Reason::Raised("an interruption".to_owned()),
     });
     assert_eq!(*transport.told.lock().unwrap(), [said.clone(), said]);
 }

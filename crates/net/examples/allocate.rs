@@ -18,7 +18,7 @@ use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
-use pointstamp_channels::{ChannelId, Fabric, Farewell, Mailbox, Overseer};
+use pointstamp_channels::{ChannelId, Fabric, Farewell, Mailbox, Overseer, Reason};
 use pointstamp_net::{Member, form};
 use ring::rand::{SecureRandom, SystemRandom};
 
@@ -175,7 +175,7 @@ fn process(number: usize) -> Result<()> {
         Ok(()) => Farewell::Done,
         Err(error) => Farewell::Failed {
             origin: u32::try_from(number)?,
-            reason: error.to_string(),
+            reason: Reason::Raised(error.to_string()),
         },
     });
     // What was pushed last may still be on its way: no worker goes before all are done.

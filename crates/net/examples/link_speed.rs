@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use pointstamp_channels::{Farewell, Receive, Route, Transport};
+use pointstamp_channels::{Farewell, Receive, Recipient, Transport};
 use pointstamp_net::{Member, form};
 
 const ROUNDS: usize = 50_000;
@@ -32,7 +32,7 @@ struct End {
 }
 
 impl Receive for End {
-    fn frame(&self, from: usize, route: Route, body: Bytes) {
+    fn frame(&self, from: usize, route: Recipient, body: Bytes) {
         let received = self.received.fetch_add(1, Ordering::Relaxed) + 1;
         let small = body.len() == SMALL;
         if small && (self.answers || received < ROUNDS) {
@@ -112,7 +112,7 @@ fn links() -> (f64, f64) {
     start(&transports[0], false, Some(done));
     start(&transports[1], true, None);
     let began = Instant::now();
-    transports[0].send(1, Route::Control, vec![Bytes::from_static(&[7; SMALL])]);
+    transports[0].send(1, Recipient::Control, vec![Bytes::from_static(&[7; SMALL])]);
     wait.recv().expect("an answer");
     let rounds = per_second(ROUNDS, began);
     end(&transports);
@@ -124,7 +124,7 @@ fn links() -> (f64, f64) {
     let body = Bytes::from(vec![7; LARGE]);
     let began = Instant::now();
     for _ in 0..COUNT {
-        transports[0].send(1, Route::Control, vec![body.clone()]);
+        transports[0].send(1, Recipient::Control, vec![body.clone()]);
     }
     wait.recv().expect("all");
     let rate = per_second(COUNT * LARGE, began);

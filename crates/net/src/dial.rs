@@ -8,8 +8,8 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::form::Event;
 use super::handshake::{self, Established, Failure, Local};
+use super::report::Report;
 
 /// One attempt to connect takes at most this long.
 const ATTEMPT: Duration = Duration::from_secs(2);
@@ -29,17 +29,17 @@ pub(crate) struct Dial {
 
 impl Dial {
     /// Tries until it succeeds, is told to stop, or the time is over.
-    pub(crate) fn run(&self, events: &Sender<Event>) {
+    pub(crate) fn run(&self, events: &Sender<Report>) {
         let mut pause = FIRST_PAUSE;
         while !self.stop.load(Ordering::Relaxed) && Instant::now() < self.until {
             let why = match self.attempt() {
                 Ok(established) => {
-                    let _ = events.send(Event::Established(Box::new(established)));
+                    let _ = events.send(Report::Established(Box::new(established)));
                     return;
                 }
                 Err(Failure::Refused(reason)) => {
                     let process = self.process;
-                    let _ = events.send(Event::Refused { process, reason });
+                    let _ = events.send(Report::Refused { process, reason });
                     return;
                 }
                 Err(Failure::Broken(why) | Failure::Stranger(why)) => why,

@@ -3,6 +3,31 @@
 use std::io;
 use std::time::Duration;
 
+/// What no cluster can have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Invalid {
+    /// A process has a number that is not among the addresses.
+    #[error("there is no process {process} among {processes} addresses")]
+    NoSuchProcess {
+        /// Its number.
+        process: usize,
+        /// How many addresses there are.
+        processes: usize,
+    },
+    /// The secret is empty.
+    #[error("a cluster needs a secret")]
+    NoSecret,
+    /// The stall timeout is shorter than a heartbeat can be.
+    #[error("the stall timeout must be at least 10 milliseconds")]
+    StallTimeout,
+    /// What the processes compare does not fit into an introduction.
+    #[error("the facts that processes compare are too long")]
+    Facts,
+    /// TLS cannot work with these files, and why.
+    #[error("{0}")]
+    Tls(String),
+}
+
 /// A cluster could not be formed.
 #[derive(Debug, thiserror::Error)]
 pub enum FormError {
@@ -45,8 +70,16 @@ pub enum FormError {
         reason: String,
     },
     /// This process was configured in a way that no cluster can have.
-    #[error("{0}")]
-    Invalid(String),
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+    /// The operating system refuses what the connections need.
+    #[error("{what}: {source}")]
+    Resources {
+        /// What could not be had.
+        what: &'static str,
+        /// Why not.
+        source: io::Error,
+    },
     /// The caller asked to stop.
     #[error("forming the cluster was cancelled")]
     Cancelled,

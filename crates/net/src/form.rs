@@ -13,20 +13,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::dial::Dial;
-use super::error::FormError;
+use super::error::{FormError, Invalid};
 use super::frame::{self, FrameReader, Kind, ReadError};
 use super::gate::Gate;
 use super::handshake::{Established, Local, PATIENCE};
 use super::introduction::Introduction;
 use super::mesh::Mesh;
 use super::noise::VERSION;
+use super::report::{Log, Report};
 use super::secret::Secret;
 use super::tls::{Identity, Tls};
 use super::wire::{Incoming, Wire};
-use pointstamp_channels::{Farewell, Transport};
-
-/// Where strangers and the like are reported, in sentences.
-pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
+use pointstamp_channels::{Farewell, Reason, Transport};
 
 /// How often is looked at what does not wake this thread: the listener, the connections, the caller's wish to stop.
 const TICK: Duration = Duration::from_millis(5);
@@ -53,16 +51,6 @@ pub struct Member {
     pub connect_timeout: Duration,
     /// How long a process may say nothing, or take nothing, before it is given up.
     pub stall_timeout: Duration,
-}
-
-/// What the threads that connect and listen report.
-pub(crate) enum Event {
-    /// Another process is there.
-    Established(Box<Established>),
-    /// Another process is there and cannot be in the same cluster.
-    Refused { process: usize, reason: String },
-    /// The gate is done with one connection.
-    Heard(u64),
 }
 
 /// Forms the cluster, and waits until all of its processes are connected to all others.
@@ -98,7 +86,7 @@ pub(crate) fn form_as(
     match forming.run(cancelled) {
         Ok(()) => {}
         Err(error) => {
-            forming.give_up(&error.to_string());
+            forming.give_up(&error);
             return Err(error);
         }
     }
@@ -118,24 +106,24 @@ pub(crate) fn form_as(
         member.stall_timeout,
     )
     .map(|mesh| Arc::new(mesh) as Arc<dyn Transport>)
-    .map_err(|error| FormError::Invalid(format!("the connections cannot be served: {error}")))
+    .map_err(|source| FormError::Resources {
+        what: "the connections cannot be served",
+        source,
+    })
 }
 
 /// Checks a configuration.
 fn local(member: &Member, version: u16) -> Result<Local, FormError> {
     let processes = member.addresses.len();
-    let invalid = |why: String| Err(FormError::Invalid(why));
-    if member.process >= processes {
-        return invalid(format!(
-            "there is no process {} among {processes} addresses",
-            member.process
-        ));
+    let process = member.process;
+    if process >= processes {
+        return Err(Invalid::NoSuchProcess { process, processes }.into());
     }
     if member.secret.is_empty() {
-        return invalid("a cluster needs a secret".to_owned());
+        return Err(Invalid::NoSecret.into());
     }
     if member.stall_timeout < Duration::from_millis(10) {
-        return invalid("the stall timeout must be at least 10 milliseconds".to_owned());
+        return Err(Invalid::StallTimeout.into());
     }
     let introduction = Introduction {
         process: u32::try_from(member.process).unwrap_or(u32::MAX),
@@ -144,14 +132,14 @@ fn local(member: &Member, version: u16) -> Result<Local, FormError> {
         facts: member.facts.iter().cloned().collect(),
     };
     if introduction.to_bytes().is_none() {
-        return invalid("the facts that processes compare are too long".to_owned());
+        return Err(Invalid::Facts.into());
     }
     let identity = member
         .tls
         .as_ref()
         .map(Identity::new)
         .transpose()
-        .map_err(FormError::Invalid)?;
+        .map_err(Invalid::Tls)?;
     Ok(Local {
         secret: Secret::new(&member.secret),
         purpose: PURPOSE,
@@ -177,7 +165,7 @@ struct Forming {
     /// Why those to connect to could not be reached.
     failures: Vec<Arc<Mutex<Option<String>>>>,
     gate: Gate,
-    events: Receiver<Event>,
+    events: Receiver<Report>,
     stop: Arc<AtomicBool>,
     began: Instant,
     /// This process has said that it is connected to all.
@@ -230,7 +218,7 @@ impl Forming {
         &self,
         process: usize,
         local: &Arc<Local>,
-        events: &Sender<Event>,
+        events: &Sender<Report>,
     ) -> Result<(), FormError> {
         let dial = Dial {
             process,
@@ -247,8 +235,9 @@ impl Forming {
                 move || dial.run(&events)
             })
             .map(drop)
-            .map_err(|error| {
-                FormError::Invalid(format!("no thread can be started to connect: {error}"))
+            .map_err(|source| FormError::Resources {
+                what: "no thread can be started to connect",
+                source,
             })
     }
 
@@ -281,9 +270,9 @@ impl Forming {
         (0..self.member.addresses.len()).filter(move |&process| process != own)
     }
 
-    fn on_event(&mut self, event: Event) -> Result<(), FormError> {
+    fn on_event(&mut self, event: Report) -> Result<(), FormError> {
         match event {
-            Event::Established(established) => {
+            Report::Established(established) => {
                 let Established { process, incoming } = *established;
                 let ready = incoming.wire().socket().set_nonblocking(true);
                 ready.map_err(|error| self.abandoned(process, error.to_string()))?;
@@ -294,12 +283,12 @@ impl Forming {
                 });
                 Ok(())
             }
-            Event::Refused { process, reason } => Err(FormError::Refused {
+            Report::Refused { process, reason } => Err(FormError::Refused {
                 process,
                 address: self.address(process),
                 reason,
             }),
-            Event::Heard(number) => {
+            Report::Heard(number) => {
                 self.gate.done(number);
                 Ok(())
             }
@@ -325,19 +314,31 @@ impl Forming {
             let Some(peer) = self.peers[process].as_mut().filter(|peer| !peer.formed) else {
                 continue;
             };
-            let reason = match peer.frames.next(&mut peer.incoming) {
+            let (origin, why) = match peer.frames.next(&mut peer.incoming) {
                 Ok(frame) if frame.kind == Kind::Formed => {
                     peer.formed = true;
                     continue;
                 }
                 Ok(frame) => match frame::farewell(&frame) {
-                    Some(Farewell::Failed { reason, .. }) => reason,
-                    _ => "it sent what belongs into a formed cluster".to_owned(),
+                    Some(Farewell::Failed { origin, reason }) => {
+                        (origin as usize, reason.text().to_owned())
+                    }
+                    _ => (
+                        process,
+                        "it sent what belongs into a formed cluster".to_owned(),
+                    ),
                 },
                 Err(ReadError::Io(error)) if error.kind() == ErrorKind::WouldBlock => continue,
-                Err(error) => error.to_string(),
+                Err(error) => (process, error.to_string()),
             };
-            return Err(self.abandoned(process, reason));
+            // The one that says so has lost this process, or has learnt it from another, whose failure it is.
+            let known = self.others().any(|other| other == origin);
+            let why = if origin == self.member.process {
+                format!("it lost this process: {why}")
+            } else {
+                why
+            };
+            return Err(self.abandoned(if known { origin } else { process }, why));
         }
         Ok(())
     }
@@ -404,11 +405,17 @@ impl Forming {
         }
     }
 
-    /// Tells those that are there that this process gives up, and why.
-    fn give_up(&self, reason: &str) {
+    /// Tells those that are there that this process gives up, and why: because of another one that did, as that one says it.
+    fn give_up(&self, error: &FormError) {
+        let (origin, why) = match error {
+            FormError::Abandoned {
+                process, reason, ..
+            } => (*process, reason.clone()),
+            error => (self.member.process, error.to_string()),
+        };
         let (kind, body) = frame::of_farewell(&Farewell::Failed {
-            origin: u32::try_from(self.member.process).unwrap_or(u32::MAX),
-            reason: reason.to_owned(),
+            origin: u32::try_from(origin).unwrap_or(u32::MAX),
+            reason: Reason::Lost(why),
         });
         let len = u32::try_from(body.len()).expect("limited");
         let bytes = [&frame::header(kind, len)[..], &body].concat();

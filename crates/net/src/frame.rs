@@ -14,7 +14,7 @@ use bytes::Bytes;
 
 use super::pool::Pool;
 use pointstamp_channels::MAX_BODY;
-use pointstamp_channels::{ChannelId, Farewell, Route};
+use pointstamp_channels::{ChannelId, Farewell, Reason, Recipient};
 
 /// Bytes of a header.
 pub(crate) const HEADER: usize = 24;
@@ -35,7 +35,7 @@ const MARK: [u8; 3] = *b"psf";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A message.
-    Message(Route),
+    Message(Recipient),
     /// Nothing: the sender is alive.
     Heartbeat,
     /// The sender is connected to every process.
@@ -46,7 +46,31 @@ pub(crate) enum Kind {
     Failed {
         /// Where the failure began.
         origin: u32,
+        /// What happened, as far as a number says it.
+        manner: Manner,
     },
+}
+
+/// What happened to who leaves because of a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Manner {
+    Raised,
+    Lost,
+    Disagreed,
+}
+
+impl Manner {
+    pub(crate) const ALL: [Manner; 3] = [Manner::Raised, Manner::Lost, Manner::Disagreed];
+
+    fn number(self) -> u32 {
+        self as u32
+    }
+
+    fn of_number(number: u32) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|manner| manner.number() == number)
+    }
 }
 
 /// A frame that was read.
@@ -88,13 +112,13 @@ pub(crate) enum ReadError {
 /// Writes a header.
 pub(crate) fn header(kind: Kind, len: u32) -> [u8; HEADER] {
     let (number, fields) = match kind {
-        Kind::Message(Route::Worker(id, worker)) => (1, [id.dataflow, id.channel, worker]),
-        Kind::Message(Route::Everyone(id)) => (2, [id.dataflow, id.channel, 0]),
-        Kind::Message(Route::Control) => (3, [0; 3]),
+        Kind::Message(Recipient::Worker(id, worker)) => (1, [id.dataflow, id.channel, worker]),
+        Kind::Message(Recipient::Everyone(id)) => (2, [id.dataflow, id.channel, 0]),
+        Kind::Message(Recipient::Control) => (3, [0; 3]),
         Kind::Heartbeat => (4, [0; 3]),
         Kind::Formed => (5, [0; 3]),
         Kind::Done => (6, [0; 3]),
-        Kind::Failed { origin } => (7, [origin, 0, 0]),
+        Kind::Failed { origin, manner } => (7, [origin, manner.number(), 0]),
     };
     let mut header = [0; HEADER];
     header[..4].copy_from_slice(&len.to_le_bytes());
@@ -122,13 +146,17 @@ fn parse(header: &[u8; HEADER]) -> Result<(Kind, usize), Malformed> {
         channel: fields[1],
     };
     let (kind, used, limit) = match number {
-        1 => (Kind::Message(Route::Worker(id, fields[2])), 3, MAX_BODY),
-        2 => (Kind::Message(Route::Everyone(id)), 2, MAX_BODY),
-        3 => (Kind::Message(Route::Control), 0, MAX_BODY),
+        1 => (Kind::Message(Recipient::Worker(id, fields[2])), 3, MAX_BODY),
+        2 => (Kind::Message(Recipient::Everyone(id)), 2, MAX_BODY),
+        3 => (Kind::Message(Recipient::Control), 0, MAX_BODY),
         4 => (Kind::Heartbeat, 0, 0),
         5 => (Kind::Formed, 0, 0),
         6 => (Kind::Done, 0, 0),
-        7 => (Kind::Failed { origin: fields[0] }, 1, MAX_REASON),
+        7 => {
+            let origin = fields[0];
+            let manner = Manner::of_number(fields[1]).ok_or(Malformed::Fields)?;
+            (Kind::Failed { origin, manner }, 2, MAX_REASON)
+        }
         other => return Err(Malformed::Kind(other)),
     };
     if reserved != 0 || fields[used..].iter().any(|&field| field != 0) {
@@ -144,10 +172,15 @@ fn parse(header: &[u8; HEADER]) -> Result<(Kind, usize), Malformed> {
 pub(crate) fn farewell(frame: &Frame) -> Option<Farewell> {
     match frame.kind {
         Kind::Done => Some(Farewell::Done),
-        Kind::Failed { origin } => Some(Farewell::Failed {
-            origin,
-            reason: String::from_utf8_lossy(&frame.body).into_owned(),
-        }),
+        Kind::Failed { origin, manner } => {
+            let text = String::from_utf8_lossy(&frame.body).into_owned();
+            let reason = match manner {
+                Manner::Raised => Reason::Raised(text),
+                Manner::Lost => Reason::Lost(text),
+                Manner::Disagreed => Reason::Disagreed(text),
+            };
+            Some(Farewell::Failed { origin, reason })
+        }
         Kind::Message(_) | Kind::Heartbeat | Kind::Formed => None,
     }
 }
@@ -157,12 +190,18 @@ pub(crate) fn of_farewell(how: &Farewell) -> (Kind, Bytes) {
     match how {
         Farewell::Done => (Kind::Done, Bytes::new()),
         Farewell::Failed { origin, reason } => {
-            let mut cut = reason.len().min(MAX_REASON);
-            while !reason.is_char_boundary(cut) {
+            let (text, origin) = (reason.text(), *origin);
+            let mut cut = text.len().min(MAX_REASON);
+            while !text.is_char_boundary(cut) {
                 cut -= 1;
             }
-            let body = Bytes::copy_from_slice(&reason.as_bytes()[..cut]);
-            (Kind::Failed { origin: *origin }, body)
+            let body = Bytes::copy_from_slice(&text.as_bytes()[..cut]);
+            let manner = match reason {
+                Reason::Raised(_) => Manner::Raised,
+                Reason::Lost(_) => Manner::Lost,
+                Reason::Disagreed(_) => Manner::Disagreed,
+            };
+            (Kind::Failed { origin, manner }, body)
         }
     }
 }

@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use socket2::SockRef;
 
-use crate::form::{Event, Log};
 use crate::handshake::{self, Admission, Failure, Local};
+use crate::report::{Log, Report};
 
 /// Strangers that are heard at once.
 const HEARD: usize = 64;
@@ -141,7 +141,7 @@ impl Admission for Entry<'_> {
 pub(crate) struct Gate {
     listener: TcpListener,
     local: Arc<Local>,
-    events: Sender<Event>,
+    events: Sender<Report>,
     strangers: Arc<Strangers>,
     heard: VecDeque<Heard>,
     next: u64,
@@ -153,7 +153,7 @@ impl Gate {
     pub(crate) fn new(
         listener: TcpListener,
         local: Arc<Local>,
-        events: Sender<Event>,
+        events: Sender<Report>,
         log: Log,
     ) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
@@ -242,10 +242,10 @@ impl Gate {
                     proved: &proved,
                 };
                 let result = handshake::accept(socket, &local, &entry);
-                let _ = events.send(Event::Heard(number));
+                let _ = events.send(Report::Heard(number));
                 match result {
                     Ok(established) => {
-                        let _ = events.send(Event::Established(Box::new(established)));
+                        let _ = events.send(Report::Established(Box::new(established)));
                     }
                     Err((
                         process,
@@ -254,7 +254,7 @@ impl Gate {
                         | Failure::Refused(reason),
                     )) => {
                         if let Some(process) = process {
-                            let _ = events.send(Event::Refused { process, reason });
+                            let _ = events.send(Report::Refused { process, reason });
                         } else if !told.swap(true, Ordering::AcqRel) {
                             strangers.turned_away(&from, &reason);
                         }

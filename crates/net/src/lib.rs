@@ -29,13 +29,15 @@ mod noise;
 mod outbox;
 mod pool;
 mod records;
+mod report;
 pub mod sealed;
 mod secret;
 pub mod tls;
 mod wire;
 
-pub use error::FormError;
-pub use form::{Log, Member, form};
+pub use error::{FormError, Invalid};
+pub use form::{Member, form};
+pub use report::Log;
 pub use sealed::SealedLink;
 pub use secret::Secret;
 pub use tls::Tls;

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use super::frame::{self, FrameReader, Kind, ReadError};
 use super::outbox::{End, Outbox};
 use super::wire::{Incoming, Wire};
-use pointstamp_channels::{Farewell, Receive, Route};
+use pointstamp_channels::{Farewell, Receive, Recipient};
 
 /// What is shared by the links of a cluster.
 #[derive(Default)]
@@ -66,7 +66,7 @@ impl Link {
         }
     }
 
-    pub(crate) fn send(&self, route: Route, body: Vec<Bytes>) -> usize {
+    pub(crate) fn send(&self, route: Recipient, body: Vec<Bytes>) -> usize {
         self.outbox
             .send(Kind::Message(route), body)
             .unwrap_or_else(|| {
@@ -107,7 +107,7 @@ impl Unread {
                 tell();
             }
         };
-        let mut on_frame = |route: Route, body: &mut Bytes| {
+        let mut on_frame = |route: Recipient, body: &mut Bytes| {
             told(&mut || receiver.frame(link.process, route, std::mem::take(body)));
         };
         match read_frames(&mut self.frames, &mut self.incoming, &mut on_frame) {
@@ -171,7 +171,7 @@ fn seconds(duration: Duration) -> String {
 fn read_frames<R: Read>(
     frames: &mut FrameReader,
     source: &mut R,
-    on_frame: &mut dyn FnMut(Route, &mut Bytes),
+    on_frame: &mut dyn FnMut(Recipient, &mut Bytes),
 ) -> Result<Farewell, ReadError> {
     loop {
         let mut frame = frames.next(source)?;

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use super::frame::FrameReader;
 use super::link::{Link, Shared, Unread};
 use super::wire::Incoming;
-use pointstamp_channels::{Farewell, Receive, Route, Transport};
+use pointstamp_channels::{Farewell, Receive, Recipient, Transport};
 
 /// How long `close` waits for others to take what was said, and then again for its threads.
 const CLOSING: Duration = Duration::from_secs(1);
@@ -118,7 +118,7 @@ impl Transport for Mesh {
         }
     }
 
-    fn send(&self, process: usize, route: Route, body: Vec<Bytes>) -> usize {
+    fn send(&self, process: usize, route: Recipient, body: Vec<Bytes>) -> usize {
         match self.links().get(process) {
             Some(Some(link)) => link.send(route, body),
             _ => 0,

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use bytes::Bytes;
-use pointstamp_channels::Encoder;
-use pointstamp_engine::error::{BoxError, UserResult};
+use pointstamp_engine::error::BoxError;
 use pointstamp_engine::payload::Payload;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -14,7 +12,7 @@ use crate::collections::sealed::SealedBatch;
 use crate::collections::updates::Updates;
 use crate::columns::ffi::export_batch;
 use crate::gil::Held;
-use crate::wire::{self, memory_of};
+use crate::wire::memory_of;
 
 /// How many records the operators here put into one batch at most.
 ///
@@ -45,6 +43,16 @@ pub(crate) struct Records {
 }
 
 impl Records {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// About how many bytes they take.
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
     /// The records, to be read only.
     pub(crate) fn list<'py>(&self, py: Python<'py>) -> &Bound<'py, PyList> {
         self.list.get().bind(py)
@@ -122,41 +130,6 @@ fn not_records() -> ! {
 /// A list with the same elements.
 pub(crate) fn copy<'py>(list: &Bound<'py, PyList>) -> Bound<'py, PyList> {
     list.get_slice(0, list.len())
-}
-
-impl Payload for Batch {
-    fn len(&self) -> usize {
-        match self {
-            Batch::Records(records) => records.len,
-            Batch::Arrow(columns) => columns.num_rows(),
-            Batch::Updates(updates) => updates.len(),
-            Batch::Sealed(sealed) => sealed.len,
-        }
-    }
-
-    fn encode(&self, out: &mut Encoder) -> UserResult<()> {
-        wire::encode(self, out)
-    }
-
-    fn decode(bytes: Bytes) -> UserResult<Self> {
-        wire::decode(bytes)
-    }
-
-    fn footprint(&self) -> usize {
-        match self {
-            Batch::Records(records) => records.size,
-            Batch::Arrow(columns) => pointstamp_columnar::ipc::footprint(columns),
-            Batch::Updates(updates) => updates.footprint(),
-            // It is the arrangement's, whether the message is there or not.
-            Batch::Sealed(_) => 0,
-        }
-    }
-
-    fn left(&mut self, dims: usize) {
-        if let Batch::Updates(updates) = self {
-            updates.left(dims);
-        }
-    }
 }
 
 /// Hands the records of a list, which does not change from now on, on in batches of bounded size.

@@ -7,10 +7,14 @@
 
 use pointstamp_channels::ChannelError;
 use pointstamp_columnar::Error as ColumnError;
+use pointstamp_engine::payload::Malformed;
 use pointstamp_net::FormError;
 use pointstamp_progress as progress;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
-use pyo3::{PyErr, import_exception};
+use pyo3::import_exception;
+use pyo3::prelude::*;
+
+use crate::gil::attached;
 
 import_exception!(pointstamp._errors, PointstampError);
 import_exception!(pointstamp._errors, ConfigError);
@@ -22,6 +26,16 @@ import_exception!(pointstamp._errors, CodecError);
 import_exception!(pointstamp._errors, StallError);
 import_exception!(pointstamp._errors, TruncatedWarning);
 import_exception!(pointstamp._errors, WorkerStopped);
+
+/// Notes on a `ClusterError` which process it is about, and whether that process says in the message what it raised.
+pub(crate) fn of_process(error: PyErr, process: usize, raised: bool) -> PyErr {
+    attached(|py| {
+        let value = error.value(py);
+        let set = value.setattr("process", process);
+        let _an_exception_of_ours_has_attributes = set.and(value.setattr("raised", raised));
+    });
+    error
+}
 
 /// An error of another crate, as the exception that Python sees.
 pub(crate) trait IntoException {
@@ -82,7 +96,14 @@ impl IntoException for ChannelError {
         match self {
             // Workers find out here that they built different graphs.
             Self::TypeMismatch { .. } | Self::OpenedTwice { .. } => GraphError::new_err(message),
+            Self::TooLong { .. } => CodecError::new_err(message),
         }
+    }
+}
+
+impl IntoException for Malformed {
+    fn into_exception(self) -> PyErr {
+        CodecError::new_err(self.to_string())
     }
 }
 
@@ -90,11 +111,12 @@ impl IntoException for FormError {
     fn into_exception(self) -> PyErr {
         let message = self.to_string();
         match self {
-            Self::Timeout { .. }
-            | Self::Bind { .. }
-            | Self::Refused { .. }
-            | Self::Abandoned { .. }
-            | Self::Cancelled => ClusterError::new_err(message),
+            Self::Timeout { .. } | Self::Bind { .. } | Self::Resources { .. } | Self::Cancelled => {
+                ClusterError::new_err(message)
+            }
+            Self::Refused { process, .. } | Self::Abandoned { process, .. } => {
+                of_process(ClusterError::new_err(message), process, false)
+            }
             Self::Invalid(_) => ConfigError::new_err(message),
         }
     }

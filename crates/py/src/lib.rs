@@ -19,6 +19,7 @@ mod chain;
 mod collections;
 mod columns;
 mod connections;
+mod cures;
 mod driver;
 mod errors;
 mod events;

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use crate::batch::Batch;
-use crate::columns::movement::pact_by_columns;
+use crate::columns::router::pact_by_columns;
 use crate::gil::{Held, attached};
 use crate::hash::route_hash;
 use crate::kinds::PactKind;

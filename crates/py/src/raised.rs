@@ -2,15 +2,18 @@
 
 use std::fmt;
 
+use pointstamp_channels::{ChannelError, Reason};
 use pointstamp_engine::error::{BoxError, Error};
+use pointstamp_engine::payload::Malformed;
 use pointstamp_engine::port::SendError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyList;
 
+use crate::cures;
 use crate::errors::{
     CapabilityError, ClusterError, GraphError, IntoException, PointstampError, TimeError,
-    WorkerStopped,
+    WorkerStopped, of_process,
 };
 use crate::gil::attached;
 
@@ -73,13 +76,22 @@ pub(crate) fn exception(py: Python<'_>, error: &Error) -> (PyErr, Option<String>
         Error::Host { cause } => return cause_of(py, cause),
         Error::Graph(error) => error.clone().into_exception(),
         Error::Channel(error) => error.clone().into_exception(),
-        Error::Build(_) | Error::Disagreement(_) => GraphError::new_err(message()),
+        Error::Build(error) => GraphError::new_err(cures::of_build(error)),
+        Error::Disagreement(_) => GraphError::new_err(message()),
         Error::TimeGoesBack { .. } | Error::TimeDims { .. } | Error::TimeOverflow { .. } => {
             TimeError::new_err(message())
         }
+        Error::Capability(error) => CapabilityError::new_err(cures::of_capability(error)),
         // A closed input has dropped its capability.
-        Error::Capability(_) | Error::Closed => CapabilityError::new_err(message()),
-        Error::Peer { .. } => ClusterError::new_err(message()),
+        Error::Closed => {
+            CapabilityError::new_err("the input is closed: nothing can be sent after close()")
+        }
+        Error::Peer {
+            process, reason, ..
+        } => {
+            let raised = matches!(reason, Reason::Raised(_));
+            of_process(ClusterError::new_err(message()), *process, raised)
+        }
         Error::Stopped => WorkerStopped::new_err(
             "the computation was stopped: another worker failed, or it was interrupted",
         ),
@@ -102,6 +114,10 @@ fn cause_of(py: Python<'_>, cause: &BoxError) -> (PyErr, Option<String>) {
         }
     } else if let Some(error) = cause.downcast_ref::<PyErr>() {
         (error.clone_ref(py), None)
+    } else if let Some(error) = cause.downcast_ref::<ChannelError>() {
+        (error.clone().into_exception(), None)
+    } else if let Some(error) = cause.downcast_ref::<Malformed>() {
+        (error.into_exception(), None)
     } else if let Some(overflow) = cause.downcast_ref::<pointstamp_arrange::Overflow>() {
         (overflow.into_exception(), None)
     } else {
@@ -133,7 +149,10 @@ pub(crate) fn told(py: Python<'_>, worker: usize, error: &Error, others: bool) -
     (Error::Host { cause }, reason)
 }
 
+/// Where an exception remembers the operator whose function raised it, until the note is made.
 const MARK: &str = "__pointstamp_operator__";
+/// Where it has the note that says where it was raised; `pointstamp._errors` reads it.
+const PLACE: &str = "__pointstamp_place__";
 
 /// Remembers on an exception which operator's function raised it, for the note at the end.
 fn mark(py: Python<'_>, error: &PyErr, operator: &str) {
@@ -155,6 +174,9 @@ fn add_note(py: Python<'_>, error: &PyErr, worker: usize, operator: Option<&str>
         Some(operator) => format!("in operator '{operator}'"),
         None => "in main".to_owned(),
     };
+    if value.hasattr(PLACE).unwrap_or(false) {
+        return;
+    }
     let note = format!("raised {place} on worker {worker}");
     let name = NOTES
         .get_or_init(py, || pyo3::types::PyString::new(py, "__notes__").unbind())
@@ -169,14 +191,8 @@ fn add_note(py: Python<'_>, error: &PyErr, worker: usize, operator: Option<&str>
         }
         notes
     };
-    let has_note = notes.iter().any(|other| {
-        other
-            .extract::<String>()
-            .is_ok_and(|other| other.starts_with("raised in ") && other.contains(" on worker "))
-    });
-    if !has_note {
-        let _a_list_takes_anything = notes.append(note);
-    }
+    let _a_list_takes_anything = notes.append(&note);
+    let _it_has_taken_the_list = value.setattr(PLACE, note);
 }
 
 /// An exception for those who cannot have the object: a sentence, and under it the traceback.

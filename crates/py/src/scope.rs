@@ -159,6 +159,12 @@ impl Scope {
         Ok(self.plain(operators::concatenate(self.scope.get()?, streams).map_err(refused)?))
     }
 
+    /// A stream of the scope around this one, here.
+    fn enter(&self, stream: &Stream) -> PyResult<Stream> {
+        let entered = self.scope.get()?.enter(&stream.engine()?);
+        Ok(self.plain(entered.map_err(refused)?))
+    }
+
     /// Starts an operator.
     fn operator(&self, name: &str) -> PyResult<Builder> {
         let builder = self.scope.get()?.operator(name).map_err(refused)?;

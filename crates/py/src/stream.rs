@@ -15,7 +15,6 @@ use crate::errors::IntoException;
 use crate::kinds::{PactKind, StageKind};
 use crate::pact::pact;
 use crate::probe::ProbeHandle;
-use crate::scope::Scope;
 
 /// A stream of records.
 #[pyclass(frozen, module = "pointstamp._core")]
@@ -122,16 +121,6 @@ impl Stream {
             Ok(())
         })
         .map_err(IntoException::into_exception)
-    }
-
-    /// The same stream in a scope inside its own.
-    fn enter(&self, scope: &Scope) -> PyResult<Stream> {
-        let stream = scope
-            .scope
-            .get()?
-            .enter(&self.engine()?)
-            .map_err(IntoException::into_exception)?;
-        Ok(Stream::plain(self.home(), stream))
     }
 
     /// The same stream in the scope around its own.

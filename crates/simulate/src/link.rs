@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pointstamp_channels::{Farewell, Receive, Route, Transport};
+use pointstamp_channels::{Farewell, Receive, Recipient, Transport, joined};
 
 use crate::ways::Item;
 use crate::world::World;
@@ -26,18 +26,6 @@ impl Link {
     }
 }
 
-/// The segments as one block that is aligned to 16 bytes.
-fn joined(segments: &[Bytes]) -> Bytes {
-    let len: usize = segments.iter().map(Bytes::len).sum();
-    let mut block = Vec::<u8>::with_capacity(len + 15);
-    let offset = block.as_ptr().align_offset(16).min(15);
-    block.resize(offset, 0);
-    for segment in segments {
-        block.extend_from_slice(segment);
-    }
-    Bytes::from(block).slice(offset..)
-}
-
 impl Transport for Link {
     fn processes(&self) -> usize {
         self.world.processes()
@@ -55,7 +43,7 @@ impl Transport for Link {
         self.world.hears(self.process, receiver);
     }
 
-    fn send(&self, process: usize, route: Route, body: Vec<Bytes>) -> usize {
+    fn send(&self, process: usize, route: Recipient, body: Vec<Bytes>) -> usize {
         let item = Item::Frame(route, joined(&body));
         let len = item.len();
         if self.world.put(self.process, process, item) {

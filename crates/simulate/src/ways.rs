@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use pointstamp_channels::{Farewell, Route};
+use pointstamp_channels::{Farewell, Recipient};
 
 /// What is on its way.
 pub(crate) enum Item {
-    Frame(Route, Bytes),
+    Frame(Recipient, Bytes),
     Left(Farewell),
     Lost(String),
 }

@@ -43,7 +43,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use pointstamp_channels::{Farewell, Receive, Route, Transport};
+use pointstamp_channels::{Farewell, Receive, Recipient, Transport, joined};
 
 /// How long frames are on their way.
 #[derive(Debug, Clone, Copy)]
@@ -61,7 +61,7 @@ pub enum Delay {
 
 /// What is on its way.
 enum Item {
-    Frame(Route, Bytes),
+    Frame(Recipient, Bytes),
     Left(Farewell),
     Lost(String),
 }
@@ -254,18 +254,6 @@ fn deliver(hub: &[Process], to: usize, receiver: &dyn Receive) {
     }
 }
 
-/// The segments as one block that is aligned to 16 bytes.
-fn joined(segments: &[Bytes]) -> Bytes {
-    let len: usize = segments.iter().map(Bytes::len).sum();
-    let mut block = Vec::<u8>::with_capacity(len + 15);
-    let offset = block.as_ptr().align_offset(16).min(15);
-    block.resize(offset, 0);
-    for segment in segments {
-        block.extend_from_slice(segment);
-    }
-    Bytes::from(block).slice(offset..)
-}
-
 impl Transport for Memory {
     fn processes(&self) -> usize {
         self.hub.len()
@@ -289,7 +277,7 @@ impl Transport for Memory {
         *self.thread.lock() = Some(thread);
     }
 
-    fn send(&self, process: usize, route: Route, body: Vec<Bytes>) -> usize {
+    fn send(&self, process: usize, route: Recipient, body: Vec<Bytes>) -> usize {
         self.put(process, Item::Frame(route, joined(&body)))
     }
 

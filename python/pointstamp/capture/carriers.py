@@ -27,9 +27,9 @@ PIECE = 256 * 1024
 LOOK_UP = 0.25
 """Seconds after which a thread that waits for a pipe looks whether anybody wants more still."""
 
-PATIENCE = 10
-"""Seconds that an end waits for the thread: one that cannot be woken is left behind, and dies with the
-process."""
+PATIENCE = 1
+"""Seconds that an end waits for the thread: one that reads what cannot be woken is left behind, and
+ends when the object gives something, or with the process."""
 
 
 def is_socket(carrier: Any) -> bool:
@@ -136,6 +136,13 @@ def _read_socket(connection: socket.socket, feed: EventFeed) -> None:
 
 
 def _read_file(file: Any, feed: EventFeed) -> None:
+    if isinstance(file, io.BufferedReader) and _waits(file.raw):
+        # Of what is in a buffer nobody says that it is readable: it is taken, and then the pipe is read
+        # itself.
+        there = _buffered(file)
+        if there and not feed.feed(there):
+            return
+        file = file.raw
     read = getattr(file, "read1", file.read)  # what is there, rather than a whole piece later
     waits = _waits(file)
     while not feed.closed:
@@ -146,6 +153,17 @@ def _read_file(file: Any, feed: EventFeed) -> None:
             raise TypeError(f"{file!r} gives {type(data).__name__}, not bytes: open it in binary mode")
         if not data or not feed.feed(bytes(data)):
             return
+
+
+def _buffered(file: io.BufferedReader) -> bytes:
+    """What has been read ahead, or can be had without waiting."""
+    descriptor = file.fileno()
+    blocking = os.get_blocking(descriptor)
+    os.set_blocking(descriptor, False)
+    try:
+        return file.read1(len(file.peek(1)))
+    finally:
+        os.set_blocking(descriptor, blocking)
 
 
 def _waits(file: Any) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 from pointstamp import _core
 from pointstamp._core import CollectionStageKind, Field, JoinKind, ProbeHandle, Reduction
 from pointstamp._mistakes import function_of, unknown_attribute
+from pointstamp.capture.collections import capture_updates
 from pointstamp.capture.events import Capture
 from pointstamp.collections.arranged import Arranged, check_scope
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from pointstamp._core import Stream as CoreStream
     from pointstamp._types import Time
+    from pointstamp.capture.events import EventWriter
     from pointstamp.scope import Scope
     from pointstamp.streams.records import Stream
 
@@ -86,7 +88,7 @@ class Collection(Generic[T]):
                 self._stream = _core.total_updates(arranged, kind, kind.label)
             else:
                 assert self._outer is not None
-                self._stream = self._outer.core.enter(self.scope.core)
+                self._stream = self.scope.core.enter(self._outer.core)
         return self._stream
 
     def _reduction(self) -> _core.Arrangement | None:
@@ -393,7 +395,7 @@ class Collection(Generic[T]):
             GraphError: If `scope` is not directly inside the collection's scope.
         """
         if scope.parent is not self.scope:
-            return Collection(scope, self.core.enter(scope.core))  # which says what is wrong
+            return Collection(scope, scope.core.enter(self.core))  # which says what is wrong
         return Collection(scope, None, outer=self)
 
     def leave(self) -> Collection[T]:
@@ -454,6 +456,13 @@ class Collection(Generic[T]):
         capture: CollectionCapture[T] = CollectionCapture()
         self.core.capture(capture.core)
         return capture
+
+    def capture_into(self, writer: EventWriter) -> None:
+        """Writes the updates as pairs ``(record, diff)``.
+
+        ``scope.replay(...).as_collection(diffs=True)`` makes a collection of them again.
+        """
+        capture_updates(self.updates(), writer)
 
     def probe(self) -> ProbeHandle:
         """A handle that reports at which times the collection may still change."""

@@ -70,15 +70,22 @@ def _expanded(paths: Paths, ending: str) -> Iterator[Path]:
 class _Lines(PartitionReader[Any]):
     """Reads blocks of whole lines; an offset is the number of bytes before a line."""
 
-    def __init__(self, path: str, parse: Callable[[bytes], Any], follow: bool, begins: int = 0) -> None:
+    def __init__(self, path: str, parse: Callable[[bytes], Any], follow: bool) -> None:
         self._path = path
         self._file = open(path, "rb")  # noqa: SIM115  # until `close`
-        self._file.seek(begins)
-        self._offset = begins
+        self._offset = 0
         self._parse = parse
         self._follow = follow
         self._closed = threading.Event()
         self._lock = threading.Lock()
+
+    def pass_header(self) -> bytes:
+        """Takes the first line; nothing of one that is not yet whole in a file that is followed."""
+        header = self._file.readline()
+        if self._follow and not header.endswith(b"\n"):
+            return b""
+        self._offset = len(header)
+        return header
 
     def read(self) -> Any:
         while True:
@@ -188,10 +195,8 @@ class CSVSource(_Files):
 
     def open(self, partition: str) -> PartitionReader[Any]:
         """A reader of a file."""
-        with open(partition, "rb") as file:
-            header = file.readline()
-        if self.waits and not header.endswith(b"\n"):
-            header = b""  # it is written later
+        reader = _Lines(partition, bytes, self.waits)
+        header = reader.pass_header()
         names = self._names(header) if header else []
 
         def parse(block: bytes) -> Any:
@@ -205,7 +210,8 @@ class CSVSource(_Files):
             batches = table.select(self.schema.names).to_batches()
             return batches[0] if batches else []
 
-        return _Lines(partition, parse, self.waits, len(header))
+        reader._parse = parse
+        return reader
 
     def _names(self, header: bytes) -> list[str]:
         text = header.decode("utf-8-sig").rstrip("\r\n")  # some programs begin files with a mark

@@ -8,9 +8,11 @@ keeps the time that it has written in the same transaction as the records, as an
 from __future__ import annotations
 
 import threading
+import time as clock
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import PointstampError, TimeError
+from pointstamp.connectors.needs import needed
 from pointstamp.connectors.protocol import PartitionReader, Sink, SinkWriter, Source
 
 if TYPE_CHECKING:
@@ -36,14 +38,24 @@ PATIENCE = 30.0
 """Seconds for what a broker is asked."""
 
 
+FOREIGN = (22, 25, 27)
+"""The broker's codes for commits of who is no member, where a group has members: it balances partitions
+itself.
+"""
+
+
+LONGEST = 120.0
+"""Seconds for which a broker that has gone is waited for."""
+
+RETRY = 0.25
+"""Seconds between attempts."""
+
+TIMED_OUT = -185
+"""The client's code for an answer that did not come, for which it has a private name only."""
+
+
 def _client() -> Any:
-    try:
-        import confluent_kafka
-    except ImportError as error:
-        raise ImportError(
-            "Kafka needs the package confluent-kafka: pip install 'pointstamp[kafka]'"
-        ) from error
-    return confluent_kafka
+    return needed("confluent_kafka", "Kafka", "confluent-kafka", "kafka")
 
 
 def _pair(message: Any) -> tuple[Any, Any]:
@@ -58,7 +70,8 @@ class KafkaSource(Source[Any]):
         topics: A topic, or several.
         record: Makes a record of a `confluent_kafka.Message`; left out, ``(key, value)``, both bytes.
         group: A consumer group that keeps offsets: reading begins where the group is, and what has left the
-            dataflow is committed. None keeps nothing.
+            dataflow is committed. The workers share the partitions out among themselves and not by the
+            broker, so there is no rebalance, and the group can have no other members. None keeps nothing.
         start: Where a partition begins for which no offset is known: "earliest" or "latest".
         bounded: Whether to end at the end of each partition, as it is when it is reached.
         discover: Every so many seconds partitions are looked for that were added; None does not look.
@@ -136,6 +149,7 @@ class _Reader(PartitionReader[Any]):
         start: str,
     ) -> None:
         self._client = _client()
+        self._group = config["group.id"]
         self._consumer = self._client.Consumer(config)
         self._place = (topic, number)
         self._record = record
@@ -185,7 +199,15 @@ class _Reader(PartitionReader[Any]):
     def durable(self, offset: int) -> None:
         if self._kept:
             position = self._client.TopicPartition(*self._place, offset)
-            self._consumer.commit(offsets=[position], asynchronous=False)
+            try:
+                self._consumer.commit(offsets=[position], asynchronous=False)
+            except self._client.KafkaException as error:
+                if error.args[0].code() not in FOREIGN:
+                    raise
+                raise PointstampError(
+                    f"consumer group '{self._group}' has members that the broker gives partitions to, "
+                    "and a source reads all of them: give it a group of its own"
+                ) from error
 
     def close(self) -> None:
         self._closed.set()
@@ -245,6 +267,7 @@ class _Writer(SinkWriter):
         self._waiting: dict[Time, list[list[Any]]] = {}
         self._producer: Any = None
         self._written = -1
+        self._errors: list[Any] = []
 
     def write(self, time: Time, batch: Any) -> None:
         if not isinstance(time, int):
@@ -254,12 +277,21 @@ class _Writer(SinkWriter):
         self._waiting.setdefault(time, []).append(batch)
 
     def prepare(self, time: Time) -> None:
-        if self._producer is not None:
-            return
+        if self._producer is None:
+            self._connect()
+
+    def _connect(self) -> None:
         client = _client()
         self._consumer = client.Consumer({**self._config, "group.id": self._name})
+        errors = self._errors = []
         self._producer = client.Producer(
-            {"linger.ms": 5, **self._config, "transactional.id": self._name, "enable.idempotence": True}
+            {
+                "linger.ms": 5,
+                **self._config,
+                "transactional.id": self._name,
+                "enable.idempotence": True,
+                "error_cb": errors.append,
+            }
         )
         # Fences a producer of this name that was left behind, so that its last transaction is decided.
         self._producer.init_transactions(PATIENCE)
@@ -270,9 +302,26 @@ class _Writer(SinkWriter):
     def commit(self, time: Time) -> None:
         batches = self._waiting.pop(time, [])
         assert isinstance(time, int)
-        if time <= self._written:
-            return  # before the failure after which this runs again
-        producer, failed = self._producer, []
+        until = clock.monotonic() + LONGEST
+        while True:
+            try:
+                if self._producer is None:
+                    self._connect()
+                if time > self._written:  # else it was written before a failure, and this runs again
+                    self._transact(time, batches)
+                return
+            except _client().KafkaException as error:
+                said = error.args[0]
+                passes = said.retriable() or said.txn_requires_abort() or said.code() == TIMED_OUT
+                if said.fatal() or not passes or clock.monotonic() > until:
+                    raise
+                # Whether the transaction was committed nobody knows here: the next producer asks the broker.
+                self.close()
+                clock.sleep(RETRY)
+
+    def _transact(self, time: int, batches: list[list[Any]]) -> None:
+        producer = self._producer
+        failed: list[Any] = []
 
         def delivered(error: Any, _message: Any) -> None:
             if error is not None:
@@ -285,15 +334,43 @@ class _Writer(SinkWriter):
                 for key, value in pairs:
                     self._produce(key, value, delivered)
                 producer.poll(0)
-            place = _client().TopicPartition(self._topic, 0, time + 1)
-            producer.send_offsets_to_transaction([place], self._consumer.consumer_group_metadata(), PATIENCE)
-            producer.commit_transaction(PATIENCE)
         except BaseException:
             producer.abort_transaction(PATIENCE)
             raise
+        producer.flush(PATIENCE)
+        self._keep(time)
+        producer.commit_transaction(PATIENCE)
         if failed:
             raise _client().KafkaException(failed[0])
         self._written = time
+
+    def _keep(self, time: int) -> None:
+        """Puts the time into the transaction.
+
+        A client that has lost the group's coordinator may never answer this, whatever time it is given
+        (librdkafka's issue 5456): one that has lost any connection is not asked, and one that does not answer
+        is left behind with its thread.
+        """
+        client, producer = _client(), self._producer
+        said: list[Any] = []
+        if self._errors:
+            raise client.KafkaException(client.KafkaError(TIMED_OUT, "a connection was lost"))
+        metadata = self._consumer.consumer_group_metadata()
+        place = client.TopicPartition(self._topic, 0, time + 1)
+
+        def ask() -> None:
+            try:
+                producer.send_offsets_to_transaction([place], metadata, PATIENCE)
+                said.append(None)
+            except client.KafkaException as error:
+                said.append(error)
+
+        asking = threading.Thread(target=ask, daemon=True)
+        asking.start()
+        asking.join(PATIENCE + 1)
+        answer = said[0] if said else client.KafkaException(client.KafkaError(TIMED_OUT, "no answer"))
+        if answer is not None:
+            raise answer
 
     def _produce(self, key: Any, value: Any, delivered: Any) -> None:
         while True:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import ProbeHandle
 from pointstamp._errors import GraphError, add_note
+from pointstamp._threads import raised_later
 from pointstamp.connectors.timing import Timing
 from pointstamp.custom.builder import operator_info
 
@@ -377,4 +378,5 @@ class Reading:
         return [] if threads is None else threads.stop()
 
     def __del__(self) -> None:
-        self.stop()
+        with raised_later():
+            self.stop()

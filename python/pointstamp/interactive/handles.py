@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pointstamp._types import Time
     from pointstamp.interactive.cluster import Cluster
-    from pointstamp.seeing.graph import Graph
+    from pointstamp.seeing.graph import Graph as DataflowGraph
 
 __all__ = ["Live", "LiveInput", "LiveOutput", "result_of"]
 
@@ -84,7 +84,7 @@ class Live:
         outputs: Its outputs, by name.
     """
 
-    def __init__(self, flow: Flow, kinds: Iterable[tuple[str, str]], graph: Graph) -> None:
+    def __init__(self, flow: Flow, kinds: Iterable[tuple[str, str]], graph: DataflowGraph) -> None:
         self.name = flow.name
         self.graph = graph
         self.inputs: dict[str, LiveInput] = {}
@@ -142,7 +142,7 @@ class Live:
 
     @property
     def closed(self) -> bool:
-        """Whether it has ended: it was closed, or its workers have failed."""
+        """Whether it has ended, since it was closed or its workers have failed."""
         return not self._flow.ends.alive or self._flow.cluster.ended
 
     def to_mermaid(self) -> str:

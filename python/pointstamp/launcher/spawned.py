@@ -15,7 +15,7 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-from pointstamp._errors import ClusterError, in_words
+from pointstamp._errors import ClusterError, in_words, place_of
 from pointstamp.config import Config
 from pointstamp.execution import execute
 from pointstamp.launcher.asked import let_in
@@ -109,6 +109,7 @@ def _failure(error: BaseException) -> dict[str, Any]:
         "error": packed,
         "words": words,
         "notes": notes,
+        "place": place_of(error),
         "echo": isinstance(error, ClusterError),
         "interrupted": isinstance(error, KeyboardInterrupt),
     }

@@ -242,8 +242,9 @@ class _Processes:
         self._deadline = time.monotonic() + PATIENCE
         with suppress(KeyboardInterrupt):  # another: the wait is over
             self.until_all_have_answered()
-        notes = [note for _, answer in self._failures for note in answer.get("notes", [])]
-        for note in dict.fromkeys(note for note in notes if not note.startswith("raised in ")):
+        answers = [answer for _, answer in self._failures if "notes" in answer]
+        notes = [note for answer in answers for note in answer["notes"] if note != answer["place"]]
+        for note in dict.fromkeys(notes):
             add_note(interruption, note)
 
     def kill(self) -> None:

@@ -24,6 +24,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import PactKind
+from pointstamp._threads import raised_later
 from pointstamp.custom.builder import operator_info
 from pointstamp.outside.eventloop import EventLoop, Seat
 
@@ -134,7 +135,8 @@ class _Operator:
             raise
 
     def __del__(self) -> None:
-        self._calls.close()
+        with raised_later():
+            self._calls.close()
 
 
 class _Calls:
@@ -165,9 +167,11 @@ class _Calls:
         """Cancels what is out."""
         self._queue.clear()
         self._sources.let_go()
-        seat, self._seat = self._seat, None
-        if seat is not None:
-            seat.leave()
+        if self._seat is not None:
+            try:
+                self._seat.leave()
+            finally:
+                self._seat = None
 
     def failed(self, error: BaseException) -> None:
         """See `Owner`."""

@@ -117,6 +117,13 @@ class EventLoop:
 
     def leave(self, seat: Seat) -> None:
         """See `Seat`."""
+        try:
+            self._leave(seat)
+        except BaseException:  # an interruption, wherever it came
+            self._leave(seat)
+            raise
+
+    def _leave(self, seat: Seat) -> None:
         self._seats.discard(seat)
         with suppress(RuntimeError):
             self.soon(self._leaves, seat)

@@ -342,7 +342,7 @@ class ArrowStream(ColumnOperators, Columnar):
 
     def enter(self, scope: Scope) -> ArrowStream:
         """The same batches in a scope inside the stream's; as `Stream.enter`."""
-        return ArrowStream(scope, self.core.enter(scope.core), self.core_schema, self.placed)
+        return ArrowStream(scope, scope.core.enter(self.core), self.core_schema, self.placed)
 
     def leave(self) -> ArrowStream:
         """The same batches in the scope around the stream's; as `Stream.leave`."""

@@ -245,7 +245,7 @@ class Stream(RecordOperators[T], Timely[T]):
         Raises:
             GraphError: If `scope` is not directly inside the stream's scope.
         """
-        return Stream(scope, self.core.enter(scope.core))
+        return Stream(scope, scope.core.enter(self.core))
 
     def enter_at(self, scope: Scope, fn: Callable[[T], Time]) -> Stream[T]:
         """As `enter`, with a function that chooses the coordinates that the scope appends, for each record.

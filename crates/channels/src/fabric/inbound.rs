@@ -9,11 +9,22 @@ use bytes::Bytes;
 use super::{Fabric, Overseer};
 use crate::routes::Arrived;
 use crate::sender::{COMPUTATION, PRESSURE};
-use crate::{Farewell, Receive, Route};
+use crate::{Farewell, Receive, Recipient};
 
 /// Takes in what arrives from other processes.
-pub(super) struct Inbound {
-    pub(super) fabric: Weak<Fabric>,
+struct Inbound {
+    fabric: Weak<Fabric>,
+}
+
+impl Fabric {
+    /// Begins to take in what arrives from other processes.
+    pub fn start(self: &Arc<Self>, overseer: Weak<dyn Overseer>) {
+        let _once = self.overseer.set(overseer);
+        if let Some(uplink) = &self.uplink {
+            let fabric = Arc::downgrade(self);
+            uplink.transport().start(Arc::new(Inbound { fabric }));
+        }
+    }
 }
 
 impl Inbound {
@@ -49,16 +60,18 @@ impl Inbound {
 }
 
 impl Receive for Inbound {
-    fn frame(&self, from: usize, route: Route, body: Bytes) {
+    fn frame(&self, from: usize, route: Recipient, body: Bytes) {
         let Some(fabric) = self.fabric.upgrade() else {
             return;
         };
         let workers = fabric.doorbells.len();
         let (id, worker) = match route {
-            Route::Control => return self.control(&fabric, from, &body),
-            Route::Everyone(id) => (id, None),
-            Route::Worker(id, worker) if (worker as usize) < workers => (id, Some(worker as usize)),
-            Route::Worker(id, worker) => {
+            Recipient::Control => return self.control(&fabric, from, &body),
+            Recipient::Everyone(id) => (id, None),
+            Recipient::Worker(id, worker) if (worker as usize) < workers => {
+                (id, Some(worker as usize))
+            }
+            Recipient::Worker(id, worker) => {
                 if let Some(overseer) = self.overseer() {
                     overseer.lost(
                         from,

@@ -21,8 +21,8 @@ use crate::lock::lock;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Mutex, thread};
 use crate::{
-    ChannelId, Combine, Combined, Encode, Encoder, Event, Fabric, Farewell, Mailbox, Receive,
-    Receiver, Route, Transport,
+    ChannelId, Combine, Combined, Encode, Encoder, Fabric, Farewell, Mailbox, Receive, Receiver,
+    Recipient, Ring, Transport,
 };
 
 /// Schedules for each model and scheduler, times `POINTSTAMP_EFFORT`.
@@ -85,7 +85,7 @@ fn burst(receive: fn(&Receiver<u64>, &mut Vec<u64>)) {
         match mailbox.next() {
             None => mailbox.park(None),
             Some(event) => {
-                assert_eq!(event, Event::Channel(ID));
+                assert_eq!(event, Ring::Channel(ID));
                 receive(&receiver, &mut got);
             }
         }
@@ -143,7 +143,7 @@ fn ring(ring: fn(&crate::Doorbell)) {
 
 #[test]
 fn a_ring_is_heard() {
-    explore(|| ring(|doorbell| doorbell.ring(Event::Activate(1))));
+    explore(|| ring(|doorbell| doorbell.ring(Ring::Activate(1))));
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn a_doorbell_that_wakes_before_it_leaves_the_event_is_caught() {
     is_caught(|| {
         ring(|doorbell| {
             doorbell.wake();
-            doorbell.leave(Event::Activate(1));
+            doorbell.leave(Ring::Activate(1));
         });
     });
 }
@@ -233,8 +233,8 @@ impl Transport for Recorder {
 
     fn start(&self, _: Arc<dyn Receive>) {}
 
-    fn send(&self, _: usize, route: Route, body: Vec<Bytes>) -> usize {
-        assert_eq!(route, Route::Everyone(ID));
+    fn send(&self, _: usize, route: Recipient, body: Vec<Bytes>) -> usize {
+        assert_eq!(route, Recipient::Everyone(ID));
         lock(&self.0).push(body.concat());
         0
     }

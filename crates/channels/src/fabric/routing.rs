@@ -5,13 +5,13 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use super::{ChannelId, Fabric};
+use super::Fabric;
 use crate::combiner::{Combine, Combined, Pot};
 use crate::encode::Encode;
 use crate::queue::Queue;
 use crate::routes::{Entry, Queues};
 use crate::sender::{Away, Sender, Way};
-use crate::{ChannelError, Doorbell, Receiver, Route};
+use crate::{ChannelError, ChannelId, Doorbell, Receiver, Recipient};
 
 impl Fabric {
     /// Opens a channel on `worker`: a sender to each worker, itself included, and its own receiver.
@@ -34,7 +34,7 @@ impl Fabric {
             if self.here().contains(&to) {
                 return self.local(&queues[to - self.first], worker);
             }
-            let route = Route::Worker(id, (to % workers) as u32);
+            let route = Recipient::Worker(id, (to % workers) as u32);
             self.away(vec![to / workers], route)
         };
         let senders = (0..self.peers).map(sender).collect();
@@ -57,7 +57,7 @@ impl Fabric {
         if let Some(uplink) = &self.uplink {
             // First: an error of encoding comes before anything was sent.
             let others = uplink.others().collect();
-            senders.insert(0, self.away(others, Route::Everyone(id)));
+            senders.insert(0, self.away(others, Recipient::Everyone(id)));
         }
         Ok((senders, Receiver(Arc::clone(&queues[worker - self.first]))))
     }
@@ -130,7 +130,7 @@ impl Fabric {
         others.map(|(queue, _)| self.local(queue, worker)).collect()
     }
 
-    fn away<T>(&self, processes: Vec<usize>, route: Route) -> Sender<T> {
+    fn away<T>(&self, processes: Vec<usize>, route: Recipient) -> Sender<T> {
         let uplink = self
             .uplink
             .as_ref()

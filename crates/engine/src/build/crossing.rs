@@ -6,7 +6,7 @@ use pointstamp_progress::{Source, Target};
 
 use super::scope::Scope;
 use super::stream::Stream;
-use crate::error::Error;
+use crate::error::{BuildError, Crossing, Error};
 use crate::payload::Payload;
 use crate::run::boundary::{Enter, Leave};
 
@@ -19,10 +19,7 @@ impl<P: Payload> Scope<P> {
     pub fn enter(&self, stream: &Stream<P>) -> Result<Stream<P>, Error> {
         self.check_building()?;
         let Some(parent) = &self.0.parent else {
-            return Err(Error::Build(format!(
-                "scope '{}' is a root scope: no stream enters it",
-                self.0.name
-            )));
+            return Err(BuildError::EntersRoot(self.0.name.clone()).into());
         };
         parent.check_stream(stream, &self.0.name)?;
         let port = self.0.inputs.get();
@@ -53,10 +50,8 @@ impl<P: Payload> Scope<P> {
     /// [`Error::Build`] when the stream is not of this scope, has left it already, or there is no scope around it.
     pub fn leave(&self, stream: &Stream<P>) -> Result<Stream<P>, Error> {
         let Some(parent) = &self.0.parent else {
-            return Err(Error::Build(format!(
-                "the stream of '{}' is in the root scope '{}': there is no scope to leave to",
-                stream.producer, self.0.name
-            )));
+            let (stream, scope) = (stream.producer.to_string(), self.0.name.clone());
+            return Err(BuildError::LeavesRoot { stream, scope }.into());
         };
         parent.check_building()?;
         self.check_not_installed()?;
@@ -64,11 +59,12 @@ impl<P: Payload> Scope<P> {
             return Err(self.wrong_scope(stream, "leave"));
         }
         if !self.0.left.borrow_mut().insert(stream.source) {
-            return Err(Error::Build(format!(
-                "the stream of '{}' has left scope '{}' {:?} for scope '{}' {:?} already: a stream leaves once; use the \
-                 stream that the first leave() returned",
-                stream.producer, self.0.name, self.0.address, parent.0.name, parent.0.address
-            )));
+            return Err(BuildError::LeftBefore {
+                stream: stream.producer.to_string(),
+                from: self.path(),
+                to: parent.path(),
+            }
+            .into());
         }
         let port = self.0.outputs.get();
         self.0.outputs.set(port + 1);
@@ -101,16 +97,20 @@ impl<P: Payload> Scope<P> {
 
     fn wrong_scope(&self, stream: &Stream<P>, reader: &str) -> Error {
         let (from, to) = (&stream.scope, self);
-        let way = if to.0.parent.as_ref() == Some(from) {
-            "call .enter(scope) on it first".to_owned()
+        let crossing = if to.0.parent.as_ref() == Some(from) {
+            Crossing::Enter
         } else if from.0.parent.as_ref() == Some(to) {
-            "call .leave() on it first".to_owned()
+            Crossing::Leave
         } else {
-            "streams cross one scope boundary at a time, with .enter(scope) and .leave()".to_owned()
+            Crossing::Several
         };
-        Error::Build(format!(
-            "'{reader}' in scope '{}' {:?} cannot read the stream of '{}', which is in scope '{}' {:?}: {way}",
-            to.0.name, to.0.address, stream.producer, from.0.name, from.0.address
-        ))
+        let other = BuildError::OtherScope {
+            reader: reader.to_owned(),
+            to: to.path(),
+            stream: stream.producer.to_string(),
+            from: from.path(),
+            crossing,
+        };
+        other.into()
     }
 }

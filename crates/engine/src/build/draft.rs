@@ -6,7 +6,7 @@ use std::rc::Rc;
 use pointstamp_order::{Antichain, Point, Summary};
 use pointstamp_progress::Connectivity;
 
-use crate::error::Error;
+use crate::error::{BuildError, Error};
 use crate::observe::OperatorId;
 use crate::payload::Payload;
 use crate::run::activation::Activation;
@@ -35,8 +35,8 @@ pub(crate) struct Draft<P> {
     pub(super) start: bool,
     /// Outputs that begin with a capability.
     pub(super) initial: Vec<usize>,
-    /// What is still missing, in words.
-    pub(super) missing: Option<String>,
+    /// What is still missing.
+    pub(super) missing: Option<BuildError>,
     pub(super) logic: Option<Logic>,
 }
 
@@ -44,14 +44,10 @@ impl<P: Payload> Draft<P> {
     /// What the operator tells its scope; ends the construction.
     pub(crate) fn describe(&mut self) -> Result<Description, Error> {
         if let Some(missing) = self.missing.take() {
-            return Err(Error::Build(missing));
+            return Err(missing.into());
         }
         if self.logic.is_none() && !self.inputs.is_empty() {
-            return Err(Error::Build(format!(
-                "operator '{}' was never built: it has inputs and nothing that would read them, so that the dataflow \
-                 could not end; call build(), and let errors of building it end the dataflow's block",
-                self.name
-            )));
+            return Err(BuildError::NeverBuilt(self.name.clone()).into());
         }
         let (inputs, outputs) = (self.inputs.len(), self.outputs.len());
         let identity = Summary::identity(self.dims);

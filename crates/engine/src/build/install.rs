@@ -7,7 +7,7 @@ use pointstamp_channels::Combined;
 
 use super::scope::{ChildDraft, Scope, State};
 use crate::cluster::blueprint::Blueprint;
-use crate::error::Error;
+use crate::error::{BuildError, Error};
 use crate::observe::{Observation, Room};
 use crate::payload::Payload;
 use crate::run::changes::Changes;
@@ -104,10 +104,7 @@ impl<P: Payload> Scope<P> {
     /// Turns the scope, and those nested in it, into what runs.
     pub(crate) fn install(&self) -> Result<Subgraph, Error> {
         if self.0.parent.is_some() && self.0.state.get() == State::Building {
-            return Err(Error::Build(format!(
-                "the scope '{}' {:?} is still open: end its `with` block before the dataflow's",
-                self.0.name, self.0.address
-            )));
+            return Err(BuildError::StillOpen(self.path()).into());
         }
         self.0.state.set(State::Installed);
         let drafts = self.0.children.take();

@@ -15,7 +15,7 @@ use pointstamp_progress::{Source, Target};
 use super::draft::{Draft, MakeOutput};
 use super::scope::Scope;
 use crate::build::stream::Stream;
-use crate::error::{Error, UserResult};
+use crate::error::{BuildError, Error, UserResult};
 use crate::observe::OperatorId;
 use crate::payload::Payload;
 use crate::run::arrival::Arrival;
@@ -266,13 +266,14 @@ impl<P: Payload> OperatorBuilder<P> {
         self.scope.check_building()?;
         let mut draft = self.draft.borrow_mut();
         if input >= draft.inputs.len() || output >= draft.outputs.len() {
-            return Err(Error::Build(format!(
-                "operator '{}' has {} inputs and {} outputs: there is no path from input {input} to output {output} to \
-                 summarise",
-                draft.name,
-                draft.inputs.len(),
-                draft.outputs.len()
-            )));
+            return Err(BuildError::NoPath {
+                operator: draft.name.clone(),
+                inputs: draft.inputs.len(),
+                outputs: draft.outputs.len(),
+                input,
+                output,
+            }
+            .into());
         }
         draft.summaries.insert((input, output), summaries);
         Ok(())
@@ -301,8 +302,8 @@ impl<P: Payload> OperatorBuilder<P> {
         ReadyInputs(site)
     }
 
-    /// Refuses the dataflow, with this sentence, unless [`fulfil`](Self::fulfil) is called before it is installed.
-    pub fn require(&self, missing: String) {
+    /// Refuses the dataflow, with this error, unless [`fulfil`](Self::fulfil) is called before it is installed.
+    pub fn require(&self, missing: BuildError) {
         self.draft.borrow_mut().missing = Some(missing);
     }
 

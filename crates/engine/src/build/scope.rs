@@ -12,7 +12,7 @@ use pointstamp_progress::{Source, Target};
 use rustc_hash::FxHashSet;
 
 use super::draft::Draft;
-use crate::error::Error;
+use crate::error::{BuildError, Completed, Error, ScopePath};
 use crate::observe::{EdgeId, OperatorId};
 use crate::payload::Payload;
 use crate::run::activation::Activation;
@@ -158,9 +158,13 @@ impl<P: Payload> Scope<P> {
     /// [`Error::Build`] when this scope is no longer being built, or for more than 16 coordinates at once.
     pub fn nested(&self, name: &str, appended: usize) -> Result<Scope<P>, Error> {
         if appended > MAX_APPENDED {
-            return Err(Error::Build(format!(
-                "scope '{name}' appends {appended} coordinates: a scope appends at most {MAX_APPENDED}; nest two"
-            )));
+            let (scope, most) = (name.to_owned(), MAX_APPENDED);
+            return Err(BuildError::Coordinates {
+                scope,
+                appended,
+                most,
+            }
+            .into());
         }
         let (index, id, activation) = self.allocate_child()?;
         let mut address = self.0.address.clone();
@@ -213,6 +217,14 @@ impl<P: Payload> Scope<P> {
     /// The scope's number, as observers are told it.
     pub fn id(&self) -> OperatorId {
         self.0.id
+    }
+
+    /// The scope, as errors name it.
+    pub(crate) fn path(&self) -> ScopePath {
+        ScopePath {
+            name: self.0.name.clone(),
+            address: self.0.address.clone(),
+        }
     }
 
     /// The path from the worker's root to the scope.
@@ -321,16 +333,14 @@ impl<P: Payload> Scope<P> {
 
     /// Checks that operators may still be added.
     pub(crate) fn check_building(&self) -> Result<(), Error> {
-        let what = match self.0.state.get() {
+        let why = match self.0.state.get() {
             State::Building => return Ok(()),
-            State::Closed => "its block has ended",
-            State::Installed => "its dataflow is installed already",
-            State::Discarded => "its dataflow was given up",
+            State::Closed => Completed::Closed,
+            State::Installed => Completed::Installed,
+            State::Discarded => Completed::Discarded,
         };
-        Err(Error::Build(format!(
-            "nothing can be added to scope '{}' any more: {what}; build inside the `with` block",
-            self.0.name
-        )))
+        let scope = self.0.name.clone();
+        Err(BuildError::Complete { scope, why }.into())
     }
 
     /// Checks that the dataflow is being built, if not this scope of it.
@@ -352,10 +362,8 @@ impl<P: Payload> Scope<P> {
     ) -> Result<crate::run::wakeups::Activator, Error> {
         let found = self.0.worker.root_activation().find(address);
         let found = found.filter(|_| !address.is_empty()).ok_or_else(|| {
-            Error::Build(format!(
-                "no operator has the address {address:?} on worker {}",
-                self.0.worker.index()
-            ))
+            let (address, worker) = (address.to_vec(), self.0.worker.index());
+            BuildError::NoOperator { address, worker }
         })?;
         Ok(Rc::clone(self.0.worker.wakeups()).activator(&found))
     }

@@ -14,6 +14,7 @@ use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::blueprint::Blueprint;
+use crate::error::Disagreement;
 
 /// What the workers have built so far, as far as this process knows.
 pub(crate) struct Agreement {
@@ -40,6 +41,17 @@ struct Entry {
     ended: Vec<bool>,
 }
 
+impl Entry {
+    fn not_built(&self, dataflow: usize, builder: usize, other: usize) -> Disagreement {
+        Disagreement::NotBuilt {
+            dataflow,
+            name: self.name.clone(),
+            builder,
+            other,
+        }
+    }
+}
+
 impl Agreement {
     pub(crate) fn new(peers: usize) -> Self {
         let book = Book {
@@ -64,7 +76,7 @@ impl Agreement {
         index: usize,
         name: &str,
         blueprint: Option<Blueprint>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Disagreement> {
         let mut book = self.book();
         let book = &mut *book;
         let entry = match book.dataflows.entry(index) {
@@ -80,12 +92,9 @@ impl Agreement {
         };
         if let Some((theirs, other)) = &entry.blueprint
             && let Some(blueprint) = &blueprint
-            && let Some(difference) = blueprint.difference(worker, other, *theirs)
+            && let Some(difference) = blueprint.difference(index, worker, other, *theirs)
         {
-            return Err(format!(
-                "the workers built different dataflows: of dataflow {index}, {difference}; build the \
-                 same graph on every worker"
-            ));
+            return Err(difference);
         }
         entry.posted[worker] = true;
         let mine = blueprint.map(|blueprint| (worker, blueprint));
@@ -95,7 +104,7 @@ impl Agreement {
         }
         let gone = |&other: &usize| book.finished[other] && !entry.posted[other];
         match (0..self.peers).find(gone) {
-            Some(other) => Err(not_built(index, &entry.name, worker, other)),
+            Some(other) => Err(entry.not_built(index, worker, other)),
             None => Ok(()),
         }
     }
@@ -108,12 +117,12 @@ impl Agreement {
     }
 
     /// Notes that `worker` will build no more.
-    pub(crate) fn finish(&self, worker: usize) -> Result<(), String> {
+    pub(crate) fn finish(&self, worker: usize) -> Result<(), Disagreement> {
         let mut book = self.book();
         book.finished[worker] = true;
         let missing = |(_, entry): &(&usize, &Entry)| !entry.posted[worker];
         match book.dataflows.iter().find(missing) {
-            Some((&index, entry)) => Err(not_built(index, &entry.name, entry.first, worker)),
+            Some((&index, entry)) => Err(entry.not_built(index, entry.first, worker)),
             None => Ok(()),
         }
     }
@@ -137,16 +146,15 @@ impl Agreement {
     }
 
     /// Whether a dataflow that `worker` still has can no longer end, because another dropped it.
-    pub(crate) fn abandoned(&self, worker: usize, index: usize) -> Option<String> {
+    pub(crate) fn abandoned(&self, worker: usize, index: usize) -> Option<Disagreement> {
         let book = self.book();
         let entry = book.dataflows.get(&index)?;
         let other = entry.dropped.iter().position(|&dropped| dropped)?;
-        (!entry.dropped[worker]).then(|| {
-            format!(
-                "dataflow {index} '{}' was dropped on worker {other} but not on worker {worker}, where it cannot end any \
-                 more: drop it on every worker",
-                entry.name
-            )
+        (!entry.dropped[worker]).then(|| Disagreement::Dropped {
+            dataflow: index,
+            name: entry.name.clone(),
+            dropped: other,
+            kept: worker,
         })
     }
 
@@ -154,13 +162,6 @@ impl Agreement {
     fn entries(&self) -> usize {
         self.book().dataflows.len()
     }
-}
-
-fn not_built(index: usize, name: &str, builder: usize, other: usize) -> String {
-    format!(
-        "the workers built different dataflows: worker {builder} built dataflow {index} '{name}', and worker {other} ended \
-         without building it; build the same dataflows on every worker"
-    )
 }
 
 #[cfg(test)]
@@ -182,10 +183,12 @@ mod tests {
         assert!(agreement.abandoned(3, 5).is_some());
         let other = Blueprint::new("float");
         let error = agreement.post(3, 5, "float", Some(other)).unwrap_err();
-        assert!(
-            error.contains("'float' on worker 3 and 'flow' on worker 2"),
-            "{error}"
-        );
+        let names = Disagreement::Names {
+            dataflow: 5,
+            here: (3, "float".to_owned()),
+            there: (2, "flow".to_owned()),
+        };
+        assert_eq!(error, names);
         agreement.post(3, 5, "flow", Some(blueprint)).unwrap();
         agreement.ended(3..4, 5);
         assert_eq!(agreement.entries(), 0);

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::Disagreement;
 use crate::run::edge::EdgeShape;
 
 /// A dataflow in words, line by line: equal on all workers that built the same.
@@ -55,36 +56,29 @@ impl Blueprint {
         &self.name
     }
 
-    /// The first difference, in words.
+    /// The first difference between what worker `here` built as a dataflow and what `there` built.
     pub(crate) fn difference(
         &self,
-        mine: usize,
+        dataflow: usize,
+        here: usize,
         other: &Blueprint,
-        theirs: usize,
-    ) -> Option<String> {
+        there: usize,
+    ) -> Option<Disagreement> {
         if self.name != other.name {
-            return Some(format!(
-                "it is '{}' on worker {mine} and '{}' on worker {theirs}",
-                self.name, other.name
-            ));
+            return Some(Disagreement::Names {
+                dataflow,
+                here: (here, self.name.clone()),
+                there: (there, other.name.clone()),
+            });
         }
-        let at = self
-            .lines
-            .iter()
-            .zip(&other.lines)
-            .position(|(a, b)| a != b);
-        let at = at.or((self.lines.len() != other.lines.len())
-            .then(|| self.lines.len().min(other.lines.len())))?;
-        let line = |lines: &[String]| {
-            lines
-                .get(at)
-                .map_or("nothing more", |line| line.as_str())
-                .to_owned()
-        };
-        Some(format!(
-            "worker {mine} has {}, where worker {theirs} has {}",
-            line(&self.lines),
-            line(&other.lines)
-        ))
+        let mut pairs = self.lines.iter().zip(&other.lines);
+        let at = pairs.position(|(a, b)| a != b);
+        let shorter = self.lines.len().min(other.lines.len());
+        let at = at.or((self.lines.len() != other.lines.len()).then_some(shorter))?;
+        Some(Disagreement::Graphs {
+            dataflow,
+            here: (here, self.lines.get(at).cloned()),
+            there: (there, other.lines.get(at).cloned()),
+        })
     }
 }

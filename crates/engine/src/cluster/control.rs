@@ -26,20 +26,6 @@ pub(crate) enum Control {
     Said { worker: usize, what: Vec<u8> },
 }
 
-/// How the farewell of a process begins that stops because workers disagree: the others are to raise that, and not that
-/// a process failed. It is no message, since a process that has said farewell takes no more messages.
-const DISAGREED: &str = "\0disagreed: ";
-
-/// The reason of a farewell that says what differs.
-pub(crate) fn disagreed(why: &str) -> String {
-    format!("{DISAGREED}{why}")
-}
-
-/// What differs, if that is the reason of a farewell.
-pub(crate) fn disagreement(reason: &str) -> Option<&str> {
-    reason.strip_prefix(DISAGREED)
-}
-
 impl Control {
     pub(crate) fn to_bytes(&self) -> Bytes {
         postcard::to_stdvec(self)

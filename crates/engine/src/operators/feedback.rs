@@ -5,7 +5,7 @@ use pointstamp_order::{PathSummary, Summary};
 use crate::build::operator::OperatorBuilder;
 use crate::build::scope::Scope;
 use crate::build::stream::Stream;
-use crate::error::Error;
+use crate::error::{BuildError, Error};
 use crate::payload::Payload;
 use crate::run::pact::Pact;
 use crate::run::port::{OutputPort, SendError};
@@ -26,21 +26,16 @@ impl<P: Payload> Scope<P> {
     /// [`Error::Build`] when the scope is no longer being built, or the summary is not of its coordinates.
     pub fn feedback(&self, summary: Summary) -> Result<(LoopHandle<P>, Stream<P>), Error> {
         if summary.dims() != self.dims() || summary.keep() != self.dims() {
-            return Err(Error::Build(format!(
-                "a loop in scope '{}' needs a summary of {} increments, not {}",
-                self.name(),
-                self.dims(),
-                summary.dims()
-            )));
+            return Err(BuildError::LoopSummary {
+                scope: self.name().to_owned(),
+                expected: self.dims(),
+                got: summary.dims(),
+            }
+            .into());
         }
         let builder = self.operator("feedback")?;
         let (output, stream) = builder.new_output()?;
-        builder.require(format!(
-            "a loop variable of scope '{}' {:?} is never connected: call connect_loop(handle) on the stream that defines \
-             it, in the same scope",
-            self.name(),
-            self.address()
-        ));
+        builder.require(BuildError::NeverConnected(self.path()));
         Ok((
             LoopHandle {
                 builder,

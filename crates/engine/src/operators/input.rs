@@ -7,7 +7,7 @@ use pointstamp_order::Point;
 
 use crate::build::scope::Scope;
 use crate::build::stream::Stream;
-use crate::error::{Error, check_advance, check_dims};
+use crate::error::{BuildError, Error, check_advance, check_dims};
 use crate::payload::Payload;
 use crate::run::arrival::Close;
 use crate::run::capability::Capability;
@@ -78,10 +78,8 @@ impl<P: Payload> Input<P> {
         }
         let worker = self.worker();
         if let Some(worker) = worker.filter(|worker| !worker.is(scope.worker())) {
-            return Err(Error::Build(format!(
-                "the input is connected to worker {}: an input feeds dataflows of one worker",
-                worker.index()
-            )));
+            let worker = worker.index();
+            return Err(BuildError::OtherWorker { worker }.into());
         }
         let builder = scope.operator("input")?;
         let (output, stream, mut capability) = builder.new_held_output()?;
@@ -153,12 +151,7 @@ impl<P: Payload> Input<P> {
             let time = match (&state.time, state.closed) {
                 (_, true) => return Err(Error::Closed.into()),
                 (Some(time), _) => time.clone(),
-                (None, _) => {
-                    return Err(Error::Build(
-                        "the input is connected to no dataflow: connect it before sending".into(),
-                    )
-                    .into());
-                }
+                (None, _) => return Err(Error::from(BuildError::Unconnected).into()),
             };
             if let Some(worker) = &state.worker {
                 worker.sends(&data)?;

@@ -9,6 +9,8 @@ use pointstamp_channels::{Combine, Encode, Encoder};
 use pointstamp_order::{ChangeBatch, Point};
 use pointstamp_progress::{Location, Port, ProgressBatch};
 
+use crate::payload::Malformed;
+
 /// One atomic batch of changes, or the sum of several.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Changes(pub(crate) ProgressBatch<Point>);
@@ -56,7 +58,7 @@ impl Encode for Changes {
         let dims = usize::try_from(take(&mut bytes)?)?;
         // Every integer takes a byte at least.
         if count > bytes.len() || dims > bytes.len() {
-            return Err(CUT_SHORT.into());
+            return Err(Malformed::CutShort.into());
         }
         let mut changes = Vec::with_capacity(count);
         for _ in 0..count {
@@ -76,7 +78,7 @@ impl Encode for Changes {
             changes.push(((location, time), diff));
         }
         if !bytes.is_empty() {
-            return Err("changes to pointstamps with something behind them".into());
+            return Err(Malformed::Excess.into());
         }
         Ok(Changes(changes))
     }
@@ -85,8 +87,6 @@ impl Encode for Changes {
         0 // not what a backlog is made of
     }
 }
-
-const CUT_SHORT: &str = "changes to pointstamps that are cut short";
 
 /// Writes seven bits a byte, the lowest first.
 #[allow(
@@ -110,14 +110,14 @@ fn put(out: &mut Encoder, mut number: u64) {
 fn take(bytes: &mut &[u8]) -> Result<u64, CodecError> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {
-        let (&byte, rest) = bytes.split_first().ok_or(CUT_SHORT)?;
+        let (&byte, rest) = bytes.split_first().ok_or(Malformed::CutShort)?;
         *bytes = rest;
         number |= u64::from(byte & 0x7f) << shift;
         if byte & 0x80 == 0 {
             return Ok(number);
         }
     }
-    Err("an integer of more than 64 bits".into())
+    Err(Malformed::LongInteger.into())
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::error::{BoxError, Error};
+use crate::error::{BoxError, Disagreement, Error};
 use crate::host::Host;
 
 /// What all workers stop by.
@@ -13,7 +13,7 @@ pub(crate) trait Stops {
     fn stop(&self);
 
     /// Ends the computation because workers built different graphs, with what differs.
-    fn disagree(&self, why: &str);
+    fn disagree(&self, why: &Disagreement);
 
     /// Ends the computation with the failure of a worker, and says so to the other processes.
     fn fail(&self, worker: usize, error: Error, reason: String);

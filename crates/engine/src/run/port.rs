@@ -18,7 +18,7 @@ use pointstamp_channels::Receiver;
 use pointstamp_order::{MutableAntichain, Point, Summary};
 use pointstamp_order::{PartialOrder, PathSummary};
 
-use crate::error::{BoxError, Error, check_dims};
+use crate::error::{BoxError, CapabilityError, Error, check_dims};
 use crate::observe::{EdgeId, Observation};
 use crate::payload::{Message, Payload};
 use crate::run::arrival::Arrival;
@@ -133,9 +133,7 @@ impl<P: Payload> InputPort<P> {
         let core = &*self.core;
         let site = core.site();
         if !site.activation.is_running() {
-            return Err(Error::Capability(
-                "an input can be read only while its operator runs: read it in the operator's logic".into(),
-            ));
+            return Err(CapabilityError::NotRunning.into());
         }
         site.expire();
         let (message, remote) = match core.queue.pop() {
@@ -239,25 +237,18 @@ impl MessageCapability {
     /// Checks that messages at `time` may be sent on `output` now.
     fn authorise(&self, time: &Point, output: usize) -> Result<Rc<OutputCore>, Error> {
         if !self.is_valid() {
-            return Err(Error::Capability(format!(
-                "the capability of the message at {} has expired: it is valid until the operator asks for its next \
-                 message or returns; call retain() to keep it",
-                self.time.clone()
-            )));
+            let time = self.time.clone();
+            return Err(CapabilityError::Expired { time }.into());
         }
         check_dims(time, self.ticket.dims)?;
         let outputs = self.ticket.outputs.borrow();
         let Some(core) = outputs.get(output) else {
-            return Err(Error::Capability(format!(
-                "the operator has no output {output}: it has {}",
-                outputs.len()
-            )));
+            let outputs = outputs.len();
+            return Err(CapabilityError::NoOutput { output, outputs }.into());
         };
         let summaries = self.ticket.summaries.borrow();
         let Ok(at) = summaries.binary_search_by_key(&output, |(port, _)| *port) else {
-            return Err(Error::Capability(format!(
-                "no path leads from this input to output {output}: a message of it gives no capability there"
-            )));
+            return Err(CapabilityError::NoPath { output }.into());
         };
         let results = || {
             summaries[at]
@@ -296,10 +287,8 @@ impl Authority for Capability {
 
     fn check(&self, output: &OutputCore) -> Result<(), Error> {
         if !std::ptr::eq(Rc::as_ptr(self.output()), output) {
-            return Err(Error::Capability(format!(
-                "this capability is for another output than output {}: a capability sends only where it was given",
-                output.port
-            )));
+            let output = output.port;
+            return Err(CapabilityError::OtherOutput { output }.into());
         }
         if self.is_revoked() {
             return Err(Error::Closed);
@@ -318,9 +307,7 @@ impl Authority for MessageCapability {
         if std::ptr::eq(Rc::as_ptr(&core), output) {
             Ok(())
         } else {
-            Err(Error::Capability(
-                "this message's capability is another operator's".into(),
-            ))
+            Err(CapabilityError::OtherOperator.into())
         }
     }
 }

@@ -19,7 +19,7 @@ use pointstamp_channels::{ChannelId, Combined, Receiver};
 use pointstamp_order::{MutableAntichain, Point, Summary};
 use pointstamp_progress::{Connectivity, Graph, Location, Mode, Port, Source, Target};
 
-use crate::error::Error;
+use crate::error::{Disagreement, Error};
 use crate::observe::{Change, Observation, OperatorId, Room};
 use crate::run::activation::Activation;
 use crate::run::arrival::Arrival;
@@ -270,11 +270,8 @@ impl Subgraph {
                     .iter()
                     .all(|((place, time), _)| self.has(*place, time))
             {
-                return Err(Error::Disagreement(format!(
-                    "the workers built different dataflows: of scope '{}', another process reports progress at a place \
-                     that is not in it here; build the same graph on every worker",
-                    self.name
-                )));
+                let scope = self.name.clone();
+                return Err(Disagreement::Places { scope }.into());
             }
             self.room.tell(|| Observation::ProgressReceived {
                 scope: self.id,

@@ -6,7 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use crate::error::{Error, UserResult};
+use crate::error::{BuildError, Error, UserResult};
 use crate::payload::{Message, Payload};
 use crate::run::edge::Edge;
 
@@ -111,9 +111,7 @@ impl<P: Payload> Tee<P> {
     /// Checks that a batch may be sent now.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.0.phase.get() == Phase::Pushing {
-            return Err(Error::Build(
-                "a routing function sent to the output that it routes: let it return the key and nothing else".into(),
-            ));
+            return Err(BuildError::RoutesItself.into());
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use pointstamp_channels::{Doorbell, Event};
+use pointstamp_channels::{Doorbell, Ring};
 use rustc_hash::FxHashMap;
 
 use crate::run::activation::{Activation, WeakActivation};
@@ -163,7 +163,7 @@ impl RemoteActivator {
         if self.requested.swap(true, Ordering::AcqRel) {
             return;
         }
-        self.doorbell.ring(Event::Activate(self.id));
+        self.doorbell.ring(Ring::Activate(self.id));
     }
 }
 

@@ -6,10 +6,10 @@
 
 use std::time::{Duration, Instant};
 
-use pointstamp_channels::{ASK, Event};
+use pointstamp_channels::{ASK, Ring};
 
 use super::Worker;
-use crate::error::Error;
+use crate::error::{Disagreement, Error};
 use crate::observe::Observation;
 use crate::payload::Payload;
 use crate::run::schedule::Schedule;
@@ -34,6 +34,10 @@ enum Abandoned {
 /// A worker all of whose dataflows were dropped elsewhere would sleep for ever. While one is left it may be what `main` waits for,
 /// and the others may be dropped here, too, in a moment.
 const WAITING: Sleep = Sleep::Waiting(Abandoned::All);
+
+/// How long a worker whose dataflow others have dropped waits for what may be on its way to it. The worker that drops it may have
+/// had the news by which it did, of whichever worker, before this one.
+const NEWS: Duration = Duration::from_millis(500);
 
 /// Ends a step, also one that panics.
 struct Ends<'a, P: Payload>(&'a Worker<P>);
@@ -93,10 +97,7 @@ impl<P: Payload> Worker<P> {
         if !matches!(sleep, Sleep::No) && !self.has_work() && self.has_dataflows() {
             let deadline = match sleep {
                 Sleep::Until(deadline) => Some(deadline),
-                Sleep::Waiting(which) => {
-                    self.check_abandoned(which)?;
-                    None
-                }
+                Sleep::Waiting(which) => self.check_abandoned(which)?,
                 Sleep::No => None,
             };
             let slice = patience.map(|patience| Instant::now() + patience);
@@ -140,10 +141,10 @@ impl<P: Payload> Worker<P> {
         let mut mailbox = self.0.mailbox.borrow_mut();
         while let Some(event) = mailbox.next() {
             match event {
-                Event::Channel(id) => {
+                Ring::Channel(id) => {
                     self.0.arrivals.arrived(id);
                 }
-                Event::Activate(id) => self.0.wakeups.activate(id),
+                Ring::Activate(id) => self.0.wakeups.activate(id),
             }
         }
     }
@@ -351,23 +352,40 @@ impl<P: Payload> Worker<P> {
         self.run()
     }
 
-    /// Checks that the dataflows that are left can still end.
-    fn check_abandoned(&self, which: Abandoned) -> Result<(), Error> {
-        if !self.0.cluster.has_dropped() {
-            return Ok(());
+    /// Checks that the dataflows that are left can still end; until when they have time for it, where one may not.
+    fn check_abandoned(&self, which: Abandoned) -> Result<Option<Instant>, Error> {
+        let found = self.find_abandoned(which);
+        let Some((index, why)) = found else {
+            self.0.forsaken.set(None);
+            return Ok(None);
+        };
+        let now = Instant::now();
+        let known = self.0.forsaken.get();
+        let since = known.map_or(
+            now,
+            |(known, since)| if known == index { since } else { now },
+        );
+        self.0.forsaken.set(Some((index, since)));
+        if now < since + NEWS {
+            return Ok(Some(since + NEWS));
         }
-        let mut why = None;
+        Err(self.0.failing.fail(why.into()))
+    }
+
+    /// The first dataflow that others have dropped, if that is one too many.
+    fn find_abandoned(&self, which: Abandoned) -> Option<(usize, Disagreement)> {
+        if !self.0.cluster.has_dropped() {
+            return None;
+        }
+        let mut first = None;
         for index in self.installed_dataflows() {
             let abandoned = self.0.cluster.abandoned(self.0.index, index);
             match (abandoned, which) {
                 (None, Abandoned::Any) => {}
-                (None, Abandoned::All) => return Ok(()),
-                (Some(found), _) => why = why.or(Some(found)),
+                (None, Abandoned::All) => return None,
+                (Some(why), _) => first = first.or(Some((index, why))),
             }
         }
-        match why {
-            Some(why) => Err(self.0.failing.fail(Error::Disagreement(why))),
-            None => Ok(()),
-        }
+        first
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::support::{LIMIT, Told, cluster, cluster_with, recorders, with_one_by_hand};
-use crate::frame::{Kind, ReadError, header};
-use pointstamp_channels::{Farewell, Receive, Route, Transport};
+use crate::frame::{Kind, Manner, ReadError, header};
+use pointstamp_channels::{Farewell, Reason, Receive, Recipient, Transport};
 
 const CALM: Duration = Duration::from_secs(30);
 
@@ -42,7 +42,7 @@ fn rubbish_after_the_handshake_ends_the_connection() {
         (&reserved, "what its kind does not have"),
         (&header(Kind::Heartbeat, 1), "longer than its kind may be"),
         (
-            &header(Kind::Message(Route::Control), u32::MAX),
+            &header(Kind::Message(Recipient::Control), u32::MAX),
             "longer than its kind may be",
         ),
     ];
@@ -67,7 +67,7 @@ fn rubbish_after_the_handshake_ends_the_connection() {
 #[test]
 fn a_connection_that_is_cut_within_a_message_is_lost() {
     let (_transport, recorder, hand) = with_one_by_hand(CALM);
-    hand.write(&header(Kind::Message(Route::Control), 1 << 30));
+    hand.write(&header(Kind::Message(Recipient::Control), 1 << 30));
     hand.write(&vec![1; 100_000]);
     drop(hand);
     let why = loss(recorder.next());
@@ -82,7 +82,7 @@ fn who_says_nothing_is_lost() {
     let (transport, recorder, mut hand) = with_one_by_hand(Duration::from_millis(300));
     let why = loss(recorder.next());
     assert!(why.contains("sent nothing for 0.3 seconds"), "{why}");
-    assert_eq!(transport.send(1, Route::Control, vec![]), 0);
+    assert_eq!(transport.send(1, Recipient::Control, vec![]), 0);
     // It said that it was alive, as long as it was connected.
     assert_eq!(hand.read().unwrap().kind, Kind::Heartbeat);
 }
@@ -104,7 +104,7 @@ fn who_takes_nothing_is_lost() {
             thread::sleep(Duration::from_millis(20));
         }
     });
-    let queued = transport.send(1, Route::Control, vec![Bytes::from(vec![1; 64 << 20])]);
+    let queued = transport.send(1, Recipient::Control, vec![Bytes::from(vec![1; 64 << 20])]);
     let why = loss(recorder.next());
     assert!(why.contains("took nothing for 0.5 seconds"), "{why}");
     recorder.wait_written(queued); // what cannot be written is dropped, and reported
@@ -116,7 +116,7 @@ fn a_failure_jumps_the_queue() {
     let (transport, recorder, mut hand) = with_one_by_hand(CALM);
     let message = Bytes::from(vec![1; 1 << 20]);
     let queued: usize = (0..100)
-        .map(|_| transport.send(1, Route::Control, vec![message.clone()]))
+        .map(|_| transport.send(1, Recipient::Control, vec![message.clone()]))
         .sum();
     // Once some have come, the others are in the hands of the thread that writes.
     for _ in 0..10 {
@@ -124,10 +124,13 @@ fn a_failure_jumps_the_queue() {
     }
     let failed = Farewell::Failed {
         origin: 0,
-        reason: "it broke".to_owned(),
+        reason: Reason::Raised("it broke".to_owned()),
     };
     transport.farewell(failed);
-    assert_eq!(transport.send(1, Route::Control, vec![message.clone()]), 0);
+    assert_eq!(
+        transport.send(1, Recipient::Control, vec![message.clone()]),
+        0
+    );
     let mut messages = 0;
     let last = loop {
         let frame = hand.read().unwrap();
@@ -137,10 +140,11 @@ fn a_failure_jumps_the_queue() {
         assert_eq!(frame.body, message, "a frame that was begun is finished");
         messages += 1;
     };
-    assert_eq!(
-        (last.kind, &last.body[..]),
-        (Kind::Failed { origin: 0 }, &b"it broke"[..])
-    );
+    let failed_kind = Kind::Failed {
+        origin: 0,
+        manner: Manner::Raised,
+    };
+    assert_eq!((last.kind, &last.body[..]), (failed_kind, &b"it broke"[..]));
     assert!(messages < 90, "nothing was dropped");
     assert!(matches!(
         hand.read(),
@@ -163,13 +167,21 @@ fn a_failure_is_told_with_its_origin_and_reason() {
     let recorders = recorders(&transports);
     let failed = Farewell::Failed {
         origin: 2,
-        reason: "Traceback: ü".repeat(200_000),
+        reason: Reason::Disagreed("Traceback: ü".repeat(200_000)),
     };
     transports[1].farewell(failed.clone());
     transports[1].close();
     for recorder in [&recorders[0], &recorders[2]] {
-        let Told::Left(1, Farewell::Failed { origin: 2, reason }) = recorder.next() else {
-            panic!("no farewell")
+        let told = recorder.next();
+        let Told::Left(
+            1,
+            Farewell::Failed {
+                origin: 2,
+                reason: Reason::Disagreed(reason),
+            },
+        ) = told
+        else {
+            panic!("{told:?}")
         };
         assert_eq!(reason.len(), 1 << 20, "a reason is cut at its limit");
         assert!(reason.ends_with("Trace") || reason.starts_with("Traceback: ü"));
@@ -183,7 +195,7 @@ fn a_receiver_may_close() {
         std::sync::mpsc::SyncSender<String>,
     );
     impl Receive for Closes {
-        fn frame(&self, _: usize, _: Route, _: Bytes) {}
+        fn frame(&self, _: usize, _: Recipient, _: Bytes) {}
         fn left(&self, _: usize, _: Farewell) {}
         fn lost(&self, _: usize, why: String) {
             self.0.get().unwrap().close();

@@ -250,3 +250,31 @@ fn who_is_interrupted_tells_those_that_are_there() {
         "{why}"
     );
 }
+
+#[test]
+fn the_process_that_gives_up_is_named_by_all_others() {
+    let (mut listeners, addresses) = listeners(7);
+    drop(listeners.pop()); // process 6 never comes
+    let forming: Vec<_> = listeners
+        .into_iter()
+        .enumerate()
+        .map(|(process, listener)| {
+            let mut member = member(process, &addresses);
+            if process == 5 {
+                member.connect_timeout = Duration::from_millis(500);
+            }
+            spawn(member, Some(listener))
+        })
+        .collect();
+    let mut errors: Vec<_> = forming.into_iter().map(error).collect();
+    let cause = errors.pop().unwrap().to_string();
+    for error in errors {
+        let FormError::Abandoned {
+            process: 5, reason, ..
+        } = &error
+        else {
+            panic!("{error}");
+        };
+        assert_eq!(*reason, cause);
+    }
+}

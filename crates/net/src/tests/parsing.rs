@@ -10,20 +10,23 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use crate::entry;
-use crate::frame::{Frame, FrameReader, HEADER, Kind, ReadError, farewell, header, of_farewell};
+use crate::frame::{
+    Frame, FrameReader, HEADER, Kind, Manner, ReadError, farewell, header, of_farewell,
+};
 use crate::introduction::Introduction;
-use pointstamp_channels::{ChannelId, Farewell, Route};
+use pointstamp_channels::{ChannelId, Farewell, Reason, Recipient};
 
 fn kinds() -> impl Strategy<Value = Kind> {
     let id = || any::<(u32, u32)>().prop_map(|(dataflow, channel)| ChannelId { dataflow, channel });
     prop_oneof![
-        (id(), any::<u32>()).prop_map(|(id, worker)| Kind::Message(Route::Worker(id, worker))),
-        id().prop_map(|id| Kind::Message(Route::Everyone(id))),
-        Just(Kind::Message(Route::Control)),
+        (id(), any::<u32>()).prop_map(|(id, worker)| Kind::Message(Recipient::Worker(id, worker))),
+        id().prop_map(|id| Kind::Message(Recipient::Everyone(id))),
+        Just(Kind::Message(Recipient::Control)),
         Just(Kind::Heartbeat),
         Just(Kind::Formed),
         Just(Kind::Done),
-        any::<u32>().prop_map(|origin| Kind::Failed { origin }),
+        (any::<u32>(), prop::sample::select(&Manner::ALL))
+            .prop_map(|(origin, manner)| Kind::Failed { origin, manner }),
     ]
 }
 
@@ -121,7 +124,9 @@ proptest! {
 
     #[test]
     fn farewells_come_out_as_they_went_in(origin: u32, reason in ".{0,200}") {
-        for how in [Farewell::Done, Farewell::Failed { origin, reason }] {
+        let reasons = [Reason::Raised, Reason::Lost, Reason::Disagreed].map(|of| of(reason.clone()));
+        let failed = reasons.map(|reason| Farewell::Failed { origin, reason });
+        for how in [Farewell::Done].into_iter().chain(failed) {
             let (kind, body) = of_farewell(&how);
             prop_assert_eq!(farewell(&Frame { kind, body }), Some(how));
         }
@@ -143,7 +148,7 @@ proptest! {
 #[test]
 fn memory_follows_what_has_come_not_what_was_announced() {
     let start = [
-        &header(Kind::Message(Route::Control), (1 << 31) - 1)[..],
+        &header(Kind::Message(Recipient::Control), (1 << 31) - 1)[..],
         &vec![1; 50_000],
     ]
     .concat();
@@ -223,7 +228,7 @@ fn the_corpus_of_records() {
 
 #[test]
 fn a_header_has_its_size_and_a_body_may_be_empty() {
-    let bytes = header(Kind::Message(Route::Control), 0);
+    let bytes = header(Kind::Message(Recipient::Control), 0);
     assert_eq!(bytes.len(), HEADER);
     let frame = FrameReader::new().next(&mut &bytes[..]).unwrap();
     assert_eq!(frame.body, Bytes::new());

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use bytes::Bytes;
-use pointstamp_channels::{Route, Transport};
+use pointstamp_channels::{Recipient, Transport};
 
 use super::support::{Recorder, Told, error, joined, listeners, member, recorders, spawn};
 use crate::FormError;
@@ -93,8 +93,11 @@ fn a_wire_is_whoever_passes_on_everything() {
     let (transports, recorders, between) = with_one_between(Meddling::Nothing);
     between.after.store(0, Ordering::SeqCst);
     let body = Bytes::from_static(b"as it was");
-    transports[0].send(1, Route::Control, vec![body.clone()]);
-    assert_eq!(recorders[1].next(), Told::Frame(0, Route::Control, body));
+    transports[0].send(1, Recipient::Control, vec![body.clone()]);
+    assert_eq!(
+        recorders[1].next(),
+        Told::Frame(0, Recipient::Control, body)
+    );
 }
 
 #[test]
@@ -113,7 +116,7 @@ fn what_is_changed_repeated_left_out_put_in_or_reflected_ends_the_connection() {
         let (transports, recorders, between) = with_one_between(meddling);
         between.after.store(0, Ordering::SeqCst);
         for (from, to) in [(0, 1), (1, 0)] {
-            transports[from].send(to, Route::Control, vec![Bytes::from_static(&[1; 100])]);
+            transports[from].send(to, Recipient::Control, vec![Bytes::from_static(&[1; 100])]);
         }
         if let Meddling::Drops = meddling {
             // What was left out is noticed by what follows.
@@ -121,7 +124,7 @@ fn what_is_changed_repeated_left_out_put_in_or_reflected_ends_the_connection() {
             assert!(matches!(told, Told::Frame(1, ..)), "{told:?}");
             thread::sleep(std::time::Duration::from_millis(50));
             between.after.store(usize::MAX, Ordering::SeqCst);
-            transports[0].send(1, Route::Control, vec![Bytes::from_static(&[2; 100])]);
+            transports[0].send(1, Recipient::Control, vec![Bytes::from_static(&[2; 100])]);
         }
         let (why, frames) = lost(&recorders[1]);
         assert!(why.contains(expected), "{why}");
@@ -177,7 +180,7 @@ fn a_process_that_is_led_to_another_one_or_to_itself_notices() {
 fn what_cannot_be_read_is_told_once() {
     let (transports, recorders, between) = with_one_between(Meddling::Flips);
     between.after.store(0, Ordering::SeqCst);
-    transports[0].send(1, Route::Control, vec![Bytes::from(vec![1; 1 << 20])]);
+    transports[0].send(1, Recipient::Control, vec![Bytes::from(vec![1; 1 << 20])]);
     let (why, frames) = lost(&recorders[1]);
     assert!(why.starts_with("process 0 (") && frames.is_empty(), "{why}");
     assert!(recorders[1].is_silent());

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::support::{CHANNEL, Told, cluster, recorders};
-use pointstamp_channels::{Farewell, Route};
+use pointstamp_channels::{Farewell, Recipient};
 
 fn text(text: &str) -> Vec<Bytes> {
     vec![Bytes::copy_from_slice(text.as_bytes())]
@@ -14,9 +14,9 @@ fn messages_arrive_where_they_are_sent_as_they_were_sent() {
     let transports = cluster(3);
     let recorders = recorders(&transports);
     let routes = [
-        Route::Worker(CHANNEL, 7),
-        Route::Everyone(CHANNEL),
-        Route::Control,
+        Recipient::Worker(CHANNEL, 7),
+        Recipient::Everyone(CHANNEL),
+        Recipient::Control,
     ];
     for (from, transport) in transports.iter().enumerate() {
         assert_eq!((transport.process(), transport.processes()), (from, 3));
@@ -68,7 +68,7 @@ fn all_say_farewell_and_nobody_is_lost() {
 fn who_goes_without_a_farewell_is_lost() {
     let transports = cluster(2);
     let recorders = recorders(&transports);
-    transports[1].send(0, Route::Control, text("the last"));
+    transports[1].send(0, Recipient::Control, text("the last"));
     let address = transports[0].address(1);
     transports[1].close();
     let told = recorders[0].next();
@@ -81,7 +81,10 @@ fn who_goes_without_a_farewell_is_lost() {
         why.starts_with(&format!("process 1 ({address}) ended its connection")),
         "{why}"
     );
-    assert_eq!(transports[0].send(1, Route::Control, text("too late")), 0);
+    assert_eq!(
+        transports[0].send(1, Recipient::Control, text("too late")),
+        0
+    );
 }
 
 #[test]
@@ -92,7 +95,7 @@ fn what_is_queued_is_reported_as_written() {
         .map(|_| {
             transports[0].send(
                 1,
-                Route::Everyone(CHANNEL),
+                Recipient::Everyone(CHANNEL),
                 vec![Bytes::from(vec![1; 1 << 20])],
             )
         })
@@ -112,9 +115,9 @@ fn large_and_tiny_messages_stay_in_order_and_in_line() {
     let large: Bytes = (0..(16_u32 << 20)).flat_map(u32::to_le_bytes).collect();
     let tiny = |number: u32| Bytes::copy_from_slice(&number.to_le_bytes()[..number as usize % 5]);
     for number in 0..50_000 {
-        transports[0].send(1, Route::Control, vec![tiny(number)]);
+        transports[0].send(1, Recipient::Control, vec![tiny(number)]);
         if number == 25_000 {
-            transports[0].send(1, Route::Everyone(CHANNEL), vec![large.clone()]);
+            transports[0].send(1, Recipient::Everyone(CHANNEL), vec![large.clone()]);
         }
     }
     transports[0].farewell(Farewell::Done);
@@ -125,7 +128,7 @@ fn large_and_tiny_messages_stay_in_order_and_in_line() {
             panic!("{told:?}")
         };
         assert_eq!(body.as_ptr().align_offset(16), 0);
-        if *route == Route::Control {
+        if *route == Recipient::Control {
             assert_eq!(*body, tiny(numbers.next().unwrap()));
         } else {
             assert_eq!(numbers.start, 25_001);
@@ -149,7 +152,7 @@ fn several_threads_send_at_once_and_each_stays_in_order() {
                     let body = |number: u32| vec![Bytes::copy_from_slice(&number.to_le_bytes())];
                     (0..EACH)
                         .map(|number| {
-                            transport.send(1, Route::Worker(CHANNEL, thread), body(number))
+                            transport.send(1, Recipient::Worker(CHANNEL, thread), body(number))
                         })
                         .sum::<usize>()
                 })
@@ -162,7 +165,7 @@ fn several_threads_send_at_once_and_each_stays_in_order() {
     });
     let mut expected = [0_u32; 4];
     for told in recorders[1].take(4 * EACH as usize) {
-        let Told::Frame(0, Route::Worker(_, thread), body) = told else {
+        let Told::Frame(0, Recipient::Worker(_, thread), body) = told else {
             panic!("{told:?}")
         };
         let next = &mut expected[thread as usize];
@@ -177,7 +180,7 @@ fn a_message_that_is_too_long_ends_the_connection() {
     let transports = cluster(2);
     let recorders = recorders(&transports);
     let part = Bytes::from(vec![0; 1 << 20]);
-    transports[0].send(1, Route::Control, vec![part; 2048]);
+    transports[0].send(1, Recipient::Control, vec![part; 2048]);
     let told = recorders[0].next();
     assert!(
         matches!(&told, Told::Lost(1, why) if why.contains("too long")),
@@ -193,10 +196,13 @@ fn what_goes_to_somebody_who_left_goes_nowhere() {
     transports[1].farewell(Farewell::Done);
     assert_eq!(recorders[0].next(), Told::Left(1, Farewell::Done));
     assert_eq!(
-        transports[0].send(1, Route::Control, vec![Bytes::from(vec![0; 1 << 20])]),
+        transports[0].send(1, Recipient::Control, vec![Bytes::from(vec![0; 1 << 20])]),
         0
     );
-    assert_eq!(transports[0].send(0, Route::Control, text("to itself")), 0);
+    assert_eq!(
+        transports[0].send(0, Recipient::Control, text("to itself")),
+        0
+    );
     transports[0].farewell(Farewell::Done);
     assert_eq!(
         recorders[1].next(),

@@ -14,7 +14,7 @@ use crate::introduction::Introduction;
 use crate::noise::VERSION;
 use crate::wire::Incoming;
 use crate::{FormError, Member, Secret};
-use pointstamp_channels::{ChannelId, Farewell, Receive, Route, Transport};
+use pointstamp_channels::{ChannelId, Farewell, Receive, Recipient, Transport};
 
 /// Nothing in these tests takes longer, unless it hangs.
 pub(super) const LIMIT: Duration = Duration::from_secs(60);
@@ -120,7 +120,7 @@ pub(super) fn error(thread: thread::JoinHandle<Formed>) -> FormError {
 /// What a receiver is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Told {
-    Frame(usize, Route, Bytes),
+    Frame(usize, Recipient, Bytes),
     Left(usize, Farewell),
     Lost(usize, String),
 }
@@ -177,7 +177,7 @@ impl Recorder {
 }
 
 impl Receive for Recorder {
-    fn frame(&self, from: usize, route: Route, body: Bytes) {
+    fn frame(&self, from: usize, route: Recipient, body: Bytes) {
         self.note(|notes| notes.told.push(Told::Frame(from, route, body)));
     }
 

@@ -10,7 +10,7 @@ use super::support::{
 };
 use crate::noise::VERSION;
 use crate::{FormError, Tls};
-use pointstamp_channels::{Farewell, Route};
+use pointstamp_channels::{Farewell, Recipient};
 
 /// An authority, and what it says of a host.
 fn authority(host: &str) -> Tls {
@@ -44,23 +44,23 @@ fn messages_cross_a_cluster_under_tls() {
     let mut queued = 0;
     for message in 0..1000_u32 {
         let body = vec![Bytes::copy_from_slice(&message.to_le_bytes())];
-        queued += transports[0].send(1, Route::Everyone(CHANNEL), body);
+        queued += transports[0].send(1, Recipient::Everyone(CHANNEL), body);
     }
     queued += transports[0].send(
         1,
-        Route::Control,
+        Recipient::Control,
         vec![large.slice(..77), large.slice(77..)],
     );
     // Both ways at once.
-    transports[1].send(0, Route::Control, vec![large.clone()]);
+    transports[1].send(0, Recipient::Control, vec![large.clone()]);
     transports[0].farewell(Farewell::Done);
     for (message, told) in (0..1000_u32).zip(recorders[1].take(1000)) {
         let body = Bytes::copy_from_slice(&message.to_le_bytes());
-        assert_eq!(told, Told::Frame(0, Route::Everyone(CHANNEL), body));
+        assert_eq!(told, Told::Frame(0, Recipient::Everyone(CHANNEL), body));
     }
-    assert!(recorders[1].next() == Told::Frame(0, Route::Control, large.clone()));
+    assert!(recorders[1].next() == Told::Frame(0, Recipient::Control, large.clone()));
     assert_eq!(recorders[1].next(), Told::Left(0, Farewell::Done));
-    assert!(recorders[0].next() == Told::Frame(1, Route::Control, large));
+    assert!(recorders[0].next() == Told::Frame(1, Recipient::Control, large));
     recorders[0].wait_written(queued);
     transports[1].farewell(Farewell::Done);
     transports[2].farewell(Farewell::Done);

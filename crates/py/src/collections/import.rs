@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use pointstamp_arrange::Trace as Reader;
 use pointstamp_engine::capability::Capability;
-use pointstamp_engine::error::{BoxError, Error};
+use pointstamp_engine::error::{BoxError, BuildError, Error};
 use pointstamp_engine::port::{OutputPort, SendError};
 use pointstamp_engine::scope::Scope as EngineScope;
 use pointstamp_order::Point;
@@ -89,12 +89,7 @@ fn run<T: ScopeTime>(
             }
             Event::Lost if capabilities.is_empty() => {}
             Event::Lost => {
-                return Err(Error::Build(
-                    "the dataflow of an imported trace was dropped before it was complete: drop the dataflow that \
-                     imports it first"
-                        .into(),
-                )
-                .into());
+                return Err(Error::from(BuildError::TraceDropped).into());
             }
         }
     }

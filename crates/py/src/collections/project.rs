@@ -2,11 +2,11 @@
 
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::pact::Pact;
-use pointstamp_engine::port::{MessageCapability, OutputPort, SendError};
+use pointstamp_engine::port::SendError;
 use pyo3::prelude::*;
 
 use super::fields::{Condition, Expr, Projection, Source, expr_of};
-use super::updates::{Builder, Updates};
+use super::updates::{Builder, Update};
 use super::updates_of;
 use crate::batch::Batch;
 use crate::library::Unary;
@@ -30,20 +30,12 @@ pub(crate) fn project(
 /// What an expression makes of each record.
 pub(crate) fn project_with(stream: &Stream, fields: Expr, name: String) -> PyResult<Stream> {
     let mut projection = Projection::new(fields);
-    let unary = Unary::new(&stream.engine()?, &name, Pact::Pipeline)?;
-    Ok(unary.on_messages(stream, move |input, output| {
-        while let Some((capability, batch)) = input.next()? {
-            let updates = updates_of(batch);
-            let mut builder = Builder::default();
-            for update in updates.iter() {
-                let row = projection.apply(&[update.row]);
-                let row = row.map_err(|failure| failure.of(&name))?;
-                builder.push_like(row, &update);
-            }
-            send(builder, &updates, &capability, output)?;
-        }
+    on_updates(stream, &name.clone(), move |update, made| {
+        let row = projection.apply(&[update.row]);
+        let row = row.map_err(|failure| failure.of(&name))?;
+        made.push_like(row, update);
         Ok(())
-    }))
+    })
 }
 
 /// The records of which an expression is true.
@@ -59,33 +51,36 @@ pub(crate) fn filter_fields(
 
 /// The records of which a condition is true.
 pub(crate) fn filter(stream: &Stream, mut condition: Condition, name: String) -> PyResult<Stream> {
-    let unary = Unary::new(&stream.engine()?, &name, Pact::Pipeline)?;
+    on_updates(stream, &name.clone(), move |update, made| {
+        let holds = condition.holds(&[update.row]);
+        if holds.map_err(|failure| failure.of(&name))? {
+            made.push_like(update.row, update);
+        }
+        Ok(())
+    })
+}
+
+/// What `each` pushes for each update of a message, as a message at the same time.
+fn on_updates(
+    stream: &Stream,
+    name: &str,
+    mut each: impl FnMut(&Update<'_>, &mut Builder) -> Result<(), BoxError> + 'static,
+) -> PyResult<Stream> {
+    let unary = Unary::new(&stream.engine()?, name, Pact::Pipeline)?;
     Ok(unary.on_messages(stream, move |input, output| {
         while let Some((capability, batch)) = input.next()? {
             let updates = updates_of(batch);
-            let mut builder = Builder::default();
+            let mut made = Builder::default();
             for update in updates.iter() {
-                let holds = condition.holds(&[update.row]);
-                if holds.map_err(|failure| failure.of(&name))? {
-                    builder.push_like(update.row, &update);
-                }
+                each(&update, &mut made)?;
             }
-            send(builder, &updates, &capability, output)?;
+            if !made.is_empty() {
+                let made = Batch::Updates(made.finish_kept(updates.dims()));
+                output
+                    .send(&capability, made)
+                    .map_err(SendError::into_cause)?;
+            }
         }
         Ok(())
     }))
-}
-
-/// Sends what was made of the updates of a message.
-fn send(
-    made: Builder,
-    of: &Updates,
-    capability: &MessageCapability,
-    output: &OutputPort<Batch>,
-) -> Result<(), BoxError> {
-    if made.is_empty() {
-        return Ok(());
-    }
-    let made = Batch::Updates(made.finish_kept(of.dims()));
-    output.send(capability, made).map_err(SendError::into_cause)
 }

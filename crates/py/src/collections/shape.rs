@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::cmp::Ordering;
 
-use pointstamp_engine::error::Error;
+use pointstamp_engine::error::{BuildError, Error};
 use pointstamp_engine::operator::OperatorBuilder;
 use pointstamp_engine::operators::Event;
 use pointstamp_engine::pact::Pact;
@@ -181,7 +181,7 @@ pub(crate) fn follow(
     let summary = summary_from_py(step, scope.dims())?;
     let builder = scope.operator("variable").map_err(refused)?;
     let (output, stream) = builder.new_output().map_err(refused)?;
-    builder.require(missing);
+    builder.require(BuildError::Missing(missing));
     let open = RefCell::new(Some(Open {
         builder,
         output,

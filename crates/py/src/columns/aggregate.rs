@@ -13,8 +13,8 @@ use pointstamp_engine::stream::Stream as EngineStream;
 use pyo3::prelude::*;
 
 use super::columns_of;
-use super::movement::pact_by_columns;
 use super::outbox::send;
+use super::router::pact_by_columns;
 use super::schema::Schema;
 use crate::batch::Batch;
 use crate::errors::IntoException;

@@ -11,8 +11,8 @@ use pointstamp_order::Point;
 use pyo3::prelude::*;
 
 use super::columns_of;
-use super::movement::pact_by_columns;
 use super::outbox::{Outbox, send};
+use super::router::pact_by_columns;
 use super::schema::Schema;
 use crate::errors::IntoException;
 use crate::library::Unary;

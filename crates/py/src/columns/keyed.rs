@@ -12,8 +12,8 @@ use pointstamp_order::{PartialOrder, Point};
 use pyo3::prelude::*;
 
 use super::columns_of;
-use super::movement::pact_by_columns;
 use super::outbox::{Outbox, send};
+use super::router::pact_by_columns;
 use super::schema::Schema;
 use crate::batch::Batch;
 use crate::errors::IntoException;

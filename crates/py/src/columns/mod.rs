@@ -12,6 +12,7 @@ pub(crate) mod keyed;
 pub(crate) mod map;
 pub(crate) mod movement;
 mod outbox;
+pub(crate) mod router;
 pub(crate) mod schema;
 
 use arrow_array::RecordBatch;

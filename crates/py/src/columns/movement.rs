@@ -1,33 +1,18 @@
-//! Rows by the hash of their key columns: the router behind `Exchange` with column names, `exchange` and `partition`.
+//! Rows by the hash of their key columns: `exchange` and `partition`.
 
 use pointstamp_columnar::partition::partition;
-use pointstamp_engine::error::{BoxError, UserResult};
+use pointstamp_engine::error::BoxError;
 use pointstamp_engine::operator::OperatorBuilder;
-use pointstamp_engine::pact::{Pact, Route};
+use pointstamp_engine::pact::Pact;
 use pyo3::prelude::*;
 
 use super::columns_of;
 use super::outbox::Outbox;
+use super::router::pact_by_columns;
 use crate::batch::Batch;
 use crate::errors::IntoException;
 use crate::library::Unary;
 use crate::stream::Stream;
-
-/// An exchange by the columns of these numbers.
-pub(crate) fn pact_by_columns(key: Vec<usize>) -> Pact<Batch> {
-    Pact::exchange(ColumnRouter(key))
-}
-
-/// Routes rows by key columns, without the interpreter.
-struct ColumnRouter(Vec<usize>);
-
-impl Route<Batch> for ColumnRouter {
-    fn route(&mut self, batch: Batch, parts: &mut [Vec<Batch>]) -> UserResult<()> {
-        let peers = parts.len();
-        let emit = |part: usize, rows| parts[part].push(Batch::Arrow(rows));
-        Ok(partition(&columns_of(batch), &self.0, peers, emit)?)
-    }
-}
 
 /// The same rows, moved by key; what arrives in tiny pieces goes on in larger ones.
 #[pyfunction]

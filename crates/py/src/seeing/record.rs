@@ -86,6 +86,36 @@ impl Event {
             text: None,
         }
     }
+
+    /// Of a message along an edge, where it is `operator`'s, unless that end of the edge is a scope's boundary.
+    fn message(
+        kind: &'static str,
+        edge: EdgeId,
+        operator: Option<OperatorId>,
+        time: &Point,
+        records: usize,
+    ) -> Self {
+        let operator = operator.unwrap_or(OperatorId {
+            dataflow: edge.dataflow,
+            operator: u32::MAX,
+        });
+        Event {
+            edge: Some(edge.edge),
+            time: Some(time.clone()),
+            count: Some(records as i64),
+            ..Event::new(kind, operator)
+        }
+    }
+
+    /// Of a capability that is now for `time`; `count` is what that adds to the number of capabilities.
+    fn capability(operator: OperatorId, port: usize, time: &Point, count: i64) -> Self {
+        Event {
+            port: Some(small(port)),
+            time: Some(time.clone()),
+            count: Some(count),
+            ..Event::new("capability", operator)
+        }
+    }
 }
 
 #[allow(clippy::cast_possible_truncation, reason = "584 years of nanoseconds")]
@@ -166,6 +196,10 @@ impl Inner {
         }
     }
 
+    fn totals_of(&mut self, operator: Option<OperatorId>) -> Option<&mut Totals> {
+        operator.map(|operator| self.totals.entry(operator).or_default())
+    }
+
     #[allow(clippy::too_many_lines, reason = "one arm for each kind of event")]
     fn observe(&mut self, observation: &Observation<'_>) {
         match *observation {
@@ -232,17 +266,13 @@ impl Inner {
                 worker,
             } => {
                 let (from, _) = self.ends.get(&edge).copied().unwrap_or_default();
-                if let Some(from) = from {
-                    let totals = self.totals.entry(from).or_default();
+                if let Some(totals) = self.totals_of(from) {
                     totals.records_out += records as u64;
                     totals.batches_out += 1;
                 }
                 self.keep(|| Event {
-                    edge: Some(edge.edge),
-                    time: Some(time.clone()),
-                    count: Some(records as i64),
                     peer: Some(small(worker)),
-                    ..Event::new("send", whose(edge, from))
+                    ..Event::message("send", edge, from, time, records)
                 });
             }
             Observation::MessageReceived {
@@ -252,48 +282,27 @@ impl Inner {
                 ..
             } => {
                 let (_, to) = self.ends.get(&edge).copied().unwrap_or_default();
-                if let Some(to) = to {
-                    let totals = self.totals.entry(to).or_default();
+                if let Some(totals) = self.totals_of(to) {
                     totals.records_in += records as u64;
                     totals.batches_in += 1;
                 }
-                self.keep(|| Event {
-                    edge: Some(edge.edge),
-                    time: Some(time.clone()),
-                    count: Some(records as i64),
-                    ..Event::new("receive", whose(edge, to))
-                });
+                self.keep(|| Event::message("receive", edge, to, time, records));
             }
             Observation::CapabilityMade {
                 operator,
                 port,
                 time,
                 ..
-            } => self.keep(|| Event {
-                port: Some(small(port)),
-                time: Some(time.clone()),
-                count: Some(1),
-                ..Event::new("capability", operator)
-            }),
+            } => self.keep(|| Event::capability(operator, port, time, 1)),
             Observation::CapabilityDowngraded {
                 operator, port, to, ..
-            } => self.keep(|| Event {
-                port: Some(small(port)),
-                time: Some(to.clone()),
-                count: Some(0),
-                ..Event::new("capability", operator)
-            }),
+            } => self.keep(|| Event::capability(operator, port, to, 0)),
             Observation::CapabilityDropped {
                 operator,
                 port,
                 time,
                 ..
-            } => self.keep(|| Event {
-                port: Some(small(port)),
-                time: Some(time.clone()),
-                count: Some(-1),
-                ..Event::new("capability", operator)
-            }),
+            } => self.keep(|| Event::capability(operator, port, time, -1)),
             Observation::ProgressSent { scope, changes } => {
                 self.keep_changes("progress sent", scope, changes);
             }
@@ -328,13 +337,6 @@ const NONE: OperatorId = OperatorId {
     dataflow: u32::MAX,
     operator: u32::MAX,
 };
-
-fn whose(edge: EdgeId, operator: Option<OperatorId>) -> OperatorId {
-    operator.unwrap_or(OperatorId {
-        dataflow: edge.dataflow,
-        operator: u32::MAX,
-    })
-}
 
 fn named(address: &[usize], name: &str) -> String {
     let address: Vec<_> = address.iter().map(ToString::to_string).collect();

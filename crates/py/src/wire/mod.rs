@@ -2,6 +2,7 @@
 //!
 //! The first byte says which of them follows; what follows begins at a multiple of 16.
 
+mod form;
 mod memory;
 mod records;
 
@@ -9,29 +10,59 @@ use bytes::{Buf, Bytes};
 use pointstamp_channels::Encoder;
 use pointstamp_columnar::ipc;
 use pointstamp_engine::error::UserResult;
+use pointstamp_engine::payload::Payload;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
 use crate::batch::{Batch, Records};
 use crate::collections::updates::Updates;
 use crate::columns::ffi::import_batches;
-use crate::errors::{CodecError, IntoException};
+use crate::errors::IntoException;
 use crate::raised::Raised;
 
+use form::{ALIGNMENT, not_a_batch};
 pub(crate) use memory::memory_of;
 
 const RECORDS: u8 = 0;
 const COLUMNS: u8 = 1;
 const UPDATES: u8 = 2;
 
-/// Where the contents begin, and large buffers in them.
-const ALIGNMENT: usize = ipc::ALIGNMENT;
+impl Payload for Batch {
+    fn len(&self) -> usize {
+        match self {
+            Batch::Records(records) => records.len(),
+            Batch::Arrow(columns) => columns.num_rows(),
+            Batch::Updates(updates) => updates.len(),
+            Batch::Sealed(sealed) => sealed.len,
+        }
+    }
 
-/// Writes a batch. The bytes before it must be a multiple of 16.
-pub(crate) fn encode(batch: &Batch, out: &mut Encoder) -> UserResult<()> {
-    write(batch, out).map_err(Raised::here)
+    fn encode(&self, out: &mut Encoder) -> UserResult<()> {
+        write(self, out).map_err(Raised::here)
+    }
+
+    fn decode(bytes: Bytes) -> UserResult<Self> {
+        read(bytes).map_err(Raised::here)
+    }
+
+    fn footprint(&self) -> usize {
+        match self {
+            Batch::Records(records) => records.size(),
+            Batch::Arrow(columns) => ipc::footprint(columns),
+            Batch::Updates(updates) => updates.footprint(),
+            // It is the arrangement's, whether the message is there or not.
+            Batch::Sealed(_) => 0,
+        }
+    }
+
+    fn left(&mut self, dims: usize) {
+        if let Batch::Updates(updates) = self {
+            updates.left(dims);
+        }
+    }
 }
 
+/// Writes a batch. The bytes before it must be a multiple of 16.
 fn write(batch: &Batch, out: &mut Encoder) -> PyResult<()> {
     match batch {
         Batch::Records(records) => {
@@ -57,11 +88,7 @@ fn write(batch: &Batch, out: &mut Encoder) -> PyResult<()> {
     Ok(())
 }
 
-/// Reads what `encode` wrote.
-pub(crate) fn decode(bytes: Bytes) -> UserResult<Batch> {
-    read(bytes).map_err(Raised::here)
-}
-
+/// Reads what `write` wrote.
 fn read(mut bytes: Bytes) -> PyResult<Batch> {
     if bytes.len() < ALIGNMENT {
         return Err(not_a_batch());
@@ -107,8 +134,4 @@ pub(crate) fn encode_batch(batch: &Bound<'_, PyAny>) -> PyResult<Py<PyBytes>> {
 #[pyfunction]
 pub(crate) fn decode_batch<'py>(bytes: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyAny>> {
     read(Bytes::copy_from_slice(bytes.as_bytes()))?.into_python(bytes.py())
-}
-
-fn not_a_batch() -> PyErr {
-    CodecError::new_err("these bytes are not a batch of records")
 }

@@ -19,7 +19,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyBytes, PyList};
 use std::sync::{Mutex, PoisonError};
 
-use super::{ALIGNMENT, not_a_batch};
+use super::form::{ALIGNMENT, not_a_batch};
 use crate::batch::{Batch, Records};
 use crate::gil::attached;
 

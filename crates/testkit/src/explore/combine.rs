@@ -12,7 +12,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use pointstamp_channels::encode::CodecError;
 use pointstamp_channels::{
-    ChannelId, Combine, Encode, Encoder, Fabric, Farewell, Receive, Route, Transport,
+    ChannelId, Combine, Encode, Encoder, Fabric, Farewell, Receive, Recipient, Transport,
 };
 use pointstamp_order::{ChangeBatch, Point};
 use pointstamp_progress::{Location, Port, ProgressBatch};
@@ -84,8 +84,8 @@ impl Transport for Wire {
 
     fn start(&self, _receiver: Arc<dyn Receive>) {}
 
-    fn send(&self, _process: usize, route: Route, body: Vec<Bytes>) -> usize {
-        assert_eq!(route, Route::Everyone(ID));
+    fn send(&self, _process: usize, route: Recipient, body: Vec<Bytes>) -> usize {
+        assert_eq!(route, Recipient::Everyone(ID));
         self.0.lock().push(body.concat().into());
         0
     }

@@ -17,7 +17,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pointstamp import _core
-from pointstamp._errors import ClusterError, add_note, says_why
+from pointstamp._errors import ClusterError, add_note
 from pointstamp.execution import execute
 from pointstamp.spark.captures.sink import Gathering
 from pointstamp.spark.job.draining import Drain, Stopped
@@ -137,9 +137,9 @@ def _run(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch
             job.notes.add([Ran(plan.named, stage, gang.attempt, job.tasks, totals)])
         return
     failure = failures[0]
-    if says_why(failure):
-        return  # the other task itself does that, too
     if isinstance(failure, ClusterError):
+        if failure.raised:
+            return  # the other task itself says why
         time.sleep(MANNERS)
         raise failure
     if failure is feed.failure or not isinstance(failure, Exception):

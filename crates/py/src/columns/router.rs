@@ -1,0 +1,24 @@
+//! How rows find their worker: by the hash of their key columns, without the interpreter.
+
+use pointstamp_columnar::partition::partition;
+use pointstamp_engine::error::UserResult;
+use pointstamp_engine::pact::{Pact, Route};
+
+use super::columns_of;
+use crate::batch::Batch;
+
+/// An exchange by the columns of these numbers.
+pub(crate) fn pact_by_columns(key: Vec<usize>) -> Pact<Batch> {
+    Pact::exchange(ColumnRouter(key))
+}
+
+/// Routes rows by key columns, without the interpreter.
+struct ColumnRouter(Vec<usize>);
+
+impl Route<Batch> for ColumnRouter {
+    fn route(&mut self, batch: Batch, parts: &mut [Vec<Batch>]) -> UserResult<()> {
+        let peers = parts.len();
+        let emit = |part: usize, rows| parts[part].push(Batch::Arrow(rows));
+        Ok(partition(&columns_of(batch), &self.0, peers, emit)?)
+    }
+}

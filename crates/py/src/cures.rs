@@ -1,0 +1,51 @@
+//! What to do about errors of the engine, in the words of the Python API. The engine's own text says what is wrong.
+
+use pointstamp_engine::error::{BuildError, CapabilityError, Crossing};
+
+/// What is wrong with a dataflow, and what to call instead.
+pub(crate) fn of_build(error: &BuildError) -> String {
+    let cure = match error {
+        BuildError::Complete { .. } => "; build inside the `with` block",
+        BuildError::StillOpen(_) => ": end its `with` block before the dataflow's",
+        BuildError::LeftBefore { .. } => "; use the stream that the first leave() returned",
+        BuildError::OtherScope { crossing, .. } => match crossing {
+            Crossing::Enter => ": call .enter(scope) on it first",
+            Crossing::Leave => ": call .leave() on it first",
+            Crossing::Several => {
+                ": streams cross one scope boundary at a time, with .enter(scope) and .leave()"
+            }
+        },
+        BuildError::NeverBuilt(_) => {
+            "; call build(), and let errors of building it end the dataflow's block"
+        }
+        BuildError::NeverConnected(_) => {
+            ": call connect_loop(handle) on the stream that defines it, in the same scope"
+        }
+        BuildError::RoutesItself => ": let it return the key and nothing else",
+        // These say it themselves, or there is nothing to say.
+        BuildError::Coordinates { .. }
+        | BuildError::EntersRoot(_)
+        | BuildError::LeavesRoot { .. }
+        | BuildError::Missing(_)
+        | BuildError::LoopSummary { .. }
+        | BuildError::NoPath { .. }
+        | BuildError::OtherWorker { .. }
+        | BuildError::Unconnected
+        | BuildError::NoOperator { .. }
+        | BuildError::TraceDropped => "",
+    };
+    format!("{error}{cure}")
+}
+
+/// What is wrong with the use of a capability, and what to call instead.
+pub(crate) fn of_capability(error: &CapabilityError) -> String {
+    let cure = match error {
+        CapabilityError::Expired { .. } => "; call retain() to keep it",
+        CapabilityError::NotRunning
+        | CapabilityError::NoOutput { .. }
+        | CapabilityError::NoPath { .. }
+        | CapabilityError::OtherOutput { .. }
+        | CapabilityError::OtherOperator => "",
+    };
+    format!("{error}{cure}")
+}

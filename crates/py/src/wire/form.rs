@@ -1,0 +1,13 @@
+//! What all forms of a batch as bytes have in common.
+
+use pointstamp_columnar::ipc;
+use pyo3::PyErr;
+
+use crate::errors::CodecError;
+
+/// Where the contents begin, and large buffers in them.
+pub(super) const ALIGNMENT: usize = ipc::ALIGNMENT;
+
+pub(super) fn not_a_batch() -> PyErr {
+    CodecError::new_err("these bytes are not a batch of records")
+}
