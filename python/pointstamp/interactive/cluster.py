@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Client, Listener
@@ -124,7 +125,7 @@ class Cluster:
         self._commands.put(Command(0, number, "explain", ()), wait=False)
         try:
             return str(future.result(FORCE)[0])
-        except TimeoutError:
+        except (TimeoutError, FutureTimeout):  # one, from Python 3.11 on
             return "Worker 0 does not answer: it runs the program's own code."
 
     def close(self) -> None:
