@@ -174,6 +174,7 @@ __all__ = [
     "update_columns",
     "update_input",
     "window_columns",
+    "window_runs_columns",
 ]
 
 _T = TypeVar("_T")

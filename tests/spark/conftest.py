@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from pointstamp.spark.watching import desk
+
 # The executors' Python is the one that runs the tests, with this package in it.
 os.environ["PYSPARK_PYTHON"] = sys.executable
 
@@ -17,7 +19,6 @@ WIDE = "local[6]"
 EXECUTORS = "local-cluster[2,1,1024]"
 
 _SETTINGS = {
-    "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -27,12 +28,25 @@ _SETTINGS = {
     "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "3",
 }
 
-# Both for each: what the first session of a process has is what later ones have by default. The second limits
-# the address space of Python, and so what may be reserved of it.
+# All for each: what the first session of a process has is what later ones have by default. The second limits
+# the address space of Python, and so what may be reserved of it. The pages are read by a test.
 _MORE = {
-    LOCAL: {"spark.task.cpus": "1", "spark.executor.pyspark.memory": "8g"},
-    WIDE: {"spark.task.cpus": "2", "spark.executor.pyspark.memory": "8g"},
-    EXECUTORS: {"spark.task.cpus": "1", "spark.executor.pyspark.memory": "1g"},
+    LOCAL: {
+        "spark.task.cpus": "1",
+        "spark.executor.pyspark.memory": "8g",
+        "spark.ui.enabled": "true",
+        "spark.ui.port": "0",
+    },
+    WIDE: {
+        "spark.task.cpus": "2",
+        "spark.executor.pyspark.memory": "8g",
+        "spark.ui.enabled": "false",
+    },
+    EXECUTORS: {
+        "spark.task.cpus": "1",
+        "spark.executor.pyspark.memory": "1g",
+        "spark.ui.enabled": "false",
+    },
 }
 
 
@@ -109,8 +123,16 @@ def executors(sessions: Sessions) -> Any:
 
 @pytest.fixture(autouse=True)
 def no_thread_is_left() -> Iterator[None]:
-    """A run leaves no thread of ours behind; Spark has its own."""
+    """A run leaves no thread of ours behind; Spark has its own.
+
+    But for the one that the driver hears watched dataflows with, until Spark is stopped; and the one that
+    looks for a stage to be named ends soon after the job.
+    """
     yield
+    desk.close()
+    for thread in threading.enumerate():
+        if thread.name == "pointstamp-names":
+            thread.join(20)
     assert [thread for thread in threading.enumerate() if thread.name.startswith("pointstamp")] == []
 
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -135,6 +136,27 @@ def test_run_says_who_holds_the_slots(spark: Any) -> None:
             with pytest.raises(ps.ConfigError, match=words):
                 before.count()
     assert before.count() == 10
+
+
+def test_barrier_stages_of_others_are_left_alone(spark: Any) -> None:
+    rows: list[Any] = []
+
+    def of_a_table() -> None:
+        table = spark.range(0, 2, 1, 2).mapInArrow(lambda batches: batches, "id bigint", barrier=True)
+        rows.append(sorted(row.id for row in table.collect()))
+
+    def of_a_list() -> None:
+        rows.append(spark.sparkContext.parallelize(range(2), 2).barrier().mapPartitions(list).collect())
+
+    threads = [threading.Thread(target=one) for one in (of_a_table, of_a_list)]
+    with setup_cluster(1):
+        for thread in threads:
+            thread.start()
+        time.sleep(4)  # the watcher looks every second, and cancels what it has seen twice
+        assert rows == [], "they have to wait for a slot"
+    for thread in threads:
+        thread.join()
+    assert rows == [[0, 1], [0, 1]]
 
 
 def test_another_follows_one_that_failed(spark: Any) -> None:

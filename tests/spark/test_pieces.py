@@ -1,4 +1,4 @@
-"""The parts of `pointstamp.spark` that need no Spark to run."""
+"""The parts of `pointstamp.spark` by themselves."""
 
 import itertools
 import re
@@ -18,7 +18,8 @@ from pointstamp.spark.channel import Channel, Server, connect
 from pointstamp.spark.job import slots as slots_module
 from pointstamp.spark.job import task
 from pointstamp.spark.packing import exceptions
-from pointstamp.spark.packing.batches import Packed, packed, read
+from pointstamp.spark.packing.batches import Packed, pack, packed, read
+from pointstamp.spark.packing.dealing import dealing
 from pointstamp.spark.packing.exceptions import coded, found, told
 from pointstamp.spark.packing.merging import in_order
 from pointstamp.spark.packing.shipped import arrived
@@ -43,6 +44,25 @@ def test_batches_are_merged_in_the_order_of_times(parts: list[list[int]], plain:
     assert sum(batch.stream == 0 for batch in merged) == plain
 
 
+@pytest.mark.parametrize("tasks", [1, 2, 3, 7, 64])
+def test_batches_are_dealt_by_turns(tasks: int, spark: Any) -> None:
+    from pyspark.sql import functions as sf
+
+    turns = spark.range(0, 3 * tasks, 1, 2).selectExpr("cast(id as int) turn")
+    dealt = dealing(turns, tasks).select("turn", sf.spark_partition_id().alias("task"))
+    assert sorted(map(tuple, dealt.collect())) == [(turn, turn % tasks) for turn in range(3 * tasks)]
+
+
+def test_small_batches_are_packed_together() -> None:
+    schema = pa.schema([("t", pa.int64())])
+    batches = [pa.record_batch({"t": [n] * 1000}, schema=schema) for n in range(100)]
+    rows = list(pack(3, "the input", schema, "t", 5, iter(batches)))
+    assert [row["turn"][0].as_py() for row in rows] == [5, 6]
+    assert [row["low"][0].as_py() for row in rows] == [0, 66]
+    back = pa.Table.from_batches([one.batch for one in read(iter(rows))])
+    assert back.equals(pa.Table.from_batches(batches))
+
+
 def test_a_part_of_a_stage_is_not_run_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """As Spark would have it where a stage failed while one of its tasks was ending well."""
     pyspark = pytest.importorskip("pyspark")
@@ -53,7 +73,7 @@ def test_a_part_of_a_stage_is_not_run_alone(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(pyspark.BarrierTaskContext, "get", Context)
     with pytest.raises(ps.ClusterError, match="1 of 2 tasks of a barrier stage"):
-        next(task.run(task.Job(b"", [None], b"", 2), iter([])))
+        next(task.run(task.Job(b"", [None], b"", 2, None, None), iter([])))
 
 
 @pytest.mark.parametrize(("seen", "slots"), [([0, 0, 0, 0, 1, 2, 9], 2), ([0, 1, 1, 1, 1, 9], 1)])

@@ -4,7 +4,9 @@ import os
 import signal
 import tempfile
 import textwrap
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -215,6 +217,40 @@ def test_a_python_worker_that_is_killed_every_time(spark: Any) -> None:
 
     with pytest.raises(Exception, match="Python worker exited unexpectedly"):
         run(numbers(spark), counting(kill), COUNTS, num_workers=1).collect()
+
+
+def test_the_daemon_of_sparks_python_processes_is_restarted(spark: Any, tmp_path: Path) -> None:
+    # Spark itself ends it, and starts another, when a task of any job is killed while its process starts.
+    started, ended = tmp_path / "started", tmp_path / "ended"
+
+    def wait() -> None:
+        started.touch()
+        while not ended.exists():
+            time.sleep(0.05)
+        print("what is printed goes nowhere then", flush=True)
+
+    def end_the_daemon() -> None:
+        while not started.exists():
+            time.sleep(0.05)
+
+        def killing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            os.kill(os.getppid(), signal.SIGTERM)
+            yield from batches
+            time.sleep(30)  # until the daemon ends this process
+
+        try:
+            with pytest.raises(Exception, match="exited unexpectedly"):
+                spark.range(1).mapInArrow(killing, "id bigint").collect()
+        finally:
+            ended.touch()
+
+    other = threading.Thread(target=end_the_daemon)
+    other.start()
+    built = tmp_path / "built"
+    built.mkdir()
+    assert counted(run(numbers(spark), marking(counting(wait), built), COUNTS, num_workers=1)) == RIGHT
+    other.join()
+    assert times_built(built) == 1, "Spark ran it again"
 
 
 @pytest.mark.executors

@@ -18,9 +18,11 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "compat": set(),
         "channel": set(),
         "packing": {"compat"},
-        "job": {"compat", "packing"},
-        "resident": {"compat", "channel", "packing", "job"},
-        "calls": {"compat", "packing", "job", "resident"},
+        "captures": {"compat", "packing"},
+        "watching": {"compat", "channel", "packing"},
+        "job": {"compat", "packing", "captures", "watching"},
+        "resident": {"compat", "channel", "packing", "job", "watching"},
+        "calls": {"compat", "packing", "captures", "watching", "job", "resident"},
     },
 }
 

@@ -1,6 +1,6 @@
 //! How the workers of a computation find each other's queues.
 //!
-//! Workers build the same dataflows in the same order, so a [`ChannelId`] counted while building
+//! Workers build the same dataflows in the same order, so a [`ChannelId`](crate::ChannelId) counted while building
 //! means the same channel everywhere. The first worker of a process to open a channel makes the queues of all of that process;
 //! the others pick theirs up, so that messages may be sent to a worker that has not built its part yet.
 //! Opening a channel takes a lock and is done while building only; no message between workers of one process passes through here,

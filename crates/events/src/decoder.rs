@@ -41,6 +41,16 @@ impl Decoder {
         Self::default()
     }
 
+    /// A decoder behind a whole event of a capture that begins so: the bytes from `offset` on are to come.
+    pub fn resumed(start: Start, offset: u64) -> Self {
+        Decoder {
+            offset,
+            begun: true,
+            start: Some(start),
+            ..Self::default()
+        }
+    }
+
     /// Where bytes are put that come next.
     pub fn buffer(&mut self) -> &mut BytesMut {
         &mut self.buffer

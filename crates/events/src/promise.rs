@@ -46,6 +46,25 @@ impl Promise {
         }
     }
 
+    /// Behind events whose changes add up to these counts, as [`Promise::counts`] gave them.
+    pub fn resumed(dims: usize, counts: Vec<(Point, i64)>) -> Self {
+        Promise {
+            frontier: counts.into_iter().collect(),
+            begun: true,
+            dims,
+        }
+    }
+
+    /// What the changes so far add up to, at each time.
+    pub fn counts(&self) -> Vec<(Point, i64)> {
+        self.frontier.counts()
+    }
+
+    /// Whether an event has come.
+    pub fn has_begun(&self) -> bool {
+        self.begun
+    }
+
     /// The times that may still come.
     pub fn frontier(&self) -> &[Point] {
         self.frontier.frontier()

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     Target: TypeAlias = str | os.PathLike[str] | Writes | socket
     Origin: TypeAlias = str | os.PathLike[str] | Reads | socket
 
-__all__ = ["Capture", "EventReader", "EventWriter", "Messages", "Progress"]
+__all__ = ["Capture", "EventReader", "EventWriter", "Messages", "Position", "Progress"]
 
 T = TypeVar("T")
 
@@ -63,6 +63,18 @@ class Messages(NamedTuple):
 
     time: Time
     data: Any
+
+
+class Position(NamedTuple):
+    """A place between two events of a capture.
+
+    Attributes:
+        offset: How many bytes the events before it take.
+        counts: What their changes to the frontier add up to, ``(time, count)``; None before the first event.
+    """
+
+    offset: int
+    counts: list[tuple[Time, int]] | None
 
 
 class Capture(Generic[T]):
@@ -223,6 +235,21 @@ class EventReader:
     def frontier(self) -> list[Time]:
         """The times that may still come after the events that were read so far."""
         return self.core.frontier
+
+    @property
+    def position(self) -> Position:
+        """Where the reader is, for `seek` of another reader of the same file, perhaps in another process."""
+        return Position(self.core.offset, self.core.counts)
+
+    def seek(self, position: Position) -> None:
+        """Goes on behind the events that another reader of the same file had read; before the first is read.
+
+        Raises:
+            CodecError: If the file has no beginning, or ends before that position.
+        """
+        self.begin()
+        if position.counts is not None:
+            self.core.seek(position.offset, position.counts)
 
     def begin(self) -> tuple[int, _core.Schema | None]:
         """Waits for how the capture begins: the number of coordinates of times, and the schema of columns."""

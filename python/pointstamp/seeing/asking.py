@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pointstamp import _core
 
-__all__ = ["Asking"]
+__all__ = ["Asking", "teller"]
 
 PATIENCE = 1.0
 """Seconds that a worker of this process has to answer."""
@@ -77,7 +77,7 @@ class Asking:
             worker: The worker on whose thread this is called; None on any other thread.
             seconds: How long the workers of this process have to answer.
         """
-        return [_teller(one) for one in self.data(worker, seconds)]
+        return [teller(one) for one in self.data(worker, seconds)]
 
     def data(self, worker: _core.Worker | None = None, seconds: float = PATIENCE) -> list[dict[str, Any]]:
         """What `everyone` says, as it was said: for JSON."""
@@ -162,7 +162,8 @@ def resident() -> int:
         return 0
 
 
-def _teller(data: dict[str, Any]) -> Told | Silent:
+def teller(data: dict[str, Any]) -> Told | Silent:
+    """What one worker says, of what it said as data."""
     if "silent" in data:
         keys = ("worker", "process", "waited", "at", "ended", "inside")
         return Silent(*(data[key] for key in keys))

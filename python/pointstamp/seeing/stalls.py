@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pointstamp._types import Time
     from pointstamp.seeing.asking import Asking
 
-__all__ = ["Report", "explained", "probes_of", "reporting", "too_early"]
+__all__ = ["Report", "explained", "probes_of", "reporting", "say", "standing", "too_early"]
 
 QUICK = 1.0
 """Seconds that workers have to answer when the program is to end."""
@@ -141,7 +141,7 @@ class Report:
         idle: set[int] = set()
         while not ended.wait(seconds / 4):
             tellers = self._asking.everyone(seconds=min(seconds / 4, PATIENCE))
-            now = _signature(tellers, idle)
+            now = standing(tellers, idle)
             if now != before:
                 before, since, said = now, monotonic(), False
             elif now and not said and monotonic() - since >= seconds:
@@ -150,7 +150,7 @@ class Report:
                 say(f"nothing has moved for {seconds:g} s. {explain(tellers, own)}")
 
 
-def _signature(tellers: Sequence[Told | Silent], idle: set[int]) -> object:
+def standing(tellers: Sequence[Told | Silent], idle: set[int]) -> object:
     """What changes whenever something moves; empty where nothing is outstanding.
 
     A worker that does not answer stands still while it is at one line. What it has outstanding is not known:
@@ -165,8 +165,8 @@ def _signature(tellers: Sequence[Told | Silent], idle: set[int]) -> object:
     for one in tellers:
         if isinstance(one, Told):
             idle.add(one.worker)
-            for number, standing in one.dataflows.items():
-                held = tuple(sorted((stamp, count) for stamp, count in standing.pointstamps.items() if count))
+            for number, dataflow in one.dataflows.items():
+                held = tuple(sorted((stamp, count) for stamp, count in dataflow.pointstamps.items() if count))
                 if held:
                     idle.discard(one.worker)
                     parts.append((one.worker, number, held))

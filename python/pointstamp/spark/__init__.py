@@ -5,12 +5,24 @@ task; its result is a DataFrame again. Install the package with its extra ``spar
 on every executor.
 
 `run` is a step of a Spark job, from DataFrames to DataFrames. `setup_cluster` keeps the processes resident
-between jobs. `Epochs` is a dataflow that Structured Streaming feeds.
+between jobs. `Epochs` is a dataflow that Structured Streaming feeds. `capture_into` writes captured streams
+from inside `run`, and `register_captures` makes captures readable as DataFrames.
 """
 
 from pointstamp.spark.calls.clusters import setup_cluster, shutdown_cluster
 from pointstamp.spark.calls.epochs import Epochs
+from pointstamp.spark.calls.registering import register_captures
 from pointstamp.spark.calls.running import Outputs, run
+from pointstamp.spark.captures.sink import capture_into
 from pointstamp.spark.resident.cluster import Cluster
 
-__all__ = ["Cluster", "Epochs", "Outputs", "run", "setup_cluster", "shutdown_cluster"]
+__all__ = [
+    "Cluster",
+    "Epochs",
+    "Outputs",
+    "capture_into",
+    "register_captures",
+    "run",
+    "setup_cluster",
+    "shutdown_cluster",
+]

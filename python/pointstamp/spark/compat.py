@@ -7,7 +7,8 @@ imports nothing of the package.
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,17 +19,22 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 __all__ = [
+    "BarrierStage",
     "Files",
     "arrow_schema",
+    "barrier_stages",
     "cancel_stage",
     "convert_exceptions",
+    "describe_stage",
+    "described",
+    "driver_address",
     "interpreter",
     "is_connect",
     "is_local",
     "query_id",
     "slots",
     "spark_type",
-    "waiting_barrier_stages",
+    "when_stopped",
 ]
 
 # ---------------------------------------------------------------- kinds of sessions, and slots
@@ -55,23 +61,134 @@ def interpreter(session: SparkSession) -> str:
     return "" if is_connect(session) else str(session.sparkContext.pythonExec)
 
 
-def waiting_barrier_stages(context: SparkContext) -> Iterator[tuple[int, int]]:
-    """The barrier stages that have been submitted and of which no task runs: numbers, and counts of tasks."""
+class BarrierStage(NamedTuple):
+    """A barrier stage that has been submitted and has not ended.
+
+    Attributes:
+        number: Spark's number for it.
+        tasks: How many tasks it has.
+        waits: Whether none of them has begun.
+        plan: The plan of the query that it is of; empty where it is of none.
+    """
+
+    number: int
+    tasks: int
+    waits: bool
+    plan: str
+
+
+def barrier_stages(session: SparkSession) -> Iterator[BarrierStage]:
+    """The barrier stages that have been submitted and have not ended."""
+    context = session.sparkContext
     tracker = context.statusTracker()
-    for stage in tracker.getActiveStageIds():
-        info = tracker.getStageInfo(stage)
-        if info is None or info.numActiveTasks or info.numCompletedTasks:
+    for number in tracker.getActiveStageIds():
+        info = tracker.getStageInfo(number)
+        stage = _stage(context, number)
+        if info is None or stage is None or not stage.rdd().isBarrier():
             continue
-        # Only the drawing that Spark's own pages make of a stage tells whether it is a barrier stage.
-        graph = _scala(context).statusStore().operationGraphForStage(stage)
-        drawn: Any = context._jvm
-        if "[Barrier]" in str(drawn.org.apache.spark.ui.scope.RDDOperationGraph.makeDotFile(graph)):
-            yield stage, int(info.numTasks)
+        waits = not (info.numActiveTasks or info.numCompletedTasks)
+        yield BarrierStage(number, int(info.numTasks), waits, _plan(session, stage))
+
+
+def _stage(context: SparkContext, number: int) -> Any:
+    """Spark's own object for a stage of a job that runs; None where there is none."""
+    found = _scala(context).dagScheduler().stageIdToStage().get(number)
+    return found.get() if found.isDefined() else None
+
+
+def _plan(session: SparkSession, stage: Any) -> str:
+    """The text of the plan of the query that a stage is of."""
+    running = _scala(session.sparkContext).dagScheduler().jobIdToActiveJob()
+    java: Any = session
+    queries = java._jsparkSession.sharedState().statusStore()
+    for job in str(stage.jobIds().mkString(",")).split(","):
+        found = running.get(int(job)) if job else None
+        if found is None or not found.isDefined():
+            continue
+        query = found.get().properties().getProperty("spark.sql.execution.id")
+        known = queries.execution(int(query)) if query is not None else None
+        if known is not None and known.isDefined():
+            return str(known.get().physicalPlanDescription())
+    return ""
+
+
+@contextmanager
+def described(context: SparkContext, description: str) -> Iterator[None]:
+    """Describes the jobs that this thread begins in the block, unless they are described already."""
+    if context.getLocalProperty("spark.job.description"):
+        yield
+        return
+    context.setJobDescription(description)
+    try:
+        yield
+    finally:
+        context.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
+
+
+def describe_stage(
+    context: SparkContext, number: int, name: str, counts: dict[str, int] | None = None
+) -> None:
+    """Gives a stage that has not ended a name, and accumulators.
+
+    Spark has no call for the name of one stage: it is taken from the line that submits it. Its own
+    description of the stage is changed, of which all are told when the stage ends; its pages, which have a
+    copy, are told at once.
+
+    Args:
+        context: Where it runs.
+        number: Spark's number for it.
+        name: The name.
+        counts: Accumulators: what they count, and how much. Only where no task of the stage is just ending,
+            and so on the thread that the scheduler waits for.
+    """
+    stage = _stage(context, number)
+    if stage is None:
+        return
+    java: Any = context._jvm
+    info = stage.latestInfo()
+    field = info.getClass().getDeclaredField("name")
+    field.setAccessible(True)
+    field.set(info, name)
+    none = java.scala.Option.apply(None)
+    for what, count in (counts or {}).items():
+        identity = java.org.apache.spark.util.AccumulatorContext.newId()
+        value = java.scala.Option.apply(count)
+        described = java.org.apache.spark.scheduler.AccumulableInfo(
+            identity, java.scala.Option.apply(what), none, value, False, False, none
+        )
+        info.accumulables().put(identity, described)
+    store = _scala(context).statusStore()
+    listener = store.listener().get()
+    field = listener.getClass().getDeclaredField("liveStages")
+    field.setAccessible(True)
+    for live in field.get(listener).values().toArray():
+        if int(live.info().stageId()) == number:
+            live.write(store.store(), java.java.lang.System.nanoTime(), False)
 
 
 def cancel_stage(context: SparkContext, stage: int, reason: str) -> None:
     """Cancels a stage, and with it the jobs that need it; their exceptions carry the reason."""
     _scala(context).cancelStage(stage, reason)
+
+
+def driver_address(context: SparkContext) -> tuple[str, str]:
+    """The driver's host, as executors reach it, and the interface that it listens on."""
+    host = str(context.getConf().get("spark.driver.host", "127.0.0.1"))
+    return host, str(context.getConf().get("spark.driver.bindAddress", host))
+
+
+def when_stopped(context: SparkContext, function: Callable[[], None]) -> None:
+    """Calls a function before a context is stopped."""
+    stop = context.stop
+
+    def stopped() -> None:
+        vars(context).pop("stop", None)
+        try:
+            function()
+        finally:
+            stop()
+
+    context.stop = stopped  # type: ignore[method-assign]
 
 
 def _scala(context: SparkContext) -> Any:

@@ -185,7 +185,6 @@ class Timely(Generic[T]):
         Raises:
             TypeError: When the dataflow runs, if what the function returns cannot be awaited, or a batch's
                 results are not as many as its records.
-            PointstampError: When the dataflow runs, if a call stops the event loop.
 
         Examples:
             >>> import asyncio

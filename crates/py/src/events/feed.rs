@@ -43,10 +43,10 @@ pub(super) struct Shared {
     stop: Mutex<Option<Held>>,
 }
 
-struct State {
-    decoder: Decoder,
-    input: Input,
-    promise: Option<Promise>,
+pub(super) struct State {
+    pub(super) decoder: Decoder,
+    pub(super) input: Input,
+    pub(super) promise: Option<Promise>,
     schema: Option<SchemaRef>,
     /// Whether an operator plays it.
     played: bool,
@@ -55,7 +55,7 @@ struct State {
     closed: bool,
 }
 
-enum Input {
+pub(super) enum Input {
     File {
         file: Option<File>,
         path: PathBuf,
@@ -65,7 +65,7 @@ enum Input {
 }
 
 /// What a thread that feeds has said.
-enum Feeding {
+pub(super) enum Feeding {
     Going,
     Ended,
     Failed(PyErr),
@@ -82,7 +82,7 @@ pub(super) enum Next {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -396,6 +396,23 @@ impl EventFeed {
             list.append(point_to_py(py, time)?)?;
         }
         Ok(list)
+    }
+
+    /// What the changes so far add up to, `(time, count)`; `None` before the first event. With `offset`, where `seek` goes on.
+    #[getter]
+    fn counts<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
+        self.shared.counts(py)
+    }
+
+    /// Goes on in a file behind the event that ended at `offset`, when `counts` were these. `start` has been called.
+    #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
+    fn seek(
+        &self,
+        py: Python<'_>,
+        offset: u64,
+        counts: Vec<(Bound<'_, PyAny>, i64)>,
+    ) -> PyResult<()> {
+        self.shared.seek(py, offset, &counts)
     }
 
     /// The next event: `(offset, None, changes)`, or `(offset, [(time, records)], bytes)` with the batch decoded, or its

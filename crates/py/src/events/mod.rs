@@ -7,4 +7,5 @@
 mod body;
 pub(crate) mod feed;
 pub(crate) mod replay;
+mod seeking;
 pub(crate) mod writer;

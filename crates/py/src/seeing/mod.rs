@@ -4,7 +4,7 @@
 //! `notes` is what is noted while a program runs, so that it can be said later; `frames` finds the line of the program that
 //! runs now; `graph` is a dataflow's graph as it is installed; `inquiry` is how any thread asks a worker, which answers
 //! between two steps; `look` is the answer; `record` is what is kept of all that a worker does, where that was asked for; `diagnostics` is
-//! what the engine says of itself.
+//! what the engine says of itself; `totals` is what operators have done.
 
 pub(crate) mod diagnostics;
 pub(crate) mod frames;
@@ -13,3 +13,4 @@ pub(crate) mod inquiry;
 pub(crate) mod look;
 pub(crate) mod notes;
 pub(crate) mod record;
+mod totals;

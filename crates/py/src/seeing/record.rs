@@ -19,20 +19,10 @@ use rustc_hash::FxHashMap;
 
 use crate::columns::ffi::export_batch;
 use crate::errors::PointstampError;
+use crate::seeing::totals::{Done, Ended, Totals};
 
 /// How many events wait to be taken at most.
 const MOST: usize = 1 << 20;
-
-/// What an operator has done on one worker.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Totals {
-    pub(crate) runs: u64,
-    pub(crate) nanoseconds: u64,
-    pub(crate) records_in: u64,
-    pub(crate) records_out: u64,
-    pub(crate) batches_in: u64,
-    pub(crate) batches_out: u64,
-}
 
 /// The record of one worker.
 #[pyclass(frozen, module = "pointstamp._core")]
@@ -59,6 +49,8 @@ struct Inner {
     parked_for: u64,
     events: Vec<Event>,
     lost: u64,
+    /// What was done in dataflows that have ended; kept where that was asked for.
+    ended: Option<Ended>,
     /// How many of them a batch that was taken says.
     said: u64,
     /// Dataflows whose events are not kept: they read this record.
@@ -177,7 +169,10 @@ impl Inner {
         }
     }
 
-    fn made(&mut self, id: OperatorId, address: &[usize]) {
+    fn made(&mut self, id: OperatorId, address: &[usize], name: &str) {
+        if let Some(ended) = &mut self.ended {
+            ended.made(id, name);
+        }
         self.addresses.insert(address.to_vec(), id);
         self.totals.entry(id).or_default();
         if let Some((node, scope)) = address.split_last()
@@ -191,6 +186,9 @@ impl Inner {
         if id.operator == 0 {
             // With its dataflow all is forgotten that is only needed while it runs.
             let gone = |other: u32| other == id.dataflow;
+            if let Some(ended) = &mut self.ended {
+                ended.shut_down(id.dataflow, &self.addresses, &self.totals);
+            }
             self.ends.retain(|edge, _| !gone(edge.dataflow));
             self.nodes.retain(|(scope, _), _| !gone(scope.dataflow));
             self.addresses.retain(|_, other| !gone(other.dataflow));
@@ -212,7 +210,7 @@ impl Inner {
                 dims,
                 ..
             } => {
-                self.made(id, address);
+                self.made(id, address, name);
                 self.keep(|| Event {
                     count: Some(dims as i64),
                     text: Some(named(address, name)),
@@ -222,7 +220,7 @@ impl Inner {
             Observation::OperatorMade {
                 id, address, name, ..
             } => {
-                self.made(id, address);
+                self.made(id, address, name);
                 self.keep(|| Event {
                     text: Some(named(address, name)),
                     ..Event::new("operator", id)
@@ -370,8 +368,8 @@ impl Recorder {
 #[pymethods]
 impl Recorder {
     #[new]
-    #[pyo3(signature = (keeps, most = MOST))]
-    fn new(keeps: bool, most: usize) -> Self {
+    #[pyo3(signature = (keeps, most = MOST, keeps_totals = false))]
+    fn new(keeps: bool, most: usize, keeps_totals: bool) -> Self {
         let began = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         Recorder {
             inner: Mutex::new(Inner {
@@ -388,6 +386,7 @@ impl Recorder {
                 parked_for: 0,
                 events: Vec::new(),
                 lost: 0,
+                ended: keeps_totals.then(Ended::default),
                 said: 0,
                 ignored: Vec::new(),
             }),
@@ -398,6 +397,13 @@ impl Recorder {
     #[getter]
     fn lost(&self) -> u64 {
         self.inner().lost
+    }
+
+    /// What the operators of dataflows that have ended did, since the last call: addresses, names, runs, nanoseconds, records
+    /// in and out, batches in and out. Nothing unless `keeps_totals`.
+    fn take_totals(&self) -> Vec<Done> {
+        let mut inner = self.inner();
+        inner.ended.as_mut().map(Ended::take).unwrap_or_default()
     }
 
     /// Keeps no events of a dataflow, which reads this record: it would never come to an end.

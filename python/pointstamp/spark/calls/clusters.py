@@ -18,15 +18,23 @@ __all__ = ["setup_cluster", "shutdown_cluster"]
 _current: Cluster | None = None
 
 
-def setup_cluster(num_workers: int | None = None, *, session: SparkSession | None = None) -> Cluster:
+def setup_cluster(
+    num_workers: int | None = None,
+    *,
+    session: SparkSession | None = None,
+    stall_report: float | None = None,
+) -> Cluster:
     """Starts a resident cluster.
 
     Args:
         num_workers: How many tasks it has. Left out: all of Spark's slots but one.
         session: Where; left out: the active session.
+        stall_report: After how many seconds in which nothing moves, although a call waits for a dataflow, the
+            driver says on standard error what is waited for.
 
     Raises:
-        ConfigError: If there are too few slots, there is one already, or there is no session of the kind.
+        ConfigError: If there are too few slots, there is one already, there is no session of the kind, or
+            `stall_report` is no number of seconds.
         ClusterError: If its tasks do not start, or do not find each other.
 
     Examples:
@@ -46,6 +54,8 @@ def setup_cluster(num_workers: int | None = None, *, session: SparkSession | Non
             "a resident cluster takes its orders from the driver, which over Spark Connect is on the server: "
             "use run(), or a session without Connect"
         )
+    if stall_report is not None and not stall_report > 0:
+        raise ConfigError(f"stall_report is a number of seconds above 0, and is {stall_report!r}")
     if _current is not None and not _current.closed:
         raise ConfigError("there is a resident cluster already: call shutdown_cluster() first")
     shutdown_cluster()  # one that has failed
@@ -56,7 +66,7 @@ def setup_cluster(num_workers: int | None = None, *, session: SparkSession | Non
             "give the session more cores"
         )
     listen(session)
-    _current = Cluster(session, num_workers or slots - 1)
+    _current = Cluster(session, num_workers or slots - 1, stall_report)
     return _current
 
 

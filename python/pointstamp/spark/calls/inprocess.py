@@ -48,7 +48,7 @@ class InProcess:
 
     def _run(self, config: Config) -> None:
         def main(worker: Worker) -> None:
-            with worker.dataflow("Spark") as scope:
+            with worker.dataflow(self._plan.named.name) as scope:
                 self._results.connect(self._plan.built(scope, self._feed))
             worker.run()
 

@@ -11,6 +11,9 @@ from pointstamp.spark.job.slots import session_of, tasks
 from pointstamp.spark.job.stages import packed_inputs, ran, unpacked
 from pointstamp.spark.job.task import Job
 from pointstamp.spark.packing.exceptions import listen
+from pointstamp.spark.watching import stages
+from pointstamp.spark.watching.desk import watched
+from pointstamp.spark.watching.notes import notes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +47,9 @@ def run(
     time: str | dict[str, str] | None = None,
     time_column: str | None = None,
     num_workers: int | None = None,
+    name: str | None = None,
+    progress: bool = False,
+    stall_report: float | None = None,
 ) -> Any:
     """Runs a dataflow inside Spark, on DataFrames, and returns its outputs as DataFrames.
 
@@ -64,13 +70,18 @@ def run(
             an input without one has all rows at 0. It remains a column.
         time_column: Adds the timestamp of each output row, under this name, as the last column.
         num_workers: Tasks of the barrier stage, all of which must run at once. Left out: the slots there are.
+        name: What Spark's pages call the dataflow. Left out: the name of `build`.
+        progress: Whether the driver shows a bar while the dataflow runs: of the rows that were packed, how
+            many it has taken. It needs the package `tqdm`.
+        stall_report: After how many seconds in which nothing moves, although something is outstanding, the
+            driver says on standard error what is waited for.
 
     Returns:
         A DataFrame; of several outputs, `Outputs`: a dict of DataFrames that share one run.
 
     Raises:
         ConfigError: If Spark cannot run the stage: too few slots, some of which a resident cluster may hold,
-            or dynamic allocation.
+            or dynamic allocation; or `progress` or `stall_report` over Spark Connect.
         GraphError: If an input, a schema or a column is not what it should be.
         BaseException: What `build` raises. A module that the driver does not have is no mistake where the
             schema is given: the executors may have it.
@@ -92,13 +103,17 @@ def run(
         schema,
         keyword=several,
         time_column=time_column,
+        name=name,
+        capturing=True,
     )
     assert plan.declared is not None
     pickled: bytes = cloudpickle.dumps(plan)  # type: ignore[no-untyped-call]
     listen(session)
-    job = Job(pickled, times, secrets.token_bytes(32), workers)
-    sent = ran(session, packed_inputs(plan, named, times), job)
+    watch = watched(session, progress, stall_report)
+    notes = notes_of(session, stages.hear)
+    job = Job(pickled, times, secrets.token_bytes(32), workers, notes, watch)
+    sent = ran(session, packed_inputs(plan, named, times, notes), job, plan.named)
     if plan.declared.single:
-        return next(iter(unpacked(sent, schemas).values()))
+        return next(iter(unpacked(sent, schemas, plan.named).values()))
     stored = sent.persist()
-    return Outputs(unpacked(stored, schemas), stored)
+    return Outputs(unpacked(stored, schemas, plan.named), stored)

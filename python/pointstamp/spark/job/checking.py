@@ -7,15 +7,19 @@ call, in milliseconds, and not by a task of Spark's seconds later; and the schem
 
 from __future__ import annotations
 
+import secrets
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pointstamp._errors import GraphError, add_note
 from pointstamp.config import Config
 from pointstamp.execution import execute
+from pointstamp.seeing.graph import Graph
+from pointstamp.spark.captures.sink import trying
 from pointstamp.spark.job.feeding import Feed
 from pointstamp.spark.job.outputs import ONE, Declared, named, undeclared
 from pointstamp.spark.job.plan import Plan, what
 from pointstamp.spark.packing import schemas
+from pointstamp.spark.packing.naming import INPUT, OUTPUT, Named, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,7 +58,9 @@ def planned(
     *,
     keyword: bool,
     time_column: str | None,
+    name: str | None = None,
     travels: bool = True,
+    capturing: bool = False,
 ) -> Planned:
     """Checks what can be checked, tries `build`, and converts the schemas.
 
@@ -65,8 +71,10 @@ def planned(
         schema: Of the output, or a dict; None: of what `build` returns.
         keyword: Whether `build` takes the inputs by name.
         time_column: The column for the times of output rows, or None.
+        name: What the dataflow is called; None: as `build` is.
         travels: Whether `build` is going to be pickled. A copy of it is tried, if it can be: what `build`
             does to the values that it refers to is not done twice to those that the workers get.
+        capturing: Whether the dataflow may capture into folders.
 
     Raises:
         GraphError: If something is not what it should be.
@@ -74,6 +82,7 @@ def planned(
     """
     if not callable(build):
         raise GraphError(f"build is a function that is given a scope and streams, not {build!r}")
+    called = Named(name_of(build, name), secrets.token_hex(3))
     timezone, large = _settings(session)
     for name, one in inputs.items():
         if keyword and not str(name).isidentifier():
@@ -97,13 +106,16 @@ def planned(
 
     given = None if schema is None else _given(schema)
     promised = None if given is None else declared(given, not isinstance(schema, dict))
-    trial = _Trial(Plan(_copy(build, travels), arrow, keyword, promised))
-    trial.run()
+    trial = _Trial(Plan(_copy(build, travels), arrow, keyword, promised, called))
+    with trying(capturing):
+        trial.run()
     if given is None:
         given = {name: schemas.inferred(one, named(name, trial.single)) for name, one in trial.found.items()}
         promised = declared(given, trial.single)
     assert promised is not None
-    return Planned(Plan(build, arrow, keyword, promised), _with_times(given, time_column))
+    return Planned(
+        Plan(build, arrow, keyword, promised, called.of(trial.operators)), _with_times(given, time_column)
+    )
 
 
 class _Trial:
@@ -112,12 +124,14 @@ class _Trial:
     Attributes:
         found: The schema of each stream that it returned.
         single: Whether that was one stream, and not a dict.
+        operators: The names of the operators that `build` made.
     """
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self.found: dict[str, pa.Schema] = {}
         self.single = True
+        self.operators: list[str] = []
 
     def run(self) -> None:
         """Raises what is wrong with `build`, or with what it returns."""
@@ -138,8 +152,12 @@ class _Trial:
             else:
                 streams, self.single = undeclared(built)
                 self.found = {name: stream.schema for name, stream in streams.items()}
-        for dataflow in worker.installed_dataflows():
-            worker.drop_dataflow(dataflow)
+        [told] = worker.asking.data(worker.core)
+        for _, dataflow in told["dataflows"]:
+            names = [operator.name for operator in Graph.from_data(dataflow["graph"]).operators.values()]
+            self.operators += [name for name in names if not name.startswith((INPUT, OUTPUT))]
+        for number in worker.installed_dataflows():
+            worker.drop_dataflow(number)
 
 
 def _copy(build: Callable[..., Any], travels: bool) -> Callable[..., Any]:

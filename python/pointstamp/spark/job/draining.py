@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pointstamp.spark.packing.batches import packed
+from pointstamp.spark.packing.batches import Gathered, packed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,22 +25,22 @@ __all__ = ["Drain", "Stopped"]
 _BOUND = 32 << 20
 """Bytes of the outputs that may wait for Spark."""
 
-_ROWS = 1 << 16
-"""Rows that are gathered into one batch,"""
-
-_BYTES = 4 << 20
-"""or bytes, whichever comes first."""
-
 
 class Stopped(Exception):
     """The task has ended: its output is not taken any more."""
 
 
 class Drain:
-    """The outputs of one task, from all its workers."""
+    """The outputs of one task, from all its workers.
 
-    def __init__(self, declared: Declared) -> None:
+    Args:
+        declared: The outputs.
+        turn: The turn of the first packed batch: see `packed`.
+    """
+
+    def __init__(self, declared: Declared, turn: int) -> None:
         self._declared = declared
+        self._turn = turn
         self._changed = threading.Condition()
         self._queue: deque[tuple[int, pa.RecordBatch]] = deque()
         self._bytes = 0
@@ -65,14 +65,18 @@ class Drain:
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Packed batches, until `end`."""
-        gathered = [_Gathered(number) for number in range(len(self._declared.schemas))]
+        gathered = [Gathered() for _ in self._declared.schemas]
         while (taken := self._get()) is not None:
             number, batch = taken
             if gathered[number].add(batch):
-                yield gathered[number].take()
-        for waiting in gathered:
+                yield self._packed(number, gathered[number])
+        for number, waiting in enumerate(gathered):
             if waiting.rows:
-                yield waiting.take()
+                yield self._packed(number, waiting)
+
+    def _packed(self, number: int, gathered: Gathered) -> pa.RecordBatch:
+        self._turn += 1
+        return packed(number, 0, gathered.take(), self._turn - 1)
 
     def _get(self) -> tuple[int, pa.RecordBatch] | None:
         with self._changed:
@@ -105,25 +109,3 @@ class Drain:
             return take
 
         return build
-
-
-class _Gathered:
-    """Batches of one output, until they are worth a row."""
-
-    def __init__(self, number: int) -> None:
-        self._number = number
-        self._batches: list[pa.RecordBatch] = []
-        self.rows = self._bytes = 0
-
-    def add(self, batch: pa.RecordBatch) -> bool:
-        """Adds one, and says whether they are."""
-        self._batches.append(batch)
-        self.rows += batch.num_rows
-        self._bytes += batch.nbytes
-        return self.rows >= _ROWS or self._bytes >= _BYTES
-
-    def take(self) -> pa.RecordBatch:
-        """All of them as one packed batch."""
-        batches, self._batches = self._batches, []
-        self.rows = self._bytes = 0
-        return packed(self._number, 0, batches[0] if len(batches) == 1 else pa.concat_batches(batches))

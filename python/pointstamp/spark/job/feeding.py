@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
 from pointstamp.custom.builder import single_output
+from pointstamp.spark.packing.naming import INPUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -65,7 +66,7 @@ class Feed:
         """Adds the operator of an input to the dataflow of a worker."""
         columns = _core.Schema(self._schemas[stream])
         made: ArrowStream = single_output(
-            scope, f"input {name}", (), self._source(stream), notify=False, start=True, schema=columns
+            scope, f"{INPUT}{name}", (), self._source(stream), notify=False, start=True, schema=columns
         )
         return made
 

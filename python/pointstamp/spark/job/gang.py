@@ -32,11 +32,13 @@ class Gang(NamedTuple):
         config: The configuration of this task's process.
         listener: The socket on which it is to listen; None where it is alone.
         ready: Whether all of them are.
+        attempt: What tells this attempt from others: the least of its tasks' own numbers.
     """
 
     config: Config
     listener: socket.socket | None
     ready: bool
+    attempt: int
 
 
 def gather(context: BarrierTaskContext, secret: bytes, *, ready: bool = True) -> Gang:
@@ -50,7 +52,7 @@ def gather(context: BarrierTaskContext, secret: bytes, *, ready: bool = True) ->
     workers = max(1, context.cpus())
     tasks = [_host(task.address) for task in context.getTaskInfos()]
     if len(tasks) == 1:
-        return Gang(Config(workers=workers), None, ready)
+        return Gang(Config(workers=workers), None, ready, context.taskAttemptId())
     process = context.partitionId()
     listener, address = listening("127.0.0.1" if len(set(tasks)) == 1 else tasks[process], or_all=True)
     mine = f"{context.taskAttemptId()} {address} {ready:d}"
@@ -63,7 +65,7 @@ def gather(context: BarrierTaskContext, secret: bytes, *, ready: bool = True) ->
         addresses=[address for _, address, _ in told],
         secret=hmac.digest(secret, str(attempt).encode(), hashlib.sha256),
     )
-    return Gang(config, listener, all(int(other) for _, _, other in told))
+    return Gang(config, listener, all(int(other) for _, _, other in told), attempt)
 
 
 def reachable(context: BarrierTaskContext) -> str:

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from pointstamp._errors import GraphError
 from pointstamp.pacts import Pipeline
+from pointstamp.spark.packing.naming import OUTPUT
 from pointstamp.spark.packing.schemas import check, conform
 from pointstamp.streams.arrow import ArrowStream
 from pointstamp.streams.records import Stream
@@ -100,7 +101,7 @@ class Declared(NamedTuple):
             GraphError: As `streams`.
         """
         for number, (output, stream) in enumerate(self.streams(built)):
-            stream.sink(Pipeline(), f"output {output.name}", taking(number, output))
+            stream.sink(Pipeline(), f"{OUTPUT}{output.name}", taking(number, output))
 
     def streams(self, built: Any) -> list[tuple[Output, ArrowStream]]:
         """Each of them with its stream, of what `build` returned.

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pointstamp.scope import Scope
     from pointstamp.spark.job.feeding import Feed
     from pointstamp.spark.job.outputs import Declared
+    from pointstamp.spark.packing.naming import Named
 
 __all__ = ["Plan", "dataframes", "times_of", "what"]
 
@@ -28,12 +29,14 @@ class Plan(NamedTuple):
         inputs: The schema of each input, by name.
         keyword: Whether `build` takes the inputs by name.
         declared: The outputs; None where `build` is yet to be asked.
+        named: What it is called.
     """
 
     build: Callable[..., Any]
     inputs: dict[str, pa.Schema]
     keyword: bool
     declared: Declared | None
+    named: Named
 
     def what(self, name: str) -> str:
         """What messages call an input."""

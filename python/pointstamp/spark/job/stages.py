@@ -9,33 +9,37 @@ are dealt out again and unpacked. The second shuffle is what lets Spark retry a 
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pointstamp.spark.job import task
 from pointstamp.spark.packing import batches
 from pointstamp.spark.packing.batches import FAILED, GUARD, PACKED
+from pointstamp.spark.packing.dealing import dealing
 from pointstamp.spark.packing.shipped import ship
 
 if TYPE_CHECKING:
+    from pyspark import Accumulator
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from pointstamp.spark.job.plan import Plan
     from pointstamp.spark.job.task import Job
+    from pointstamp.spark.packing.naming import Named
 
 __all__ = ["packed_inputs", "ran", "unpacked"]
 
 
-def ran(session: SparkSession, packed: DataFrame, job: Job) -> DataFrame:
+def ran(session: SparkSession, packed: DataFrame, job: Job, named: Named) -> DataFrame:
     """What the barrier stage sends, packed, of packed inputs."""
     dealt = _dealt(session, packed, job)
-    return _raising(dealt.mapInArrow(ship(task.run, job), PACKED, barrier=True).repartition(job.tasks))
+    dataflow = dealt.mapInArrow(ship(named.dataflow, task.run, job), PACKED, barrier=True)
+    return _raising(dealing(dataflow, job.tasks))
 
 
-def unpacked(sent: DataFrame, schemas: dict[str, StructType]) -> dict[str, DataFrame]:
+def unpacked(sent: DataFrame, schemas: dict[str, StructType], named: Named) -> dict[str, DataFrame]:
     """The rows of each output."""
     return {
-        name: sent.mapInArrow(ship(batches.unpack, number), rows)
+        name: sent.mapInArrow(ship(named.part(f"unpack {name}"), batches.unpack, number), rows)
         for number, (name, rows) in enumerate(schemas.items())
     }
 
@@ -46,9 +50,12 @@ def _dealt(session: SparkSession, packed: DataFrame, job: Job) -> DataFrame:
 
     # Rows that stand for nothing: without any row Spark would plan the barrier stage away, or without tasks.
     guard = session.range(0, job.tasks, 1, 1).select(
-        sf.lit(GUARD).alias("stream"), sf.lit(0).cast("bigint").alias("low"), sf.lit(b"").alias("batch")
+        sf.lit(GUARD).alias("stream"),
+        sf.lit(0).cast("bigint").alias("low"),
+        sf.lit(b"").alias("batch"),
+        sf.col("id").cast("int").alias("turn"),
     )
-    dealt = guard.union(packed).repartition(job.tasks)
+    dealt = dealing(guard.union(packed), job.tasks)
     return dealt if not any(job.times) else dealt.sortWithinPartitions("low")
 
 
@@ -66,11 +73,23 @@ def _raising(ran: DataFrame) -> DataFrame:
     return ran.withColumn("batch", batch).sortWithinPartitions("stream")
 
 
-def packed_inputs(plan: Plan, named: dict[str, DataFrame], times: list[str | None]) -> DataFrame:
-    """All the inputs' rows as packed batches, each of which is in the order of its rows' times."""
+def packed_inputs(
+    plan: Plan, named: dict[str, DataFrame], times: list[str | None], notes: Accumulator[Any] | None = None
+) -> DataFrame:
+    """All the inputs' rows as packed batches, each of which is in the order of its rows' times.
+
+    Args:
+        plan: What is to be built.
+        named: The inputs by name.
+        times: Of each, the column of its rows' times, or None.
+        notes: Where tasks note what they packed.
+    """
     packed = []
     for number, ((name, df), column) in enumerate(zip(named.items(), times, strict=True)):
         ordered = df if column is None else df.sortWithinPartitions(column)
-        packing = ship(batches.pack, number, plan.what(name), plan.inputs[name], column)
+        called = plan.named.part(f"pack {name}")
+        packing = ship(
+            called, task.pack, plan.named, notes, number, plan.what(name), plan.inputs[name], column
+        )
         packed.append(ordered.mapInArrow(packing, PACKED))
     return reduce(lambda some, more: some.union(more), packed)

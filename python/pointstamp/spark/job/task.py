@@ -13,24 +13,32 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pointstamp import _core
 from pointstamp._errors import ClusterError, add_note
 from pointstamp.execution import execute
+from pointstamp.spark.captures.sink import Gathering
 from pointstamp.spark.job.draining import Drain, Stopped
 from pointstamp.spark.job.feeding import Feed
-from pointstamp.spark.job.gang import MANNERS, gather
+from pointstamp.spark.job.gang import MANNERS, Gang, gather
+from pointstamp.spark.job.outliving import outliving_the_daemon
+from pointstamp.spark.packing import batches as packing
 from pointstamp.spark.packing.batches import failed, read
 from pointstamp.spark.packing.merging import in_order
+from pointstamp.spark.watching.notes import Packed, Ran
+from pointstamp.spark.watching.telling import Teller, Watched
 
 if TYPE_CHECKING:
-    import socket
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     import pyarrow as pa
+    from pyspark import Accumulator
 
-    from pointstamp.config import Config
     from pointstamp.spark.job.plan import Plan
+    from pointstamp.spark.packing.naming import Named
     from pointstamp.worker import Worker
 
 __all__ = ["Job", "run"]
@@ -50,16 +58,25 @@ class Job(NamedTuple):
         times: Of each input, the column of its rows' times, or None.
         secret: What the tasks prove to each other.
         tasks: How many there are.
+        notes: Where they note what they did; None where Spark has no place for that.
+        watched: Who watches; None for nobody.
     """
 
     plan: bytes
     times: list[str | None]
     secret: bytes
     tasks: int
+    notes: Accumulator[Any] | None
+    watched: Watched | None
 
 
 def run(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Runs the dataflow on a task's input and yields its share of the outputs, packed."""
+    with outliving_the_daemon():
+        yield from _run(job, batches)
+
+
+def _run(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     from pyspark import BarrierTaskContext, cloudpickle
 
     context = BarrierTaskContext.get()
@@ -77,12 +94,23 @@ def run(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
         return  # another task says why
     feed = Feed(list(plan.inputs.values()), gang.config.workers)
     assert plan.declared is not None
-    drain = Drain(plan.declared)
+    drain = Drain(plan.declared, context.partitionId())
     failures: list[BaseException] = []
+    recorders: list[_core.Recorder] = []
+    stage = context.stageId()
+
+    def watched(worker: Worker) -> AbstractContextManager[object]:
+        if job.watched is None or worker.index:
+            return nullcontext()
+        return Teller(job.watched, plan.named, stage, worker.asking)
+
+    gathering = Gathering(plan.named.number, str(gang.attempt), context.partitionId() == 0)
 
     def engine() -> None:
         try:
-            _execute(plan, gang.config, gang.listener, feed, drain)
+            with gathering.current():
+                if _execute(plan, gang, feed, drain, recorders, watched):
+                    gathering.publish()
         except BaseException as error:
             failures.append(error)
         finally:
@@ -104,6 +132,9 @@ def run(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
         runner.join()
     if not failures:
         reader.join()
+        if job.notes is not None:
+            totals = [operator for recorder in recorders for operator in recorder.take_totals()]
+            job.notes.add([Ran(plan.named, stage, gang.attempt, job.tasks, totals)])
         return
     failure = failures[0]
     if isinstance(failure, ClusterError):
@@ -113,8 +144,35 @@ def run(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
         raise failure
     if failure is feed.failure or not isinstance(failure, Exception):
         raise failure  # Spark's, not the user's
-    # Spark deals rows that are alike to one partition each: no action sees output of a run that failed.
+    # One is dealt to each partition: no action sees output of a run that failed.
     yield failed(failure, job.tasks)
+
+
+def pack(
+    named: Named,
+    notes: Accumulator[Any] | None,
+    stream: int,
+    name: str,
+    schema: pa.Schema,
+    time: str | None,
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """An ordinary task that packs its part of an input, and notes how many rows that were."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
+    rows = 0
+
+    def counted() -> Iterator[pa.RecordBatch]:
+        nonlocal rows
+        for batch in batches:
+            rows += batch.num_rows
+            yield batch
+
+    yield from packing.pack(stream, name, schema, time, context.partitionId(), counted())
+    if notes is not None:
+        notes.add([Packed(named, rows)])
 
 
 def _expect(tasks: int, wanted: int) -> None:
@@ -130,13 +188,27 @@ def _expect(tasks: int, wanted: int) -> None:
         )
 
 
-def _execute(plan: Plan, config: Config, listener: socket.socket | None, feed: Feed, drain: Drain) -> None:
+def _execute(
+    plan: Plan,
+    gang: Gang,
+    feed: Feed,
+    drain: Drain,
+    recorders: list[_core.Recorder],
+    watched: Callable[[Worker], AbstractContextManager[object]],
+) -> bool:
+    """Runs the dataflow on this process's workers, which are recorded; returns whether it is complete."""
+
     def main(worker: Worker) -> None:
-        with worker.dataflow("Spark") as scope:
+        recorder = _core.Recorder(False, keeps_totals=True)
+        worker.core.record(recorder)
+        recorders.append(recorder)
+        with worker.dataflow(plan.named.name) as scope:
             drain.connect(plan.built(scope, feed))
-        worker.run()
+        with watched(worker):
+            worker.run()
 
     try:
-        execute(main, config=config, listener=listener)
+        execute(main, config=gang.config, listener=gang.listener)
     except Stopped:
-        pass  # Spark wants no more of the output
+        return False  # Spark wants no more of the output
+    return True

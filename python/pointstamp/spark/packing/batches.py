@@ -1,8 +1,9 @@
 """Record batches as rows of a DataFrame: what moves between Spark's stages and into the barrier stage.
 
-A packed batch is one row of three columns: which input or output it belongs to, the least time in it, and the
-batch in Arrow's IPC format. One stage so carries inputs of any schemas, Spark shuffles batches instead of
-rows, and the types arrive as they were.
+A packed batch is one row of four columns: which input or output it belongs to, the least time in it, the
+batch in Arrow's IPC format, and its turn when batches are dealt to tasks. One stage so carries inputs of any
+schemas, Spark shuffles batches instead of rows, and the types arrive as they were. Batches are gathered until
+they are worth a row: each costs a fixed time at every step of its way, whatever is in it.
 """
 
 from __future__ import annotations
@@ -19,9 +20,20 @@ from pointstamp.spark.packing.schemas import like
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["FAILED", "GUARD", "PACKED", "Packed", "failed", "pack", "packed", "read", "unpack"]
+__all__ = [
+    "FAILED",
+    "GUARD",
+    "PACKED",
+    "Gathered",
+    "Packed",
+    "failed",
+    "pack",
+    "packed",
+    "read",
+    "unpack",
+]
 
-PACKED = "stream int, low bigint, batch binary"
+PACKED = "stream int, low bigint, batch binary, turn int"
 """The schema of packed batches, for Spark."""
 
 GUARD = -1
@@ -30,7 +42,15 @@ GUARD = -1
 FAILED = -2
 """The `stream` of rows that hold an exception, as text, in place of a batch."""
 
-_PACKED = pa.schema([("stream", pa.int32()), ("low", pa.int64()), ("batch", pa.binary())])
+_PACKED = pa.schema(
+    [("stream", pa.int32()), ("low", pa.int64()), ("batch", pa.binary()), ("turn", pa.int32())]
+)
+
+_ROWS = 1 << 16
+"""Rows that are gathered into one packed batch,"""
+
+_BYTES = 4 << 20
+"""or bytes, whichever comes first."""
 
 
 class Packed(NamedTuple):
@@ -41,7 +61,28 @@ class Packed(NamedTuple):
     batch: pa.RecordBatch
 
 
-def packed(stream: int, low: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+class Gathered:
+    """Batches of one schema, until they are worth a packed one."""
+
+    def __init__(self) -> None:
+        self._batches: list[pa.RecordBatch] = []
+        self.rows = self._bytes = 0
+
+    def add(self, batch: pa.RecordBatch) -> bool:
+        """Adds one, and says whether they are."""
+        self._batches.append(batch)
+        self.rows += batch.num_rows
+        self._bytes += batch.nbytes
+        return self.rows >= _ROWS or self._bytes >= _BYTES
+
+    def take(self) -> pa.RecordBatch:
+        """All of them as one."""
+        batches, self._batches = self._batches, []
+        self.rows = self._bytes = 0
+        return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+def packed(stream: int, low: int, batch: pa.RecordBatch, turn: int = 0) -> pa.RecordBatch:
     """A packed batch, as a row."""
     buffer = pa.BufferOutputStream()
     with pa.ipc.new_stream(buffer, batch.schema) as writer:
@@ -50,18 +91,20 @@ def packed(stream: int, low: int, batch: pa.RecordBatch) -> pa.RecordBatch:
     ends = pa.array([0, data.size], pa.int32()).buffers()[1]
     binary = pa.Array.from_buffers(pa.binary(), 1, [None, ends, data])
     return pa.record_batch(
-        [pa.array([stream], pa.int32()), pa.array([low], pa.int64()), binary], schema=_PACKED
+        [pa.array([stream], pa.int32()), pa.array([low], pa.int64()), binary, pa.array([turn], pa.int32())],
+        schema=_PACKED,
     )
 
 
 def failed(error: BaseException, copies: int) -> pa.RecordBatch:
-    """Rows that say that the dataflow failed. They are all alike."""
+    """Rows that say that the dataflow failed: one for each task that they are dealt to."""
     text = in_text(error).encode()
     return pa.record_batch(
         [
             pa.array([FAILED] * copies, pa.int32()),
             pa.array([0] * copies, pa.int64()),
             pa.array([text] * copies, pa.binary()),
+            pa.array(range(copies), pa.int32()),
         ],
         schema=_PACKED,
     )
@@ -70,7 +113,7 @@ def failed(error: BaseException, copies: int) -> pa.RecordBatch:
 def read(batches: Iterator[pa.RecordBatch]) -> Iterator[Packed]:
     """The packed batches of a task's input, in order, without copying them; guards are left out."""
     for rows in batches:
-        streams, lows, data = rows.columns
+        streams, lows, data, _ = rows.columns
         for stream, low, batch in zip(streams.to_pylist(), lows.to_pylist(), data, strict=True):
             if stream != GUARD:
                 for unpacked in pa.ipc.open_stream(batch.as_buffer()):
@@ -78,17 +121,34 @@ def read(batches: Iterator[pa.RecordBatch]) -> Iterator[Packed]:
 
 
 def pack(
-    stream: int, name: str, schema: pa.Schema, time: str | None, batches: Iterator[pa.RecordBatch]
+    stream: int, name: str, schema: pa.Schema, time: str | None, turn: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Packs the rows of an input, whose partitions are sorted by the time column.
+
+    Args:
+        stream: Its number.
+        name: What messages call it.
+        schema: Its schema.
+        time: The column of times, or None.
+        turn: The turn of the first batch; that of a partition's number spreads those of few batches.
+        batches: The rows.
 
     Raises:
         TimeError: If a time is null or negative; it shows the row.
     """
+    gathered = Gathered()
+
+    def row() -> pa.RecordBatch:
+        nonlocal turn
+        batch = gathered.take()
+        turn += 1
+        return packed(stream, 0 if time is None else _least(name, time, batch), batch, turn - 1)
+
     for batch in batches:
-        if batch.num_rows:
-            batch = like(batch, schema)
-            yield packed(stream, 0 if time is None else _least(name, time, batch), batch)
+        if batch.num_rows and gathered.add(like(batch, schema)):
+            yield row()
+    if gathered.rows:
+        yield row()
 
 
 def unpack(stream: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -18,12 +18,15 @@ if TYPE_CHECKING:
 __all__ = ["Shipped", "arrived", "ship"]
 
 
-def ship(function: Callable[..., Iterator[Any]], *arguments: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def ship(
+    name: str, function: Callable[..., Iterator[Any]], *arguments: Any
+) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """A function for `mapInArrow` that calls ``function(*arguments, batches)`` in a task.
 
     What goes wrong there reaches the driver as the exception it is.
 
     Args:
+        name: What plans and Spark's pages call it.
         function: A function of this package.
         arguments: What it is called with, before the batches. They are pickled here, so that they are
             unpickled only where the package is known to be installed.
@@ -36,7 +39,12 @@ def ship(function: Callable[..., Iterator[Any]], *arguments: Any) -> Callable[[I
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
     pickled = cloudpickle.dumps((key(), arguments))  # type: ignore[no-untyped-call]
     shipped = Shipped(function.__module__, function.__name__, pickled, __version__, sys.executable)
-    return shipped.call
+
+    def call(batches: Iterator[Any]) -> Iterator[Any]:
+        return shipped.call(batches)
+
+    call.__name__ = call.__qualname__ = name
+    return call
 
 
 class Shipped:

@@ -22,6 +22,7 @@ from pointstamp.spark.job.checking import planned
 from pointstamp.spark.job.plan import dataframes, times_of
 from pointstamp.spark.job.stages import packed_inputs
 from pointstamp.spark.packing.exceptions import coded
+from pointstamp.spark.packing.naming import BARRIER
 from pointstamp.spark.packing.shipped import ship
 from pointstamp.spark.resident import process
 from pointstamp.spark.resident.dataflow import Dataflow
@@ -48,18 +49,17 @@ _LOOK = 1.0
 class Cluster:
     """A resident cluster; `setup_cluster` makes it. Leaving a ``with`` block shuts it down."""
 
-    def __init__(self, session: SparkSession, num_workers: int) -> None:
+    def __init__(self, session: SparkSession, num_workers: int, stall_report: float | None = None) -> None:
         context = session.sparkContext
         self._session = session
         self.num_workers = num_workers
         self._dataflows = itertools.count(1)
         self._closed = False
         self._over = threading.Event()
-        host = str(context.getConf().get("spark.driver.host", "127.0.0.1"))
-        bind = str(context.getConf().get("spark.driver.bindAddress", host))
+        host, bind = compat.driver_address(context)
         self._link = Link(bind, secrets.token_bytes(32), num_workers)
         self._group = f"pointstamp-{secrets.token_hex(8)}"
-        residence = Residence((host, self._link.port), self._link.secret)
+        residence = Residence((host, self._link.port), self._link.secret, stall_report)
         self._release = slots.hold(context, num_workers)
         self._job = threading.Thread(
             target=self._reside, args=(residence,), name="pointstamp-resident", daemon=True
@@ -68,6 +68,8 @@ class Cluster:
         self._job.start()
         try:
             self._link.form(_FORMING, self._busy)
+            for stage in self._own():
+                compat.describe_stage(context, stage, f"pointstamp resident cluster of {num_workers}")
             self._watcher.start()
         except BaseException:
             self.shutdown()
@@ -80,7 +82,8 @@ class Cluster:
         try:
             context.setJobGroup(self._group, "pointstamp's resident cluster", interruptOnCancel=True)
             rows = self._session.range(0, self.num_workers, 1, self.num_workers)
-            rows.mapInArrow(ship(process.reside, residence), "nothing int", barrier=True).collect()
+            stay = ship("pointstamp resident cluster: process", process.reside, residence)
+            rows.mapInArrow(stay, "nothing int", barrier=True).collect()
         except BaseException as error:
             self._link.fail(error)
             self._link.stop()  # a process whose executor is gone is still there, and is not asked by Spark
@@ -98,14 +101,19 @@ class Cluster:
         return f" ({running} tasks run)"
 
     def _watch(self) -> None:
-        """Cancels barrier stages that wait for slots which they cannot get while this cluster stays."""
+        """Cancels stages of `run` that wait for slots which they cannot get while this cluster stays.
+
+        Barrier stages of others wait, as they would for any other job.
+        """
         context = self._session.sparkContext
         before: set[int] = set()
         while not self._over.wait(_LOOK):
             try:
                 there, free = self._free()
                 stuck = {
-                    stage: tasks for stage, tasks in compat.waiting_barrier_stages(context) if tasks > free
+                    stage.number: stage.tasks
+                    for stage in compat.barrier_stages(self._session)
+                    if stage.waits and stage.tasks > free and BARRIER.search(stage.plan)
                 }
                 for stage in stuck.keys() & before - self._own():
                     compat.cancel_stage(context, stage, coded(slots.too_few(context, stuck[stage], there)))
@@ -136,6 +144,7 @@ class Cluster:
         *,
         time: str | dict[str, str] | None = None,
         time_column: str | None = None,
+        name: str | None = None,
     ) -> Any:
         """Runs a dataflow on DataFrames, as `pointstamp.spark.run` does, but at once.
 
@@ -147,6 +156,7 @@ class Cluster:
             schema: As there.
             time: As there.
             time_column: As there.
+            name: As there.
 
         Returns:
             A DataFrame; of several outputs a dict of them.
@@ -166,13 +176,15 @@ class Cluster:
             schema,
             keyword=several,
             time_column=time_column,
+            name=name,
         )
         assert plan.declared is not None
         dataflow = self.dataflow(plan)
         try:
             dataflow.commit(packed_inputs(plan, named, times), times, None)
             sent = dataflow.outputs(None, self._session, schemas)
-            outputs = {name: rows.localCheckpoint() for name, rows in sent.items()}
+            with compat.described(self._session.sparkContext, plan.named.stage):
+                outputs = {output: rows.localCheckpoint() for output, rows in sent.items()}
         finally:
             dataflow.close()
         return next(iter(outputs.values())) if plan.declared.single else outputs

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pointstamp._errors import ClusterError
+from pointstamp.spark import compat
 from pointstamp.spark.job.stages import packed_inputs
 from pointstamp.spark.packing.shipped import ship
 from pointstamp.spark.resident import tasks
@@ -41,9 +42,11 @@ class Dataflow:
 
     def commit(self, packed: DataFrame, times: list[str | None], epoch: int | None) -> None:
         """Brings packed batches to the processes, and then puts them all into the dataflow."""
-        bring = ship(tasks.deliver, self._link.addresses(), self._link.secret, self._number)
+        called = self._plan.named.part("bring")
+        bring = ship(called, tasks.deliver, self._link.addresses(), self._link.secret, self._number)
         try:
-            brought = packed.mapInArrow(bring, "partition int, attempt bigint").collect()
+            with compat.described(packed.sparkSession.sparkContext, self._plan.named.stage):
+                brought = packed.mapInArrow(bring, "partition int, attempt bigint").collect()
         except ClusterError:
             self._link.explain()
             raise
@@ -62,7 +65,16 @@ class Dataflow:
         count = self._link.processes
         outputs = {}
         for number, (name, schema) in enumerate(schemas.items()):
-            get = ship(tasks.fetch, self._link.addresses(), self._link.secret, self._number, epoch, number)
+            called = self._plan.named.part(f"fetch {name}")
+            get = ship(
+                called,
+                tasks.fetch,
+                self._link.addresses(),
+                self._link.secret,
+                self._number,
+                epoch,
+                number,
+            )
             outputs[name] = session.range(0, count, 1, count).mapInArrow(get, schema)
         return outputs
 

@@ -10,6 +10,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import ClusterError
+from pointstamp.seeing.stalls import say
 from pointstamp.spark.channel import Channel, Server
 from pointstamp.spark.job.gang import MANNERS
 from pointstamp.spark.packing.exceptions import found
@@ -81,6 +82,9 @@ class Link:
             self._changed.notify_all()
         while True:
             request, failure = channel.receive()
+            if request == "said":
+                say(f"the resident cluster: {failure}")
+                continue
             if request is None:
                 self.fail(_raised(failure))
             with self._changed:

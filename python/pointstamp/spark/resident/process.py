@@ -8,12 +8,10 @@ outputs.
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
 import time
 from collections import Counter, deque
-from contextlib import contextmanager
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -24,13 +22,16 @@ from pointstamp.execution import execute
 from pointstamp.spark.channel import Channel, Server, connect
 from pointstamp.spark.job.feeding import Feed
 from pointstamp.spark.job.gang import MANNERS, gather, reachable
+from pointstamp.spark.job.outliving import outliving_the_daemon
 from pointstamp.spark.job.results import Results
 from pointstamp.spark.packing.batches import Packed, packed
 from pointstamp.spark.packing.exceptions import coded
 from pointstamp.spark.packing.merging import in_order
+from pointstamp.spark.watching.telling import Reporting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from pointstamp._core import Activator, Capability
     from pointstamp.info import OperatorInfo
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Residence", "reside"]
 
+_COMMANDS = "Commands"
+"""The name of the dataflow that stands by, and wakes workers for the driver's commands."""
+
 
 class Residence(NamedTuple):
     """What a task of the resident cluster is told.
@@ -47,10 +51,12 @@ class Residence(NamedTuple):
     Attributes:
         driver: Where the driver's server listens.
         secret: What processes and tasks prove to each other.
+        stall_report: After how many seconds without movement to say what is waited for; None: never.
     """
 
     driver: tuple[str, int]
     secret: bytes
+    stall_report: float | None
 
 
 class Flow:
@@ -109,10 +115,19 @@ class Flow:
 
 
 class Resident:
-    """This process, for all its threads."""
+    """This process, for all its threads.
 
-    def __init__(self, workers: int) -> None:
+    Args:
+        workers: How many workers it has.
+        stall_report: As in `Residence`.
+        said: Takes what is to be said of a standstill.
+    """
+
+    def __init__(self, workers: int, stall_report: float | None, said: Callable[[str], None]) -> None:
         self._workers = workers
+        self._stall_report = stall_report
+        self._said = said
+        self._waits = 0
         self._changed = threading.Condition()
         self._activators: list[Activator] = []
         self._commands: list[tuple[str, int, Any]] = []
@@ -124,8 +139,19 @@ class Resident:
 
     def main(self, worker: Worker) -> None:
         """What each worker runs: the commands, one after the other."""
-        with worker.dataflow("Commands") as scope:
+        with worker.dataflow(_COMMANDS) as scope:
             single_output(scope, "commands", (), self._listening, notify=False, start=True)
+        with self._reporting(worker):
+            self._obeying(worker)
+
+    def _reporting(self, worker: Worker) -> AbstractContextManager[object]:
+        if self._stall_report is None or worker.index:
+            return nullcontext()
+        return Reporting(
+            worker.asking, self._stall_report, frozenset({_COMMANDS}), lambda: self._waits > 0, self._said
+        )
+
+    def _obeying(self, worker: Worker) -> None:
         installed: dict[int, int] = {}
         done = 0
         while True:
@@ -135,7 +161,7 @@ class Resident:
                 done += 1
                 if name == "start":
                     before = set(worker.installed_dataflows())
-                    with worker.dataflow(f"Spark {number}") as scope:
+                    with worker.dataflow(flow.plan.named.name) as scope:
                         flow.results.connect(flow.plan.built(scope, flow.feed))
                     [installed[number]] = set(worker.installed_dataflows()) - before or [-1]
                     with self._changed:
@@ -224,7 +250,13 @@ class Resident:
         self.flows[number].commit(counted, times, epoch)
 
     def _wait(self, number: int, epoch: int | None) -> None:
-        self.flows[number].wait(epoch)
+        with self._changed:
+            self._waits += 1
+        try:
+            self.flows[number].wait(epoch)
+        finally:
+            with self._changed:
+                self._waits -= 1
 
     def _forget(self, number: int, epoch: int | None) -> None:
         self.flows[number].forget(epoch)
@@ -268,12 +300,12 @@ def reside(residence: Residence, batches: Iterator[pa.RecordBatch]) -> Iterator[
 
     deque(batches, maxlen=0)  # one row that says nothing
     context = BarrierTaskContext.get()
-    config, listener, _ = gather(context, residence.secret)
-    resident = Resident(config.workers)
+    config, listener, *_ = gather(context, residence.secret)
     host = reachable(context)
-    server = Server(host, residence.secret, resident.serve)
-    try:
-        with _outliving_the_daemon(), connect(residence.driver, residence.secret, "driver") as driver:
+    with outliving_the_daemon(), connect(residence.driver, residence.secret, "driver") as driver:
+        resident = Resident(config.workers, residence.stall_report, lambda text: driver.send(("said", text)))
+        server = Server(host, residence.secret, resident.serve)
+        try:
             driver.send((context.partitionId(), (host, server.port)))
             threading.Thread(
                 target=resident.obey, args=(driver,), name="pointstamp-commands", daemon=True
@@ -287,36 +319,9 @@ def reside(residence: Residence, batches: Iterator[pa.RecordBatch]) -> Iterator[
                     time.sleep(MANNERS)
                 raise
             resident.fail(ClusterError("the resident cluster was shut down"))
-    finally:
-        server.close()
+        finally:
+            server.close()
     yield from ()
-
-
-@contextmanager
-def _outliving_the_daemon() -> Iterator[None]:
-    """Keeps this process when Spark restarts the daemon that forked it.
-
-    Spark's `PythonWorkerFactory` takes a task that is killed while its Python process starts for a daemon
-    that is lost: it ends the daemon, which sends SIGHUP to all processes that it has forked, those of other
-    jobs too. So one failed job ended the cluster. What ends this process is the driver's word, or the end of
-    its connection to the driver. What is printed here goes to the daemon's pipe, which is closed then;
-    it goes nowhere from then on, so that printing does not raise.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread can handle a signal
-        return
-    before = signal.signal(signal.SIGHUP, lambda *_: _print_to_nowhere())
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGHUP, before)  # Spark gives the process to other tasks afterwards
-
-
-def _print_to_nowhere() -> None:
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for descriptor in (1, 2):
-        os.dup2(nowhere, descriptor)
-    os.close(nowhere)
 
 
 def _ipc(batch: pa.RecordBatch) -> Any:

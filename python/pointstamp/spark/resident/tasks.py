@@ -41,7 +41,7 @@ def deliver(
         channel.send(("deliver", flow, part))
         _check(channel.receive(), address)
         for rows in batches:
-            for stream, low, data in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+            for stream, low, data, _ in zip(*(column.to_pylist() for column in rows.columns), strict=True):
                 channel.send((stream, low, data))
         channel.send(None)
         _check(channel.receive(), address)

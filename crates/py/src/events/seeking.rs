@@ -1,0 +1,65 @@
+//! Going on in a file where another reader of it was: behind which byte, and what its promises came to there.
+
+use std::io::{Seek, SeekFrom};
+
+use pointstamp_events::{Decoder, Promise};
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use super::feed::{Input, Shared};
+use super::writer::os_error;
+use crate::gil::detached;
+use crate::time::{point_from_py, point_to_py};
+
+impl Shared {
+    /// What the changes so far add up to, `(time, count)`; `None` before the first event.
+    pub(super) fn counts<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
+        let promise = self.state().promise.clone();
+        let Some(promise) = promise.filter(Promise::has_begun) else {
+            return Ok(None);
+        };
+        let list = PyList::empty(py);
+        for (time, count) in promise.counts() {
+            list.append((point_to_py(py, &time)?, count))?;
+        }
+        Ok(Some(list))
+    }
+
+    /// Goes on behind the event that ended at `offset`, when `counts` were these.
+    pub(super) fn seek(
+        &self,
+        py: Python<'_>,
+        offset: u64,
+        counts: &[(Bound<'_, PyAny>, i64)],
+    ) -> PyResult<()> {
+        let start = self.state().decoder.start().cloned();
+        let Some(start) = start else {
+            return Err(self.damaged(0, "it has not said what it holds"));
+        };
+        let counts = counts
+            .iter()
+            .map(|(time, count)| Ok((point_from_py(time, start.dims)?, *count)))
+            .collect::<PyResult<Vec<_>>>()?;
+        detached(py, || {
+            let mut state = self.state();
+            let Input::File {
+                file: Some(file), ..
+            } = &mut state.input
+            else {
+                return Err(self.damaged(offset, "only a file can be read from there"));
+            };
+            let sought = file.metadata().and_then(|about| {
+                file.seek(SeekFrom::Start(offset))?;
+                Ok(about.len())
+            });
+            let len = sought.map_err(|error| os_error(&error, self.name.as_ref()))?;
+            if len < offset {
+                let what = format!("it was read up to there and now ends at byte {len}");
+                return Err(self.damaged(offset, &what));
+            }
+            state.promise = Some(Promise::resumed(start.dims, counts));
+            state.decoder = Decoder::resumed(start, offset);
+            Ok(())
+        })
+    }
+}

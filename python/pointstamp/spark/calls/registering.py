@@ -1,0 +1,50 @@
+"""`register_captures`: captures as a format that Spark reads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pointstamp._errors import ConfigError
+from pointstamp.spark.packing.exceptions import key, listen
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["register_captures"]
+
+
+def register_captures(session: SparkSession) -> None:
+    """Makes captures readable: ``spark.read.format("pointstamp").load(path)``, and `spark.readStream` so.
+
+    The path is that of a capture, of a folder of captures, or a pattern such as ``"/data/*.events"``; tasks
+    read it, so on several machines it is on a file system that all of them have. The schema is that of the
+    captured columns. What a capture that is still written, or was cut, holds in whole events is read.
+
+    Options:
+
+    - ``timeColumn``: adds each row's timestamp under this name, as the last column: a bigint, or where times
+      have several coordinates an array of them;
+    - ``allowPickle``: ``"true"`` reads captures of Python records, which can run code of their author. They
+      have no schema, so one is given with ``.schema(...)``: a record is a tuple or a dict of its columns, or,
+      where there is one column, the value.
+
+    Args:
+        session: Where; again for each session.
+
+    Raises:
+        ConfigError: If this version of Spark has no data sources in Python.
+
+    Examples:
+        ::
+
+            register_captures(spark)
+            words = spark.read.format("pointstamp").option("timeColumn", "day").load("/data/words")
+    """
+    if not hasattr(session, "dataSource"):
+        raise ConfigError("data sources in Python need Spark 4: pip install 'pyspark>=4.0'")
+    from pointstamp.spark.captures.source import CaptureSource
+
+    listen(session)
+    # It travels by value with the key that its exceptions are signed with; all else is found in the package.
+    registered = type("Registered", (CaptureSource,), {"signing": key(), "__module__": "__main__"})
+    session.dataSource.register(registered)

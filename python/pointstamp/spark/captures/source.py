@@ -1,0 +1,133 @@
+"""``spark.read.format("pointstamp")``: captured streams as DataFrames, in batches and as streams.
+
+Every capture is a partition. A batch reads what is whole in each; a stream remembers its position in each,
+which Spark keeps in the query's checkpoint, and takes what was written behind it since, of new captures, too.
+Planning a micro-batch passes over what is new without decoding it; a task reads its own part alone.
+
+What is damaged is a `CodecError` in the driver, as an exception of `run` is: it names the file and the byte.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+
+from pointstamp.spark.captures.reading import Captures, Reach
+from pointstamp.spark.packing.exceptions import adopt, told
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+__all__ = ["CaptureSource"]
+
+_FORMAT = "pointstamp"
+
+
+class CaptureSource(DataSource):
+    """The data source.
+
+    Attributes:
+        signing: The driver's key.
+    """
+
+    signing: ClassVar[bytes] = b""
+
+    @classmethod
+    def name(cls) -> str:
+        """What `format` is given."""
+        return _FORMAT
+
+    def captures(self) -> Captures:
+        """What the options say."""
+        adopt(self.signing)
+        return Captures.of_options(self.options)
+
+    def schema(self) -> StructType:
+        """That of the first capture."""
+        with told():
+            return self.captures().schema()
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Reads what there is."""
+        return _Reader(self.signing, self.captures(), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # PySpark's name
+        """Reads what there is, and what comes."""
+        return _StreamReader(self.signing, self.captures(), schema)
+
+
+class _Part(InputPartition):
+    """What a task reads: of one capture, from one position to another."""
+
+    def __init__(self, reach: Reach) -> None:
+        super().__init__(reach)
+        self.reach = reach
+
+
+class _Reader(DataSourceReader):
+    def __init__(self, signing: bytes, captures: Captures, schema: StructType) -> None:
+        self._signing = signing
+        self._captures = captures
+        self._schema = schema
+
+    def partitions(self) -> Sequence[InputPartition]:
+        adopt(self._signing)
+        with told():
+            return [_Part(Reach(path, None, None)) for path in self._captures.paths()]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, _Part)
+        adopt(self._signing)
+        with told():
+            yield from self._captures.read(partition.reach, self._schema)
+
+
+class _StreamReader(DataSourceStreamReader):
+    def __init__(self, signing: bytes, captures: Captures, schema: StructType) -> None:
+        self._signing = signing
+        self._captures = captures
+        self._schema = schema
+        self._latest: Mapping[str, str] = {}
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # PySpark's name
+        return {}
+
+    def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
+        """How far each capture goes now, from where the last micro-batch ended."""
+        adopt(self._signing)
+        with told():
+            before = self._latest if start is None else start
+            latest = dict(before)
+            for path in self._captures.paths(missing=True):
+                position = _position(before.get(path))
+                found = self._captures.end(path, position)
+                if found is not None:
+                    latest[path] = json.dumps(found)
+            self._latest = latest
+            return latest
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        return [
+            _Part(Reach(path, _position(start.get(path)), _position(place)))
+            for path, place in end.items()
+            if place != start.get(path)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, _Part)
+        adopt(self._signing)
+        with told():
+            yield from self._captures.read(partition.reach, self._schema)
+
+
+def _position(text: str | None) -> Any:
+    """A position, of an offset of Spark's; times of several coordinates are lists there."""
+    if text is None:
+        return None
+    offset, counts = json.loads(text)
+    return offset, [(tuple(time) if isinstance(time, list) else time, count) for time, count in counts]

@@ -1,0 +1,6 @@
+"""What Spark's pages and the driver's terminal show of a dataflow: names, metrics, a bar, what it waits for.
+
+Tasks tell the driver by two ways. What they have done goes with a task's end, as an accumulator of
+PySpark's: `notes` and `stages`. What they do now goes over a connection that they open to the driver, only
+where a bar or a report was asked for: `telling` in a task, `desk` in the driver.
+"""

@@ -1,0 +1,213 @@
+"""A task's side of what the driver shows while a dataflow runs: how far it is, and what it waits for.
+
+The first process tells it for all of them. It opens one connection to the driver, asks every worker twice a
+second where it is, and says what has changed. A driver that cannot be reached is said in the task's log; the
+dataflow runs all the same.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pointstamp._errors import ClusterError
+from pointstamp.seeing.asking import teller
+from pointstamp.seeing.explanation import explain
+from pointstamp.seeing.stalls import standing
+from pointstamp.seeing.state import state_of
+from pointstamp.seeing.told import Told
+from pointstamp.spark.channel import connect
+from pointstamp.spark.packing.naming import INPUT, OUTPUT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pointstamp.seeing.asking import Asking
+    from pointstamp.seeing.told import Silent
+    from pointstamp.spark.packing.naming import Named
+
+__all__ = ["Far", "Reporting", "Stalls", "Teller", "Watched"]
+
+_LOOK = 0.5
+"""Seconds from one look at the workers to the next."""
+
+_log = logging.getLogger("pointstamp.spark")
+
+
+class Watched(NamedTuple):
+    """What a task is told of who watches.
+
+    Attributes:
+        driver: Where the driver listens.
+        secret: What both ends prove.
+        progress: Whether it shows a bar.
+        stall_report: After how many seconds without movement it wants to know what is waited for, or None.
+    """
+
+    driver: tuple[str, int]
+    secret: bytes
+    progress: bool
+    stall_report: float | None
+
+
+class Far(NamedTuple):
+    """How far a dataflow is.
+
+    Attributes:
+        taken: Rows that it has taken from Spark.
+        sent: Rows that it has given to Spark.
+        time: The least time that may still come out; None where nothing may.
+    """
+
+    taken: int
+    sent: int
+    time: Any
+
+
+class Stalls:
+    """Finds out that nothing moves although something is outstanding.
+
+    Args:
+        seconds: For how long.
+        ignored: Names of dataflows that stand by.
+    """
+
+    def __init__(self, seconds: float, ignored: frozenset[str] = frozenset()) -> None:
+        self._seconds = seconds
+        self._ignored = ignored
+        self._before: object = None
+        self._idle: set[int] = set()
+        self._still = 0.0
+
+    def look(self, tellers: Sequence[Told | Silent], passed: float) -> str | None:
+        """What is to be said now, once for each standstill.
+
+        Args:
+            tellers: What the workers say.
+            passed: Seconds since the last look.
+        """
+        seen = [self._without(one) if isinstance(one, Told) else one for one in tellers]
+        now = standing(seen, self._idle)
+        before, self._before = self._before, now
+        was = self._still
+        self._still = self._still + passed if now == before else 0.0
+        if not now or not was < self._seconds <= self._still:
+            return None
+        own = next((one.worker for one in seen if isinstance(one, Told)), -1)
+        return f"nothing has moved for {self._seconds:g} s. {explain(seen, own)}"
+
+    def _without(self, told: Told) -> Told:
+        if not self._ignored:
+            return told
+        dataflows = {
+            number: dataflow
+            for number, dataflow in told.dataflows.items()
+            if next(iter(dataflow.graph.scopes.values())).name not in self._ignored
+        }
+        return told._replace(dataflows=dataflows)
+
+
+def far(state: Mapping[str, Any]) -> Far:
+    """How far the first dataflow of a state is."""
+    taken = sent = 0
+    times: list[Any] = []
+    for dataflow in state["dataflows"][:1]:
+        readers: dict[tuple[int, ...], int] = {}
+        for source, _, _ in dataflow["links"]:
+            readers[tuple(source)] = readers.get(tuple(source), 0) + 1
+        for operator in dataflow["operators"]:
+            if operator["name"].startswith(INPUT):  # what it sends is counted for each of its readers
+                taken += operator["records_out"] // max(1, readers.get(tuple(operator["address"]), 0))
+            elif operator["name"].startswith(OUTPUT):
+                sent += operator["records_in"]
+                times += [time[0] for _, frontier in operator["frontiers"] for time in frontier if time]
+    return Far(taken, sent, min(times, default=None))
+
+
+class Reporting:
+    """Says what dataflows wait for, whenever they have stood for a while, as long as the block runs.
+
+    Args:
+        asking: Who asks the workers.
+        seconds: For how long nothing has moved.
+        ignored: Names of dataflows that stand by.
+        wanted: Whether anybody waits for them now; otherwise no worker is asked.
+        send: What takes the text.
+    """
+
+    def __init__(
+        self,
+        asking: Asking,
+        seconds: float,
+        ignored: frozenset[str],
+        wanted: Callable[[], bool],
+        send: Callable[[str], None],
+    ) -> None:
+        self._asking = asking
+        self._seconds = seconds
+        self._ignored = ignored
+        self._wanted = wanted
+        self._send = send
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="pointstamp-stalls", daemon=True)
+
+    def __enter__(self) -> Reporting:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        every = min(_LOOK, self._seconds / 4)
+        stalls = Stalls(self._seconds, self._ignored)
+        try:
+            while not self._ended.wait(every):
+                said = stalls.look(self._asking.everyone(), every) if self._wanted() else None
+                if said is not None:
+                    self._send(said)
+        except OSError:
+            pass  # who wants to know has gone
+
+
+class Teller:
+    """Tells the driver of a dataflow while the block runs."""
+
+    def __init__(self, watched: Watched, named: Named, stage: int, asking: Asking) -> None:
+        self._watched = watched
+        self._named = named
+        self._stage = stage
+        self._asking = asking
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="pointstamp-telling", daemon=True)
+
+    def __enter__(self) -> Teller:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            with connect(self._watched.driver, self._watched.secret, "driver") as channel:
+                channel.send((self._named, self._stage, self._watched.progress))
+                self._tell(channel.send)
+        except (ClusterError, OSError) as error:
+            _log.warning("the driver is not told how far dataflow %s is: %s", self._named.name, error)
+
+    def _tell(self, send: Callable[[Any], None]) -> None:
+        stall = self._watched.stall_report
+        every = _LOOK if stall is None else min(_LOOK, stall / 4)
+        stalls = None if stall is None else Stalls(stall)
+        while not self._ended.wait(every):
+            data = self._asking.data()
+            if self._watched.progress:
+                send(far(state_of(data)))
+            said = None if stalls is None else stalls.look([teller(one) for one in data], every)
+            if said is not None:
+                send(said)
+        send(None)
