@@ -55,7 +55,11 @@ def benches(wheel: Path | None) -> list[Bench]:
         Bench("capture", _python("bench_capture.py"), ["--megabytes", "16"]),
         Bench("processes", _python("bench_processes.py"), ["--scale", "0.05", "--turns", "1"]),
         Bench("backpressure", _python("backpressure.py"), ["--seconds", "2"]),
-        Bench("events", _python("windows.py"), ["--records", "50000", "--rows", "200000", "--calls", "1000"]),
+        Bench(
+            "events",
+            _python("windows.py"),
+            ["--records", "50000", "--rows", "200000", "--calls", "1000", "--sessions", "20000"],
+        ),
         Bench("nexmark", _python("nexmark.py", "--check"), ["--events", "10000"]),
         Bench(
             "cost",

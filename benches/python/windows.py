@@ -1,8 +1,9 @@
 """Keyed state, windows and calls: ours beside a loop, Polars and asyncio, in one run.
 
-    python benches/python/windows.py [--records N] [--rows N] [--calls N]
+    python benches/python/windows.py [--records N] [--rows N] [--calls N] [--sessions N]
 
-Each figure is a ratio of times, the best of three runs of each side in turn; 1.0 is as fast as the other.
+Each figure is a ratio of times, the best of three runs of each side in turn; 1.0 is as fast as the other. Of
+sessions, one for each of so many keys, it is the memory of the process along the way.
 """
 
 from __future__ import annotations
@@ -60,8 +61,11 @@ def running_maximum(count: int) -> tuple[float, float]:
     return best(ours), best(loop)
 
 
-def tumbling_count(count: int) -> tuple[float, float]:
-    """Rows counted by key and minute, on columns: Polars' `group_by_dynamic`, and `window`."""
+def tumbling_count(count: int) -> tuple[float, float, float]:
+    """Rows counted by key and window, on columns: `window`, Polars' `group_by_dynamic`, and its `group_by`.
+
+    The last is of the quotient of time and length, which is as good where rows are all there.
+    """
     import numpy as np
     import polars as pl
     import pyarrow as pa
@@ -79,6 +83,10 @@ def tumbling_count(count: int) -> tuple[float, float]:
 
     def polars() -> int:
         found = frame.group_by_dynamic("at", every=f"{length}i", group_by="key").agg(pl.len())
+        return int(found["len"].sum())
+
+    def plain() -> int:
+        found = frame.group_by("key", pl.col("at") // length).agg(pl.len())
         return int(found["len"].sum())
 
     def ours() -> int:
@@ -100,8 +108,55 @@ def tumbling_count(count: int) -> tuple[float, float]:
 
         return int(ps.execute(main)[0])
 
-    assert ours() == polars() == count
-    return best(ours), best(polars)
+    assert ours() == polars() == plain() == count
+    return best(ours), best(polars), best(plain)
+
+
+def sessions(count: int, *, columns: bool) -> list[float]:
+    """The memory of the process, in MB, as sessions of ever new keys come and go: at each tenth of them."""
+    import pyarrow as pa
+
+    schema = pa.schema([("at", pa.int64()), ("key", pa.int64())])
+    seen = 0
+
+    def memory() -> float:
+        with open("/proc/self/statm") as statm:
+            return int(statm.read().split()[1]) * 4096 / 1e6
+
+    def main(worker: ps.Worker) -> list[float]:
+        def add(_time: ps.Time, batch: Any) -> None:
+            nonlocal seen
+            seen += len(batch)
+
+        rows, records = ps.ArrowInput(schema), ps.InputHandle[tuple[int, int]]()
+        with worker.dataflow() as scope:
+            if columns:
+                on_time, _ = rows.to_stream(scope).event_time("at", lateness=100)
+                results: Any = on_time.window(ps.Session(gap=50), "key", [("at", "count")])
+            else:
+                events, _ = records.to_stream(scope).event_time(lambda event: event[0], lateness=100)
+                results = events.key_by(lambda event: event[1]).window(ps.Session(gap=50)).count()
+            results.inspect_batch(add)
+        found = []
+        for first in range(0, count, 1000):
+            keys = range(first, min(first + 1000, count))
+            times = [key // 10 for key in keys]
+            if columns:
+                rows.send(pa.table({"at": times, "key": list(keys)}, schema=schema))
+            else:
+                records.send_batch(list(zip(times, keys, strict=True)))
+            for _ in range(8):
+                worker.step()
+            if first % (count // 10) == 0:
+                found.append(memory())
+        rows.close()
+        records.close()
+        worker.run()
+        return [*found, memory()]
+
+    [found] = ps.execute(main)
+    assert seen == count
+    return found
 
 
 def calls(count: int, capacity: int = 1000, seconds: float = 0.01) -> tuple[float, float, float]:
@@ -136,15 +191,25 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--calls", type=int, default=10_000)
+    parser.add_argument("--sessions", type=int, default=1_000_000)
     given = parser.parse_args()
     ours, loop = running_maximum(given.records)
     print(f"keyed running maximum: {ours:.3f} s, a dict loop {loop:.3f} s: {loop / ours:.2f} of its speed")
     leave("Events", f"keyed running maximum of {given.records:,} records", ours, "a dict loop", loop, aim=1.0)
-    ours, polars = tumbling_count(given.rows)
-    print(f"tumbling count of columns: {ours:.3f} s, Polars {polars:.3f} s: {polars / ours:.2f} of its speed")
+    ours, polars, plain = tumbling_count(given.rows)
+    print(
+        f"tumbling count of columns: {ours:.3f} s, Polars' group_by_dynamic {polars:.3f} s: "
+        f"{polars / ours:.2f} of its speed; its group_by of the quotient {plain:.3f} s: {plain / ours:.2f}"
+    )
+    leave("Events", f"tumbling count of {given.rows:,} rows", ours, "Polars group_by of at // n", plain)
     leave(
         "Events", f"tumbling count of {given.rows:,} rows", ours, "Polars group_by_dynamic", polars, aim=1.5
     )
+    for columns in (False, True):
+        along = sessions(given.sessions, columns=columns)
+        what = f"{given.sessions:,} sessions of as many keys, {'columns' if columns else 'records'}"
+        print(f"{what}: {', '.join(f'{megabytes:.0f}' for megabytes in along)} MB")
+        leave("Events", what, along[-1], "after a tenth", along[1], unit="MB")
     ours, ideal, tasks = calls(given.calls)
     print(
         f"async_map: {ours:.3f} s, {ours / ideal:.2f} times the ideal {ideal:.3f} s; asyncio alone "

@@ -42,3 +42,12 @@ def window_columns(
     layout: tuple[int, int, int],
     in_place: bool,
 ) -> tuple[Stream, Schema]: ...
+def window_runs_columns(
+    stream: Stream,
+    schema: Schema,
+    by: list[str],
+    aggregations: list[tuple[str, str]],
+    column: str,
+    ends: tuple[int | None, int],
+    in_place: bool,
+) -> tuple[Stream, Schema]: ...

@@ -45,7 +45,7 @@ class Scope(FromOutside, CollectionScope, Drawn):
         parent: The scope around it; None for the dataflow itself.
     """
 
-    __slots__ = ("address", "core", "dims", "index", "name", "parent", "peers")
+    __slots__ = ("address", "clocks", "core", "dims", "index", "name", "parent", "peers")
 
     core: _core.Scope
     parent: Scope | None
@@ -53,6 +53,7 @@ class Scope(FromOutside, CollectionScope, Drawn):
     def __init__(self, core: _core.Scope, parent: Scope | None) -> None:
         self.core = core
         self.parent = parent
+        self.clocks: list[Any] = []  # see StreamsOf.tells_time
         super().__init__()
         self.name = core.name
         self.address = core.address

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -60,6 +61,130 @@ def test_rows_are_on_time_or_late_as_records_are(
 
 
 WANTED = [("value", "sum"), ("value", "count"), ("value", "min"), ("value", "max"), ("value", "mean")]
+
+
+@on_workers
+@given(
+    data=events(),
+    lateness=st.sampled_from([0, 5, 100]),
+    idle=st.booleans(),
+    kind=st.builds(lambda gap: ps.Session(gap=gap), st.integers(1, 30))
+    | st.builds(ps.Count, st.integers(1, 5)),
+)
+def test_sessions_and_counted_windows_are_those_of_records(
+    workers: int, data: list[Event], lateness: int, idle: bool, kind: Any
+) -> None:
+    """Records of one time and key come in no order where there are several workers: there is one of each."""
+    data = list({(event.at, event.key): event for event in data}.values())
+    mine = shares(data, workers, idle)
+
+    def build(scope: ps.Scope) -> Any:
+        rows, _ = rows_of(scope, mine[scope.index]).event_time("at", lateness=lateness)
+        records, _ = scope.to_stream(mine[scope.index]).event_time(lambda event: event.at, lateness=lateness)
+        values = records.key_by(lambda event: event.key, lambda event: event.value)
+        return (
+            rows.window(kind, "key", WANTED).to_records().capture(),
+            values.window(kind).collect().capture(),
+        )
+
+    found, expected = [], []
+    for columns, records in run(workers, build):
+        found += [(at, *row.values()) for at, rows in columns.extract() for row in rows]
+        expected += [
+            (at, key, *window, sum(v), len(v), min(v), max(v), sum(v) / len(v))
+            for at, results in records.extract()
+            for key, window, v in results
+        ]
+    assert sorted(found) == sorted(expected)
+
+
+@pytest.mark.parametrize("kind", [ps.Session(gap=timedelta(seconds=4)), ps.Count(2)])
+@pytest.mark.parametrize("by", ["key", ["key", "odd"], []])
+def test_sessions_of_timestamps_by_any_key(kind: Any, by: Any) -> None:
+    """Null keys, keys of several columns and of none; enough windows that closed ones make room."""
+    start = datetime(2024, 5, 1, tzinfo=timezone.utc)
+    rows = [
+        {"at": start + timedelta(seconds=n), "key": [None, "a", "b"][n % 3], "odd": n % 2 == 1, "value": n}
+        for n in range(3000)
+        if n % 10 < 6
+    ]
+    schema = pa.schema(
+        [("at", pa.timestamp("ms", "UTC")), ("key", pa.string()), ("odd", pa.bool_()), ("value", pa.int32())]
+    )
+    keys = [by] if isinstance(by, str) else by
+
+    def build(scope: ps.Scope) -> Any:
+        on_time, _ = scope.to_stream(rows).to_arrow(schema).event_time("at", lateness=timedelta(seconds=50))
+        records, _ = scope.to_stream(rows).event_time(lambda row: row["at"], lateness=timedelta(seconds=50))
+        by_key = records.key_by(lambda row: tuple(row[name] for name in keys), lambda row: row["value"])
+        return (
+            on_time.window(kind, by, [("value", "sum")]).to_records().capture(),
+            by_key.window(kind).sum().capture(),
+        )
+
+    columns, records = ps.example(build)
+    # The end of a counted window is a unit after its last row, and the units differ.
+    ended = isinstance(kind, ps.Session)
+    found = [
+        (
+            *[row[name] for name in keys],
+            row["window_start"],
+            row["window_end"] if ended else None,
+            row["value_sum"],
+        )
+        for _, some in columns.extract()
+        for row in some
+    ]
+    expected = [
+        (*key, window.start, window.end if ended else None, total)
+        for _, some in records.extract()
+        for key, window, total in some
+    ]
+    assert Counter(found) == Counter(expected)
+    assert len(found) > 400 or by == []
+
+
+@on_workers
+@given(data=events(), length=st.integers(1, 30), every=st.integers(1, 30), offset=st.integers(0, 40))
+def test_windows_that_keep_their_rows_are_those_of_records(
+    workers: int, data: list[Event], length: int, every: int, offset: int
+) -> None:
+    every = min(length, every)
+    kind: Any = ps.Sliding(length, every=every, offset=offset)
+    mine = shares(data, workers, False)
+
+    def build(scope: ps.Scope) -> Any:
+        rows, _ = rows_of(scope, mine[scope.index]).event_time("at", lateness=5)
+        records, _ = scope.to_stream(mine[scope.index]).event_time(lambda event: event.at, lateness=5)
+        values = records.key_by(lambda event: event.key, lambda event: event.value)
+        wanted = [("value", "list"), ("value", "nunique"), ("value", "sum"), ("value", "quantile_1.0")]
+        return (
+            rows.window(kind, "key", wanted).to_records().capture(),
+            values.window(kind).collect().capture(),
+        )
+
+    found, expected = [], []
+    for columns, records in run(workers, build):
+        for at, rows in columns.extract():
+            for key, start, end, values, different, total, most in (row.values() for row in rows):
+                found.append((at, key, start, end, sorted(values), different, total, most))
+        expected += [
+            (at, key, *window, sorted(v), len(set(v)), sum(v), float(max(v)))
+            for at, results in records.extract()
+            for key, window, v in results
+        ]
+    assert sorted(found) == sorted(expected)
+
+
+def test_windows_that_keep_their_rows_say_what_is_wrong() -> None:
+    def build(window: Any, wanted: list[tuple[str, str]]) -> Any:
+        return lambda scope: rows_of(scope, []).window(window, [], wanted, column="at").to_records().capture()
+
+    assert ps.example(build(ps.Tumbling(5), [("value", "first")])).extract() == []
+    with pytest.raises(ps.GraphError, match="follows the rows of a key, and has sum"):
+        ps.example(build(ps.Session(gap=5), [("value", "first")]))
+    with pytest.raises(ps.GraphError, match="no column 'valu'"):
+        ps.example(build(ps.Tumbling(5), [("valu", "first")]))
 
 
 @on_workers
@@ -183,9 +308,9 @@ def test_windows_of_a_plain_stream_name_their_column() -> None:
         ([1], lambda rows: rows.event_time("at", lateness=-1)[0], ValueError, "at least 0"),
         (
             [1],
-            lambda rows: rows.window(ps.Count(2), "key", [], column="at"),
+            lambda rows: rows.window("ten", "key", [], column="at"),
             TypeError,
-            "Tumbling or Sliding",
+            "a window is Tumbling, Sliding, Session or Count, not 'ten'",
         ),
         ([1], lambda rows: rows.select("nothing"), ps.GraphError, "no column 'nothing'"),
         ([1], lambda rows: rows.filter(3), TypeError, "an expression is pyarrow's"),

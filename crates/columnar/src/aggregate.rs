@@ -215,11 +215,48 @@ impl Table {
     /// As [`Groups::number`].
     pub fn merge(&mut self, states: &RecordBatch) -> Result<(), Error> {
         let (keys, states) = states.columns().split_at(self.plan.key.len());
+        self.merge_columns(keys, states)
+    }
+
+    /// Adds what another table knew of keys: the columns of its [`states_of`](Self::states_of).
+    ///
+    /// # Errors
+    ///
+    /// As [`Groups::number`].
+    pub(crate) fn merge_columns(
+        &mut self,
+        keys: &[ArrayRef],
+        states: &[ArrayRef],
+    ) -> Result<(), Error> {
         let numbers = self.groups.number(keys)?;
         for (column, states) in self.columns.iter_mut().zip(states) {
             column.merge(&numbers, self.groups.len(), states)?;
         }
         Ok(())
+    }
+
+    /// The results of these keys, by the order in which they came, without the keys.
+    ///
+    /// # Errors
+    ///
+    /// An error of a kernel.
+    pub(crate) fn results(&self, keys: Range<usize>) -> Result<Vec<ArrayRef>, Error> {
+        self.columns
+            .iter()
+            .map(|column| column.finish(keys.clone()))
+            .collect()
+    }
+
+    /// What is known of these keys, by the order in which they came, without the keys.
+    ///
+    /// # Errors
+    ///
+    /// An error of a kernel.
+    pub(crate) fn states_of(&self, keys: Range<usize>) -> Result<Vec<ArrayRef>, Error> {
+        self.columns
+            .iter()
+            .map(|column| column.state(keys.clone()))
+            .collect()
     }
 
     /// Hands the result on, one row for each key, in batches that are small enough to move.

@@ -66,6 +66,15 @@ impl Groups {
         Ok(Groups { types, keys })
     }
 
+    /// No keys yet, of columns of the same types.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn empty(&self) -> Result<Self, Error> {
+        Groups::new(&self.types)
+    }
+
     /// Gives keys that have no number yet none from now on: their rows get [`UNKNOWN`].
     pub fn freeze(&mut self) {
         match &mut self.keys {

@@ -17,6 +17,7 @@
 //! | [`physical`] | columns as a few kinds of plain values |
 //! | [`event_time`] | columns that tell times, and the rows of a batch by time |
 //! | [`windows`] | aggregations per key and window of event time |
+//! | [`runs`] | the same, where windows follow the rows of a key: sessions and counted windows |
 //! | [`ipc`] | batches as bytes, for other processes |
 //! | [`join`] | pairs of rows with equal keys, as they become known |
 
@@ -35,6 +36,7 @@ pub mod partial;
 pub mod partition;
 pub mod physical;
 pub mod pieces;
+pub mod runs;
 pub mod schema;
 pub mod windows;
 

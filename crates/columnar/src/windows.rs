@@ -71,18 +71,7 @@ impl Windows {
     /// As [`time_column`], and [`Error::Collision`] where the result has a column of a bound's name already.
     pub fn new(input: &SchemaRef, plan: Plan, column: &str, layout: Layout) -> Result<Self, Error> {
         let column = time_column(input, column)?;
-        let data_type = input.field(column).data_type();
-        let (keys, results) = plan.output().fields().split_at(plan.key().len());
-        let bounds = BOUNDS.map(|name| Arc::new(Field::new(name, data_type.clone(), false)));
-        for bound in BOUNDS {
-            if plan.output().column_with_name(bound).is_some() {
-                return Err(Error::Collision {
-                    name: bound.to_owned(),
-                });
-            }
-        }
-        let fields: Vec<_> = keys.iter().chain(&bounds).chain(results).cloned().collect();
-        let output = Arc::new(Schema::new(fields));
+        let output = fields_of(&plan, input.field(column).data_type())?;
         Ok(Windows {
             plan,
             layout,
@@ -191,9 +180,33 @@ impl Windows {
     }
 }
 
+/// The columns of results: the key, the bounds of this type, the aggregations.
+///
+/// # Errors
+///
+/// [`Error::Collision`] where there is a column of a bound's name already.
+pub(crate) fn fields_of(plan: &Plan, times: &DataType) -> Result<SchemaRef, Error> {
+    let (keys, results) = plan.output().fields().split_at(plan.key().len());
+    let bounds = BOUNDS.map(|name| Arc::new(Field::new(name, times.clone(), false)));
+    for bound in BOUNDS {
+        if plan.output().column_with_name(bound).is_some() {
+            return Err(Error::Collision {
+                name: bound.to_owned(),
+            });
+        }
+    }
+    let fields: Vec<_> = keys.iter().chain(&bounds).chain(results).cloned().collect();
+    Ok(Arc::new(Schema::new(fields)))
+}
+
 /// A bound as a column of one row.
 fn bound(time: i64, data_type: &DataType) -> Result<ArrayRef, Error> {
-    let word: ArrayRef = Arc::new(Int64Array::from(vec![time]));
+    bounds_of(Int64Array::from(vec![time]), data_type)
+}
+
+/// Bounds as a column of the type of times.
+pub(crate) fn bounds_of(times: Int64Array, data_type: &DataType) -> Result<ArrayRef, Error> {
+    let word: ArrayRef = Arc::new(times);
     Ok(match data_type {
         DataType::Date32 => cast(&cast(&word, &DataType::Int32)?, data_type)?,
         _ => cast(&word, data_type)?,

@@ -8,3 +8,4 @@ mod install;
 pub mod operator;
 pub mod scope;
 pub mod stream;
+mod upstream;

@@ -101,7 +101,7 @@ mod _core {
     #[pymodule_export]
     use crate::columns::{
         aggregate::aggregate_columns,
-        event_time::{delay_columns, time_column_of, window_columns},
+        event_time::{delay_columns, time_column_of, window_columns, window_runs_columns},
         input::send_columns,
         keyed::{distinct_columns, distinct_so_far_columns, join_columns},
         map::{branch_columns_when, inspect_columns, map_batches, to_records},

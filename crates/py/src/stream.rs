@@ -123,6 +123,15 @@ impl Stream {
         .map_err(IntoException::into_exception)
     }
 
+    /// Which of some streams of the dataflow the records come from, through no other of them: their indices.
+    fn comes_from(&self, streams: Vec<PyRef<'_, Stream>>) -> PyResult<Vec<usize>> {
+        let streams: Vec<_> = streams
+            .into_iter()
+            .map(|stream| stream.engine())
+            .collect::<PyResult<_>>()?;
+        Ok(self.engine()?.comes_from(&streams))
+    }
+
     /// The same stream in the scope around its own.
     fn leave(&self) -> PyResult<Stream> {
         let stream = self.engine()?;

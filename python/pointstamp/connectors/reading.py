@@ -22,6 +22,7 @@ from pointstamp._errors import GraphError, add_note
 from pointstamp._threads import raised_later
 from pointstamp.connectors.timing import Timing
 from pointstamp.custom.builder import operator_info
+from pointstamp.seeing.own import speaks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -224,12 +225,21 @@ class Reading:
             # has none, but may get some, follows it.
             _, beats, self._beat = core.new_output()
         self.info = operator_info(scope, self._name, core)
+        speaks(self.info, self)
         self._share_out()
         if beats is not None:
             scope.core.watch_downstream(beats, self._beats, self.info.activator)
         scope.core.watch_downstream(stream, self.probe, self.info.activator)
         core.build(self._run, (output,), False, True)
         return stream
+
+    def holding(self) -> tuple[str, str]:
+        """See `Speaks`."""
+        kind = type(self._source).__name__
+        what = f"It reads a {kind}, which has not ended."
+        if callable(getattr(self._source, "close", None)):
+            return what, f"Call close() on the {kind} when there is nothing more to come."
+        return what, "It ends when the source does; one that goes on for ever has no last time."
 
     def _share_out(self) -> None:
         names = list(self._source.partitions())

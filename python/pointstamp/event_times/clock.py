@@ -1,7 +1,8 @@
 """The unit of event times: ints of the program's own, or datetimes, which are microseconds since 1970 in UTC.
 
-Owns `Clock`: every stream of event times has one, and all streams made from it share it. Whether it counts
-ints or datetimes is known from a timedelta that was given, or from the first record, and then holds for good.
+Owns `Clock`: every stream of event times has one, and all streams made from it share it; where several come
+together, theirs are joined. Whether it counts ints or datetimes is known from a length that was given, or
+from the first record, and then holds for good. Times that a column tells are in the column's unit.
 """
 
 from __future__ import annotations
@@ -12,43 +13,95 @@ from typing import Any
 
 from pointstamp._errors import TimeError
 
-__all__ = ["Clock", "length_of", "refuse_negative"]
+__all__ = ["Clock", "refuse_negative"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
 _KINDS = ("ints", "datetimes")
 
+_UNITS = "the columns that tell the event times of streams that come together have different units"
 
-def length_of(length: Any) -> int:
-    """A stretch of time in units: a timedelta in microseconds."""
-    return length // _MICROSECOND if isinstance(length, timedelta) else index(length)
+Unit = tuple[int, int]
+
+
+class _Kind:
+    """What clocks that have come together know in common."""
+
+    __slots__ = ("clocks", "datetimes", "length", "unit")
+
+    def __init__(self, clock: Clock, datetimes: bool | None, unit: Unit | None) -> None:
+        self.clocks = [clock]
+        self.datetimes = datetimes
+        self.unit = unit
+        # The length that told the kind, where no record has.
+        self.length = ""
 
 
 class Clock:
     """Which unit the event times of a stream have.
 
     Args:
-        datetimes: Whether they are datetimes; None where the first record will tell.
+        datetimes: Whether they are datetimes; None where the first record will tell, or a length.
+        unit: What a step of the times is where they are datetimes: so many microseconds, or the first of so
+            many parts of them.
     """
 
-    __slots__ = ("_length", "datetimes")
+    __slots__ = ("_kind",)
 
-    def __init__(self, datetimes: bool | None = None) -> None:
-        self.datetimes = datetimes
-        # The length that told the kind, where no record has.
-        self._length = ""
+    def __init__(self, datetimes: bool | None = None, unit: Unit = (1, 1)) -> None:
+        self._kind = _Kind(self, datetimes, unit)
+
+    @property
+    def datetimes(self) -> bool | None:
+        """Whether the times are datetimes; None where that is not known yet."""
+        return self._kind.datetimes
+
+    def join(self, other: Clock) -> None:
+        """Takes note that the streams of both come together: what one of them knows, both do.
+
+        Raises:
+            TypeError: If they are known to be of different kinds.
+        """
+        ours, theirs = self._kind, other._kind
+        if ours is theirs:
+            return
+        known = {kind.datetimes for kind in (ours, theirs)} - {None}
+        if len(known) > 1:
+            raise TypeError("streams that come together need event times of one kind, ints or datetimes")
+        if ours.unit != theirs.unit:
+            if True in known:
+                raise TypeError(f"{_UNITS}: cast the columns of times to one type before event_time")
+            ours.unit = None
+        ours.datetimes = next(iter(known), None)
+        ours.length = ours.length or theirs.length
+        ours.clocks += theirs.clocks
+        for clock in theirs.clocks:
+            clock._kind = ours
 
     def span(self, what: str, length: Any) -> int:
         """A length in units, which must be of the clock's kind. Zero is of either.
 
         Raises:
             TypeError: If it is no length, or an int among datetimes, or a timedelta among ints.
+            ValueError: If it is not a whole number of units.
         """
         if isinstance(length, bool) or not isinstance(length, int | timedelta):
             raise TypeError(f"{what} is an int or a timedelta, not {length!r}")
         if length != 0 or isinstance(length, timedelta):
             self._settle(isinstance(length, timedelta), f"{what} is {length!r}", length=True)
-        return length_of(length)
+        if not isinstance(length, timedelta):
+            return index(length)
+        microseconds, parts = self._unit
+        units, rest = divmod(length // _MICROSECOND * parts, microseconds)
+        if rest:
+            raise ValueError(f"{what} is {length!r}, which is no whole number of the event times' units")
+        return units
+
+    @property
+    def _unit(self) -> Unit:
+        if self._kind.unit is None:
+            raise TypeError(f"{_UNITS}: give an int")
+        return self._kind.unit
 
     def _settle(self, datetimes: bool, because: str, *, length: bool) -> None:
         """Takes note of the kind of the stream's times, which a length tells, or a record.
@@ -58,28 +111,29 @@ class Clock:
         Raises:
             TypeError: If it was known to be the other.
         """
+        kind = self._kind
         lengths = ("an int, in their unit", "a timedelta")
-        if self.datetimes is None:
-            self.datetimes = datetimes
-            self._length = because if length else ""
-        elif self.datetimes == datetimes:
+        if kind.datetimes is None:
+            kind.datetimes = datetimes
+            kind.length = because if length else ""
+        elif kind.datetimes == datetimes:
             if not length:
-                self._length = ""
-        elif not length and self._length:
-            raise TypeError(f"{self._length}, and {because}: give {lengths[datetimes]}")
+                kind.length = ""
+        elif not length and kind.length:
+            raise TypeError(f"{kind.length}, and {because}: give {lengths[datetimes]}")
         elif not length:
             raise TypeError(
-                f"{because}, and those before it are {_KINDS[self.datetimes]}: give one kind of them"
+                f"{because}, and those before it are {_KINDS[kind.datetimes]}: give one kind of them"
             )
-        elif self._length:
+        elif kind.length:
             raise TypeError(
-                f"{because}, and {self._length}: give both as timedeltas where event times are datetimes, "
+                f"{because}, and {kind.length}: give both as timedeltas where event times are datetimes, "
                 "and as ints where they are ints"
             )
         else:
             raise TypeError(
-                f"{because}, and the event times of this stream are {_KINDS[self.datetimes]}: give "
-                f"{lengths[self.datetimes]}"
+                f"{because}, and the event times of this stream are {_KINDS[kind.datetimes]}: give "
+                f"{lengths[kind.datetimes]}"
             )
 
     def units(self, times: list[Any]) -> list[int]:
@@ -94,7 +148,11 @@ class Clock:
             return times
         if all(issubclass(kind, datetime) for kind in kinds):
             self._settle(True, f"a record has the event time {times[0]!r}", length=False)
-            return [_microseconds(time) for time in times]
+            microseconds, parts = self._unit
+            if (microseconds, parts) == (1, 1):
+                return [_microseconds(time) for time in times]
+            # Not before the instant, where it is between two of them.
+            return [-(-_microseconds(time) * parts // microseconds) for time in times]
         for time in times:
             if isinstance(time, datetime):
                 self._settle(True, f"a record has the event time {time!r}", length=False)
@@ -114,14 +172,17 @@ class Clock:
         Raises:
             TimeError: If there is no such datetime.
         """
-        if not self.datetimes:
+        kind = self._kind
+        if not kind.datetimes:
             return time
+        microseconds, parts = kind.unit or (1, 1)
+        since = time * microseconds // parts
         try:
-            return _EPOCH + time * _MICROSECOND
+            return _EPOCH + since * _MICROSECOND
         except OverflowError:
             end = "after the year 9999" if time > 0 else "before the year 1"
             raise TimeError(
-                f"the time {time} microseconds from 1970 is {end} in UTC, where there are no datetimes: "
+                f"the time {since} microseconds from 1970 is {end} in UTC, where there are no datetimes: "
                 "leave out records whose datetime stands for none, such as 9999-12-31, before event_time"
             ) from None
 

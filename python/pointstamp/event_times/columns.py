@@ -10,12 +10,13 @@ from operator import index
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import TimeError
-from pointstamp.event_times.windows import Sliding, Tumbling
+from pointstamp.event_times.clock import Clock
+from pointstamp.event_times.windows import Count, Session, Sliding, Tumbling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Unit", "layout_of", "split_columns", "unit_of"]
+__all__ = ["Unit", "ends_of", "layout_of", "split_columns", "unit_of"]
 
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -49,6 +50,12 @@ class Unit:
             raise ValueError(f"{what} is {length!r}, which is no whole number of the column's units")
         return units
 
+    def clock(self) -> Clock:
+        """The clock of records that are made of the rows: a length tells whether they are datetimes."""
+        if self._microseconds is None:
+            return Clock(False)
+        return Clock(None, (self._microseconds, self._parts))
+
 
 def unit_of(data_type: Any) -> Unit:
     """The unit of a column of times."""
@@ -73,12 +80,15 @@ def layout_of(window: Any, unit: Unit) -> tuple[int, int, int]:
         TypeError: If it is no window of one length.
     """
     if not isinstance(window, Tumbling | Sliding):
-        raise TypeError(
-            f"windows on columns are Tumbling or Sliding, not {window!r}: others are to_records()'s"
-        )
+        raise TypeError(f"a window is Tumbling, Sliding, Session or Count, not {window!r}")
     length = unit.span("the length of a window", window.length)
     every = unit.span("every", window.every) if isinstance(window, Sliding) else length
     return length, every, unit.span("offset", window.offset)
+
+
+def ends_of(window: Session | Count, unit: Unit) -> tuple[int | None, int]:
+    """When a window that follows the rows of a key ends: after so many units of silence, or so many rows."""
+    return (unit.span("gap", window.gap), 0) if isinstance(window, Session) else (None, window.size)
 
 
 def split_columns(at: int) -> Callable[..., Any]:

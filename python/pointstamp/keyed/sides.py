@@ -33,11 +33,7 @@ def both_sides(left: Any, right: Any) -> CoreStream:
         )
     if left.scope is not right.scope:
         raise GraphError("a join needs both streams in one scope: enter() or leave() it first")
-    ours, theirs = left.clock, right.clock
-    if ours.datetimes is None:
-        ours.datetimes = theirs.datetimes
-    elif theirs.datetimes is not None and ours.datetimes != theirs.datetimes:
-        raise TypeError("a join needs event times of one kind on both sides, ints or datetimes")
+    left.clock.join(right.clock)
     sides = [
         stream.keyed.stage(StageKind.MAP_BATCH, _tag(side), "side", 1)[0]
         for side, stream in enumerate((left, right))

@@ -8,11 +8,11 @@ worker, in the order of time, once these are final.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
 from weakref import ref
 
 from pointstamp._core import StageKind
-from pointstamp._mistakes import function_of
+from pointstamp._mistakes import function_of, unknown_attribute
 from pointstamp.keyed import stateful
 from pointstamp.keyed.joins import AsOf, Interval, Table
 from pointstamp.keyed.ordered import in_time_order, root_only
@@ -59,6 +59,11 @@ class KeyedStream(Generic[K, T]):
         self.scope = scope
         self.keyed = keyed
         self.clock = clock
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            unknown_attribute(self, "a stream by key", name)
 
     def __repr__(self) -> str:
         return f"<KeyedStream in {self.scope!r}>"

@@ -6,9 +6,9 @@ Owns `WindowedStream`. Its methods each make one operator, whose results are sen
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
 
-from pointstamp._mistakes import function_of
+from pointstamp._mistakes import function_of, unknown_attribute
 from pointstamp.keyed import reducers
 from pointstamp.keyed.assigning import assigner
 from pointstamp.keyed.ordered import in_time_order
@@ -60,6 +60,11 @@ class WindowedStream(Generic[K, T]):
         self._state = state
         self._by_key = by_key
         assigner(window, reducers.Counting(), clock, early)  # what is wrong with it is said here
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            unknown_attribute(self, "a stream of windows", name)
 
     def _reduced(self, name: str, reducer: Reducer) -> Stream[Any]:
         kept = claimed(self._state)

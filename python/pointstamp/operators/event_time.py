@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp._core import PactKind
 from pointstamp.custom.builder import operator_info
 from pointstamp.keyed.ordered import root_only
+from pointstamp.seeing.own import speaks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,6 +61,8 @@ def event_times(
     for output in (0, 1):
         core.set_summary(0, output, None)
     watermark = Watermark(on_time, capability, late, late_capability, split, lateness)
+    info = operator_info(scope, name, core)
+    speaks(info, watermark)
     if scope.peers == 1 or idle is None:
         core.build(watermark.alone, (data,), True, True)
         return on_time_stream, late_stream
@@ -68,7 +71,6 @@ def event_times(
     told, told_stream, telling = core.new_output()
     for input, output in ((0, 2), (1, 0), (1, 1), (1, 2)):
         core.set_summary(input, output, None)
-    info = operator_info(scope, name, core)
     neighbours = Neighbours(watermark, info, told, telling, idle)
     core.build(neighbours.run, (data, notices), True, True)
     handle.connect(told_stream)
@@ -95,6 +97,13 @@ class Watermark:
         self._stands = 0
         self.floor = 0
         self.ended = False
+
+    def holding(self) -> tuple[str, str]:
+        """See `Speaks`."""
+        what = "No record has told it a time yet."
+        if self._latest >= 0:
+            what = f"The latest time of a record is {self._latest}, less the lateness {self._lateness}."
+        return what, "Its times move on with later records, or when its input ends."
 
     @property
     def own(self) -> int:

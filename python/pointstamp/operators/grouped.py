@@ -14,7 +14,7 @@ from pointstamp.pacts import Exchange
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["grouped", "is_grouped"]
+__all__ = ["aggregation", "grouped", "is_grouped"]
 
 _KERNELS = {"nunique": "count_distinct", "median": "tdigest"}
 _PLAIN = frozenset(["first", "last", "list", "nunique", "median"])
@@ -34,19 +34,30 @@ def grouped(stream: Any, by: list[str], wanted: list[tuple[str, str]]) -> Any:
     """
     import pyarrow as pa
 
-    aggregate = _aggregation(by, wanted)
-    for column, _ in wanted:
-        if column not in stream.schema.names:
-            raise GraphError(
-                f"there is no column '{column}': the columns are {', '.join(stream.schema.names)}"
-            )
-    try:
-        schema = aggregate(pa.Table.from_batches([], stream.schema)).schema
-    except pa.ArrowException as error:
-        raise GraphError(f"an aggregation is not defined for its column: {error}") from error
+    aggregate = aggregation(stream.schema, by, wanted)
+    schema = aggregate(pa.Table.from_batches([], stream.schema)).schema
 
     build = at_closing(lambda batches: aggregate(pa.Table.from_batches(batches)))
     return stream.unary_frontier(Exchange(by), "aggregate", build, schema=schema)
+
+
+def aggregation(schema: Any, by: list[str], wanted: list[tuple[str, str]]) -> Callable[[Any], Any]:
+    """The function of a table of this schema that groups and aggregates its rows.
+
+    Raises:
+        GraphError: If there is no such column, or a function is not defined for it.
+    """
+    import pyarrow as pa
+
+    for column in [*by, *[column for column, _ in wanted]]:
+        if column not in schema.names:
+            raise GraphError(f"there is no column '{column}': the columns are {', '.join(schema.names)}")
+    aggregate = _aggregation(by, wanted)
+    try:
+        aggregate(pa.Table.from_batches([], schema))
+    except pa.ArrowException as error:
+        raise GraphError(f"an aggregation is not defined for its column: {error}") from error
+    return aggregate
 
 
 def _aggregation(by: list[str], wanted: list[tuple[str, str]]) -> Callable[[Any], Any]:

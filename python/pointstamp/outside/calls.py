@@ -27,6 +27,7 @@ from pointstamp._core import PactKind
 from pointstamp._threads import raised_later
 from pointstamp.custom.builder import operator_info
 from pointstamp.outside.eventloop import EventLoop, Seat
+from pointstamp.seeing.own import speaks
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -109,8 +110,10 @@ def async_map(
     letters, letters_stream, other = core.new_output()
     capability.drop()
     other.drop()
-    activator = operator_info(scope, name, core).activator
-    operator = _Operator(_Calls(function, terms, activator, core.sources()))
+    info = operator_info(scope, name, core)
+    calls = _Calls(function, terms, info.activator, core.sources())
+    speaks(info, calls)
+    operator = _Operator(calls)
     core.build(operator, (port, results, letters), True, False)
     return scope.stream_of(results_stream), scope.stream_of(letters_stream)
 
@@ -184,6 +187,19 @@ class _Calls:
         name = getattr(self._function, "__qualname__", repr(self._function))
         shown = [f"{call.records if self._terms.batch else call.records[0]!r:.100}" for call in out[:3]]
         return f"async_map of {name}, {len(out)} call(s), with {', '.join(shown + ['...'] * (len(out) > 3))}"
+
+    def holding(self) -> tuple[str, str]:
+        """See `Speaks`."""
+        terms, out = self._terms, len(self._out)
+        calls = "1 call is" if out == 1 else f"{out} calls are"
+        what = f"{calls} out; records that wait for one, or for their turn: {max(0, self._held - out)}."
+        if terms.timeout is None:
+            return (
+                what,
+                "Nothing bounds a call but async_map(timeout=), after which its record is a dead letter.",
+            )
+        tries = f", and is made {terms.retry + 1} times at most" if terms.retry else ""
+        return what, f"A call has {terms.timeout:g} s{tries}: then its record is a dead letter."
 
     # ------------------------------------------------------------ on the worker
 

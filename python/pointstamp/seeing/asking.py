@@ -14,6 +14,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from pointstamp.seeing.own import answers as answers_of
 from pointstamp.seeing.told import Silent, Told
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ class Asking:
                 about["memory"] = memory
                 # Whether a thread lives can only be said here.
                 ran = [(*entry, name, _is_alive(ident, name)) for *entry, ident, name in answer["ran"]]
-                data.append({**answer, **about, "ran": ran})
+                data.append({**answer, **about, "ran": ran, "own": answers_of(who["worker"])})
             else:
                 silent = {"silent": True, "ended": answer == "ended", "inside": inside}
                 data.append({**who, **about, **silent})

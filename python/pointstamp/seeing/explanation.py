@@ -71,10 +71,12 @@ class Explanation:
             return self.subject
         alike: dict[object, list[Holder]] = {}
         for holder in self.causes:
-            alike.setdefault((holder.kind, holder.address, holder.port, holder.time), []).append(holder)
+            # Outputs of one operator are held together.
+            port = holder.port if holder.kind in ("messages", "unread", "loop") else 0
+            alike.setdefault((holder.kind, holder.address, port, holder.time), []).append(holder)
         for number, (holder, *others) in enumerate(list(alike.values())[:most], 1):
             lines.append(f"{number}. {holder.what}")
-            workers = sorted({other.worker for other in others if other.worker is not None})
+            workers = sorted({other.worker for other in others if other.worker is not None} - {holder.worker})
             if workers:
                 lines.append(f"   It is the same on {_workers(workers)}.")
             if holder.cure:

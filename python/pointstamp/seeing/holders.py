@@ -147,12 +147,19 @@ class Look:
         several = f"{len(held)} capabilities" if len(held) > 1 else "a capability"
         ran = told.ran.get(stamp.place.address)
         line = f", made at {_short(oldest.made)}" if oldest.made else ""
+        own = told.own.get(stamp.place.address)
         if operator.inputs:
             what = (
                 f"The operator '{name}'{_made(made)} on worker {told.worker} holds {several} for time "
                 f"{when}, for "
                 f"{oldest.seconds:.1f} s{line}{self._turn(stamp)}."
             )
+            if own is not None:
+                what = (
+                    f"The operator '{name}'{_made(made)} on worker {told.worker} holds time {when}, for "
+                    f"{oldest.seconds:.1f} s. {own[0]}"
+                )
+                return self._holder("capability", stamp, told, len(held), oldest.seconds, made, what, own[1])
             cure = (
                 "When all is sent at that time, call drop() on it, downgrade() it to a later time, or let "
                 "the last "
@@ -167,6 +174,12 @@ class Look:
         kind = "source"
         if stamp.place.address in self._standing_of(told).paused:
             return self._paused(stamp, told)
+        if own is not None:
+            what = (
+                f"The source '{name}'{_made(made)} on worker {told.worker} holds time {when}, for "
+                f"{oldest.seconds:.1f} s. {own[0]}"
+            )
+            return self._holder(kind, stamp, told, len(held), oldest.seconds, made, what, own[1])
         if ran is not None:
             what += f" It ran {_times(ran.times)}, last {ran.seconds:.1f} s ago; it runs when activated."
             if ran.alive:

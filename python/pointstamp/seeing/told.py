@@ -76,6 +76,7 @@ class Told(NamedTuple):
         in_flight: Bytes on their way in its process.
         high_water: Above how many of them sources pause.
         at: Where its Python code is, as ``"file.py:12 in main"``; empty where it runs none.
+        own: By operator of this library, why it holds times, and what to do about it.
     """
 
     worker: int
@@ -89,6 +90,7 @@ class Told(NamedTuple):
     in_flight: int
     high_water: int
     at: str
+    own: dict[Address, tuple[str, str]]
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any], at: str = "") -> Told:
@@ -108,6 +110,7 @@ class Told(NamedTuple):
             data["in_flight"],
             data["high_water"],
             at,
+            {tuple(address): (what, cure) for address, what, cure in data["own"]},
         )
 
 

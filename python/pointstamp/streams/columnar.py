@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
 from pointstamp._errors import GraphError
-from pointstamp.event_times.columns import layout_of, split_columns, unit_of
+from pointstamp.event_times.columns import ends_of, layout_of, split_columns, unit_of
+from pointstamp.event_times.windows import Count, Session
 from pointstamp.keyed.ordered import root_only
 from pointstamp.operators.event_time import event_times
+from pointstamp.operators.grouped import is_grouped
+from pointstamp.operators.grouped_windows import grouped_windows
 from pointstamp.operators.rows import limited, sorted_per_time
 from pointstamp.pacts import Exchange
 from pointstamp.streams.expressions import filtering, with_columns
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pointstamp.event_times.windows import Sliding, Tumbling
+    from pointstamp.event_times.windows import WindowKind
     from pointstamp.scope import Scope
     from pointstamp.streams.arrow import ArrowStream
 
@@ -212,6 +215,7 @@ class Columnar:
         on_time, late = event_times(
             self.scope, stream.core, split_columns(at), lateness=units, idle=idle, schema=stream.core_schema
         )
+        self.scope.tells_time((on_time, late), unit.clock())
         rows = self.scope.event_columns_of(on_time, stream.core_schema, column)
         return rows, self.scope.stream_of(late, stream.core_schema)
 
@@ -230,7 +234,7 @@ class Columnar:
 
     def window(
         self,
-        window: Tumbling | Sliding,
+        window: WindowKind,
         by: str | Sequence[str],
         aggregations: Sequence[tuple[str, str]],
         *,
@@ -243,10 +247,11 @@ class Columnar:
         leaves nothing.
 
         Args:
-            window: `Tumbling` or `Sliding`; its lengths are ints in the unit of the times, or for timestamps
-                timedeltas. Sessions are `to_records`' and `KeyedStream`'s.
+            window: `Tumbling`, `Sliding`, `Session` or `Count`; its lengths are ints in the unit of the
+                times, or for timestamps timedeltas. Of the last two rows wait until their times are final.
             by: The key's column, or columns; none of them, ``[]``, takes all rows together.
-            aggregations: As in `aggregate`: ``"sum"``, ``"count"``, ``"min"``, ``"max"``, ``"mean"``.
+            aggregations: As in `aggregate`: ``"sum"``, ``"count"``, ``"min"``, ``"max"``, ``"mean"``; of
+                tumbling and sliding windows also those for which rows are kept until the window closes.
             column: The times; left out: the column of `event_time`.
 
         Raises:
@@ -258,7 +263,7 @@ class Columnar:
         if times is None:
             raise GraphError("which column tells the times? Take the stream from event_time, or say column=")
         at = _core.time_column_of(stream.core_schema, times)
-        layout = layout_of(window, unit_of(self.schema.field(at).type))
+        unit = unit_of(self.schema.field(at).type)
         keys = [by] if isinstance(by, str) else list(by)
         if not keys:
             together: ArrowStream = stream.with_one_key()
@@ -267,7 +272,21 @@ class Columnar:
         wanted = [(name, function) for name, function in aggregations]
         rows = getattr(stream, "batched", None) or stream.core
         in_place = stream.placed == stream.core_schema.key(keys)
-        made, columns = _core.window_columns(rows, stream.core_schema, keys, wanted, times, layout, in_place)
+        keeps_rows = any(is_grouped(function) for _, function in wanted)
+        given = (rows, stream.core_schema, keys, wanted, times)
+        if not isinstance(window, Session | Count):
+            layout = layout_of(window, unit)
+            if keeps_rows:
+                kept = grouped_windows(self.scope, rows, self.schema, keys, wanted, at, layout)
+                return self.scope.stream_of(*kept)
+            made, columns = _core.window_columns(*given, layout, in_place)
+        elif keeps_rows:
+            raise GraphError(
+                f"{window} follows the rows of a key, and has sum, count, min, max and mean: for others cut "
+                "to_records() into such windows"
+            )
+        else:
+            made, columns = _core.window_runs_columns(*given, ends_of(window, unit), in_place)
         return self.scope.stream_of(made, columns)
 
 

@@ -112,8 +112,10 @@ class EventStream(Stream[T]):
     def concat(self, *others: Stream[T]) -> Stream[T]:
         """The records of this stream and the others."""
         streams = [other for other in others if isinstance(other, EventStream)]
-        if len(streams) < len(others) or any(other.clock is not self.clock for other in streams):
+        if len(streams) < len(others):
             return super().concat(*others)
+        for stream in streams:
+            self.clock.join(stream.clock)
         stretches = self.scope.core.concatenate([stream.stretches for stream in (self, *streams)])
         return EventStream(self.scope, stretches, self.clock)
 

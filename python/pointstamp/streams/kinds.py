@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, overload
 
 from pointstamp.collections import Collection
+from pointstamp.event_times.clock import Clock
 from pointstamp.streams.arrow import ArrowStream
 from pointstamp.streams.event_columns import EventColumns
 from pointstamp.streams.event_records import EventStream
 from pointstamp.streams.records import Stream
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pointstamp import _core
-    from pointstamp.event_times.clock import Clock
 
 __all__ = ["StreamsOf"]
 
@@ -52,6 +54,35 @@ class StreamsOf:
         """A stream of rows at the times that a column tells, which come in batches of mixed times."""
         scope: Any = self
         return EventColumns(scope, batched, schema, time_column)
+
+    # ------------------------------------------------------------ the unit of times
+
+    def tells_time(self, streams: Iterable[_core.Stream], clock: Clock) -> None:
+        """Takes note that an operator has given the times of streams anew, and their unit."""
+        self._clocks.extend((stream, clock) for stream in streams)
+
+    def clock_of(self, stream: _core.Stream) -> Clock:
+        """The unit of a stream's times: that of the streams that it comes from, through any operators.
+
+        Raises:
+            TypeError: If these are of different kinds.
+        """
+        known = self._clocks
+        found = [known[index][1] for index in stream.comes_from([stream for stream, _ in known])]
+        if not found:
+            return Clock(False)
+        for other in found[1:]:
+            found[0].join(other)
+        return found[0]
+
+    @property
+    def _clocks(self) -> list[tuple[_core.Stream, Clock]]:
+        """Of the whole dataflow."""
+        scope: Any = self
+        while scope.parent is not None:
+            scope = scope.parent
+        clocks: list[tuple[_core.Stream, Clock]] = scope.clocks
+        return clocks
 
     def collection_of(self, core: _core.Stream) -> Collection[Any]:
         """A collection here of a stream of updates; for the modules below this one, as `stream_of`."""

@@ -96,6 +96,7 @@ class Timely(Generic[T]):
             raise ValueError(f"lateness is at least 0, not {lateness}")
         split = split_records(timestamp, clock)
         stretches, late = event_times(self.scope, self.core, split, lateness=units, idle=idle)
+        self.scope.tells_time((stretches, late), clock)
         return self.scope.event_stream_of(stretches, clock), self.scope.stream_of(late)
 
     def key_by(self, key: Callable[[T], K], value: Callable[[T], V] | None = None) -> KeyedStream[K, Any]:
@@ -141,7 +142,7 @@ class Timely(Generic[T]):
             return logic
 
         made = single_output(self.scope, "key_by", [(self, Pipeline())], build, notify=False)  # type: ignore[list-item]
-        return made.core, Clock(False)
+        return made.core, self.scope.clock_of(self.core)
 
     # ------------------------------------------------------------ calls to the outside
 

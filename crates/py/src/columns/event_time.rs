@@ -3,6 +3,7 @@
 use pointstamp_columnar::Error;
 use pointstamp_columnar::aggregate::Plan;
 use pointstamp_columnar::event_time::{by_time, time_column};
+use pointstamp_columnar::runs::{Ends, Runs};
 use pointstamp_columnar::windows::{Layout, Windows};
 use pointstamp_engine::capability::Capability;
 use pointstamp_engine::error::BoxError;
@@ -109,6 +110,73 @@ pub(crate) fn window_columns(
             None => held = None,
             Some(end) => {
                 let instant = Point::new(&[(end - 1).unsigned_abs()]);
+                if instant > *capability.time() {
+                    capability.downgrade(&instant)?;
+                }
+            }
+        }
+        Ok(())
+    });
+    Ok((made, result))
+}
+
+/// Aggregations `(column, function)` per key and window of event time that follows the rows of a key: sessions that end after so
+/// much `silence`, else windows of so many `rows`. Exchanged by key unless the rows are `in_place`.
+///
+/// Rows are looked at when their times are final, and a window's results are sent at its last instant. One capability is held, for
+/// what waits and for the first window that may end.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
+pub(crate) fn window_runs_columns(
+    stream: &Stream,
+    schema: &Schema,
+    by: Vec<String>,
+    aggregations: Vec<(String, String)>,
+    column: &str,
+    ends: (Option<i64>, u64),
+    in_place: bool,
+) -> PyResult<(Stream, Schema)> {
+    let (silence, rows) = ends;
+    let ends = silence.map_or(Ends::Rows(rows), Ends::Silence);
+    let mut runs = Runs::new(&schema.schema, &by, &aggregations, column, ends)
+        .map_err(IntoException::into_exception)?;
+    let pact = if in_place {
+        Pact::Pipeline
+    } else {
+        pact_by_columns(runs.key().to_vec())
+    };
+    let result = Schema::new(runs.output().clone());
+    let unary = Unary::new(&stream.engine()?, "window", pact)?;
+    let mut held: Option<Capability> = None;
+    let mut stood: Option<i64> = Some(-1);
+    let made = unary.on_messages_and_frontier(stream, move |input, output| {
+        while let Some((message, batch)) = input.next()? {
+            let least = message.time().last().unwrap_or_default();
+            runs.update(columns_of(batch), least).map_err(raised)?;
+            if held
+                .as_ref()
+                .is_none_or(|held| held.time() > message.time())
+            {
+                held = Some(message.retain(0)?);
+            }
+        }
+        let open = input.frontier().frontier().first().and_then(Point::last);
+        let bound = open.map(|open| i64::try_from(open).unwrap_or(i64::MAX));
+        let Some(capability) = &mut held else {
+            return Ok(());
+        };
+        if bound == stood {
+            return Ok(());
+        }
+        stood = bound;
+        runs.advance(bound, |instant, rows| {
+            let instant = Point::new(&[instant.unsigned_abs()]);
+            send(output, &capability.delayed(&instant)?, rows)
+        })?;
+        match runs.next_instant() {
+            None => held = None,
+            Some(next) => {
+                let instant = Point::new(&[next.unsigned_abs()]);
                 if instant > *capability.time() {
                     capability.downgrade(&instant)?;
                 }

@@ -1,0 +1,477 @@
+//! Aggregations per key and window of event time, where windows follow the rows of a key: sessions and counted windows.
+//!
+//! Rows wait until their times are final, and are then looked at in the order of time, so that what a window holds does not
+//! depend on what came first. Each window has a number; what is known of it is in a table by that number, and a heap tells which
+//! sessions end. A window that closes leaves its place in the table and its key empty; when more than half of them are, what is open
+//! moves to a new table, so that memory follows the windows that are open.
+//!
+//! Cost: of a row, a look-up of its key and of its window, and a sort by time where rows came out of order; of a window, an
+//! entry of the heap.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt32Array, UInt64Array};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_select::concat::{concat, concat_batches};
+use arrow_select::take::{take, take_record_batch};
+
+use crate::aggregate::{Plan, Table};
+use crate::dictionary::dehydrate;
+use crate::error::Error;
+use crate::event_time::{time_column, times_of};
+use crate::groups::Groups;
+use crate::pieces::MAX_ROWS;
+use crate::schema::project;
+use crate::windows::{bounds_of, fields_of};
+
+/// When a window of a key ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ends {
+    /// When the key has had no row for so long, in the column's unit.
+    Silence(i64),
+    /// With so many rows. What is left over when no row can come any more is a last window.
+    Rows(u64),
+}
+
+/// A window that is open, or was.
+#[derive(Debug, Clone, Copy)]
+struct Window {
+    key: u32,
+    first: i64,
+    last: i64,
+    rows: u64,
+    open: bool,
+}
+
+/// How few windows are not worth a new table.
+const FEW: usize = 1024;
+
+/// The windows of a stream.
+pub struct Runs {
+    plan: Plan,
+    /// The same aggregations by the number of a window, which is a column after the others.
+    numbered: Plan,
+    input: SchemaRef,
+    output: SchemaRef,
+    ends: Ends,
+    column: usize,
+    /// What is not final, with its first and last time.
+    waiting: Vec<(i64, i64, RecordBatch)>,
+    keys: Groups,
+    /// The open window of each key.
+    current: Vec<Option<u32>>,
+    windows: Vec<Window>,
+    open: usize,
+    table: Table,
+    /// Where sessions end if nothing more comes, as it was when this was noted.
+    due: BinaryHeap<Reverse<(i64, u32)>>,
+    /// The last time that is final.
+    stands: i64,
+}
+
+impl std::fmt::Debug for Runs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Runs")
+            .field("ends", &self.ends)
+            .field("open", &self.open)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Runs {
+    /// The aggregations `(column, function)` by key, over the times in a column.
+    ///
+    /// # Errors
+    ///
+    /// As [`Plan::new`], [`time_column`], and [`Error::Collision`] where the result has a column of a bound's name already.
+    pub fn new<N: AsRef<str>>(
+        input: &SchemaRef,
+        key: &[N],
+        aggregations: &[(String, String)],
+        column: &str,
+        ends: Ends,
+    ) -> Result<Self, Error> {
+        let plan = Plan::new(input, key, aggregations)?;
+        let column = time_column(input, column)?;
+        let output = fields_of(&plan, input.field(column).data_type())?;
+        let mut name = "window".to_owned();
+        while input.column_with_name(&name).is_some() {
+            name.push('_');
+        }
+        let mut fields = input.fields().to_vec();
+        fields.push(Arc::new(Field::new(&name, DataType::UInt64, false)));
+        let with_number: SchemaRef = Arc::new(Schema::new(fields));
+        let numbered = Plan::new(&with_number, &[name], aggregations)?;
+        Ok(Runs {
+            keys: groups_of(&plan, input)?,
+            table: Table::new(&numbered)?,
+            plan,
+            numbered,
+            input: with_number,
+            output,
+            ends,
+            column,
+            waiting: Vec::new(),
+            current: Vec::new(),
+            windows: Vec::new(),
+            open: 0,
+            due: BinaryHeap::new(),
+            stands: 0,
+        })
+    }
+
+    /// The schema of results: the key, the window's bounds, the aggregations.
+    pub fn output(&self) -> &SchemaRef {
+        &self.output
+    }
+
+    /// The key's columns.
+    pub fn key(&self) -> &[usize] {
+        self.plan.key()
+    }
+
+    /// How many windows are known, open or not.
+    pub fn kept(&self) -> usize {
+        self.windows.len()
+    }
+
+    /// Takes in the rows of a batch, none of which is before `earliest`.
+    ///
+    /// # Errors
+    ///
+    /// As [`times_of`].
+    pub fn update(&mut self, batch: RecordBatch, earliest: u64) -> Result<(), Error> {
+        let times = times_of(batch.column(self.column), earliest)?;
+        let ends = (times.values().iter().min(), times.values().iter().max());
+        if let (Some(&first), Some(&last)) = ends {
+            self.waiting.push((first, last, batch));
+        }
+        Ok(())
+    }
+
+    /// The earliest instant at which a result may be sent without another row; none where nothing is kept.
+    pub fn next_instant(&self) -> Option<i64> {
+        let waits = self.waiting.iter().map(|&(first, ..)| first).min();
+        let ends = match self.ends {
+            Ends::Silence(_) => self.due.peek().map(|Reverse((end, _))| end - 1),
+            Ends::Rows(_) => (self.open > 0).then_some(self.stands),
+        };
+        waits.into_iter().chain(ends).min()
+    }
+
+    /// Looks at the rows before `frontier`, or at all; `emit` gets the instant at which windows have closed, and their rows.
+    ///
+    /// # Errors
+    ///
+    /// An error of a kernel, and whatever `emit` fails with.
+    pub fn advance<E: From<Error>>(
+        &mut self,
+        frontier: Option<i64>,
+        emit: impl FnMut(i64, RecordBatch) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut closed = Vec::new();
+        if let Some(rows) = self.take(frontier)? {
+            self.assign(&rows, &mut closed)?;
+        }
+        if let Some(frontier) = frontier {
+            self.stands = self.stands.max(frontier);
+        }
+        self.expire(frontier, &mut closed);
+        self.send(closed, emit)?;
+        if self.windows.len() > FEW.max(2 * self.open) {
+            self.move_on()?;
+        }
+        Ok(())
+    }
+
+    /// Takes out the rows that are final, in the order of time.
+    fn take(&mut self, frontier: Option<i64>) -> Result<Option<RecordBatch>, Error> {
+        let mut ready = Vec::new();
+        for (first, last, batch) in std::mem::take(&mut self.waiting) {
+            if frontier.is_none_or(|frontier| last < frontier) {
+                ready.push(batch);
+            } else if frontier.is_none_or(|frontier| first >= frontier) {
+                self.waiting.push((first, last, batch));
+            } else if let Some(frontier) = frontier {
+                let times = times_of(batch.column(self.column), 0)?;
+                let places = |is_final: bool| {
+                    let rows = times.values().iter().enumerate();
+                    let wanted = rows.filter(|&(_, &time)| (time < frontier) == is_final);
+                    UInt32Array::from_iter_values(wanted.map(|(place, _)| number(place)))
+                };
+                ready.push(take_record_batch(&batch, &places(true))?);
+                let rest = take_record_batch(&batch, &places(false))?;
+                let times = times_of(rest.column(self.column), 0)?;
+                let first = times.values().iter().copied().min().unwrap_or(last);
+                self.waiting.push((first, last, rest));
+            }
+        }
+        let Some(one) = ready.first() else {
+            return Ok(None);
+        };
+        let rows = if ready.len() == 1 {
+            one.clone()
+        } else {
+            concat_batches(&one.schema(), &ready)?
+        };
+        let times = times_of(rows.column(self.column), 0)?;
+        if times.values().is_sorted() {
+            return Ok(Some(rows));
+        }
+        let mut order: Vec<u32> = (0..number(rows.num_rows())).collect();
+        order.sort_by_key(|&place| times.value(place as usize)); // stable
+        Ok(Some(take_record_batch(&rows, &UInt32Array::from(order))?))
+    }
+
+    /// Finds the window of each row, and adds the rows to them.
+    fn assign(&mut self, rows: &RecordBatch, closed: &mut Vec<(i64, u32)>) -> Result<(), Error> {
+        let times = times_of(rows.column(self.column), 0)?;
+        let keys = self.keys.number(&project(rows, self.plan.key()))?;
+        self.current.resize(self.keys.len(), None);
+        let mut numbers = Vec::with_capacity(keys.len());
+        for (&key, &time) in keys.iter().zip(times.values()) {
+            let current = self.current[key as usize];
+            let goes_on = current.filter(|&at| match self.ends {
+                Ends::Silence(gap) => time - self.windows[at as usize].last < gap,
+                Ends::Rows(_) => true,
+            });
+            let at = match (goes_on, current) {
+                (Some(at), _) => at,
+                (None, ended) => {
+                    if let (Some(ended), Ends::Silence(gap)) = (ended, self.ends) {
+                        self.close(ended, self.windows[ended as usize].last + gap - 1, closed);
+                    }
+                    self.begin(key, time)
+                }
+            };
+            let window = &mut self.windows[at as usize];
+            window.last = time;
+            window.rows += 1;
+            numbers.push(u64::from(at));
+            if self.ends == Ends::Rows(window.rows) {
+                self.close(at, time, closed);
+            }
+            self.stands = self.stands.max(time);
+        }
+        let mut columns = rows.columns().to_vec();
+        columns.push(Arc::new(UInt64Array::from(numbers)));
+        let rows = RecordBatch::try_new(Arc::clone(&self.input), columns)?;
+        self.table.update(&rows)
+    }
+
+    fn begin(&mut self, key: u32, time: i64) -> u32 {
+        let at = number(self.windows.len());
+        self.windows.push(Window {
+            key,
+            first: time,
+            last: time,
+            rows: 0,
+            open: true,
+        });
+        self.open += 1;
+        self.current[key as usize] = Some(at);
+        if let Ends::Silence(gap) = self.ends {
+            self.due.push(Reverse((time.saturating_add(gap), at)));
+        }
+        at
+    }
+
+    fn close(&mut self, at: u32, instant: i64, closed: &mut Vec<(i64, u32)>) {
+        let window = &mut self.windows[at as usize];
+        window.open = false;
+        self.open -= 1;
+        self.current[window.key as usize] = None;
+        closed.push((instant, at));
+    }
+
+    /// Closes what ends at or before the frontier.
+    fn expire(&mut self, frontier: Option<i64>, closed: &mut Vec<(i64, u32)>) {
+        match self.ends {
+            Ends::Silence(gap) => {
+                while let Some(&Reverse((end, at))) = self.due.peek()
+                    && frontier.is_none_or(|frontier| end <= frontier)
+                {
+                    self.due.pop();
+                    let window = self.windows[at as usize];
+                    let ends = window.last.saturating_add(gap);
+                    if window.open && ends > end {
+                        self.due.push(Reverse((ends, at)));
+                    } else if window.open {
+                        self.close(at, end - 1, closed);
+                    }
+                }
+            }
+            Ends::Rows(_) if frontier.is_none() => {
+                for at in 0..number(self.windows.len()) {
+                    if self.windows[at as usize].open {
+                        self.close(at, self.stands, closed);
+                    }
+                }
+            }
+            Ends::Rows(_) => {}
+        }
+    }
+
+    /// Hands on the results of windows that have closed, those of one instant together.
+    fn send<E: From<Error>>(
+        &self,
+        mut closed: Vec<(i64, u32)>,
+        mut emit: impl FnMut(i64, RecordBatch) -> Result<(), E>,
+    ) -> Result<(), E> {
+        closed.sort_unstable();
+        for some in closed.chunks(MAX_ROWS) {
+            let rows = self.rows(some)?;
+            let mut start = 0;
+            for same in some.chunk_by(|(one, _), (other, _)| one == other) {
+                emit(same[0].0, rows.slice(start, same.len()))?;
+                start += same.len();
+            }
+        }
+        Ok(())
+    }
+
+    /// The results of some windows, in this order.
+    fn rows(&self, closed: &[(i64, u32)]) -> Result<RecordBatch, Error> {
+        let windows = || closed.iter().map(|&(_, at)| self.windows[at as usize]);
+        let keys: Vec<u32> = windows().map(|window| window.key).collect();
+        let numbers: Vec<u32> = closed.iter().map(|&(_, at)| at).collect();
+        let mut columns = gathered(&keys, |range| self.keys.keys(range))?;
+        for (key, field) in columns.iter_mut().zip(self.output.fields()) {
+            *key = dehydrate(key, field.data_type())?;
+        }
+        let data_type = self.output.field(columns.len()).data_type();
+        let after = match self.ends {
+            Ends::Silence(gap) => gap,
+            Ends::Rows(_) => 1,
+        };
+        let starts = Int64Array::from_iter_values(windows().map(|window| window.first));
+        let ends = windows().map(|window| window.last.saturating_add(after));
+        for bounds in [starts, Int64Array::from_iter_values(ends)] {
+            columns.push(bounds_of(bounds, data_type)?);
+        }
+        columns.extend(gathered(&numbers, |range| self.table.results(range))?);
+        Ok(RecordBatch::try_new(Arc::clone(&self.output), columns)?)
+    }
+
+    /// Moves what is open to a new table, and forgets what has closed.
+    fn move_on(&mut self) -> Result<(), Error> {
+        let live: Vec<u32> = (0..number(self.windows.len()))
+            .filter(|&at| self.windows[at as usize].open)
+            .collect();
+        let mut table = Table::new(&self.numbered)?;
+        let mut keys = self.keys.empty()?;
+        let mut windows: Vec<Window> = live.iter().map(|&at| self.windows[at as usize]).collect();
+        if !live.is_empty() {
+            let numbers: Vec<u64> = (0..live.len() as u64).collect();
+            let states = gathered(&live, |range| self.table.states_of(range))?;
+            let numbers: ArrayRef = Arc::new(UInt64Array::from(numbers));
+            table.merge_columns(&[numbers], &states)?;
+            let of: Vec<u32> = windows.iter().map(|window| window.key).collect();
+            let new = keys.number(&gathered(&of, |range| self.keys.keys(range))?)?;
+            for (window, key) in windows.iter_mut().zip(new) {
+                window.key = key;
+            }
+        }
+        self.current = vec![None; keys.len()];
+        self.due.clear();
+        for (at, window) in windows.iter().enumerate() {
+            self.current[window.key as usize] = Some(number(at));
+            if let Ends::Silence(gap) = self.ends {
+                self.due
+                    .push(Reverse((window.last.saturating_add(gap), number(at))));
+            }
+        }
+        self.open = windows.len();
+        (self.table, self.keys, self.windows) = (table, keys, windows);
+        Ok(())
+    }
+}
+
+fn groups_of(plan: &Plan, input: &SchemaRef) -> Result<Groups, Error> {
+    let types: Vec<DataType> = plan
+        .key()
+        .iter()
+        .map(|&at| input.field(at).data_type().clone())
+        .collect();
+    Groups::new(&types)
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "groups are numbered by 32 bits, and batches have fewer rows"
+)]
+fn number(place: usize) -> u32 {
+    place as u32
+}
+
+/// The columns of some numbers, of which `of` gives those of a stretch: stretches of neighbours are asked for at once.
+fn gathered(
+    numbers: &[u32],
+    of: impl Fn(Range<usize>) -> Result<Vec<ArrayRef>, Error>,
+) -> Result<Vec<ArrayRef>, Error> {
+    let mut sorted = numbers.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    let mut parts: Vec<Vec<ArrayRef>> = Vec::new();
+    for stretch in sorted.chunk_by(|one, next| one + 1 == *next) {
+        let first = stretch[0] as usize;
+        parts.push(of(first..first + stretch.len())?);
+    }
+    let places: UInt32Array = numbers
+        .iter()
+        .map(|wanted| number(sorted.binary_search(wanted).unwrap_or_default()))
+        .collect::<Vec<_>>()
+        .into();
+    let columns = parts.first().map_or(0, Vec::len);
+    let column = |at: usize| {
+        let pieces: Vec<&dyn arrow_array::Array> =
+            parts.iter().map(|part| part[at].as_ref()).collect();
+        Ok(take(&concat(&pieces)?, &places, None)?)
+    };
+    (0..columns).map(column).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(first: i64) -> RecordBatch {
+        let times = Int64Array::from_iter_values((0..100).map(|n| first + n / 10));
+        let keys = Int64Array::from_iter_values((0..100).map(|n| first * 10 + n));
+        RecordBatch::try_from_iter([
+            ("at", Arc::new(times) as ArrayRef),
+            ("key", Arc::new(keys) as ArrayRef),
+        ])
+        .unwrap()
+    }
+
+    #[test]
+    fn what_has_closed_makes_room() {
+        for (ends, most) in [(Ends::Silence(20), 3000), (Ends::Rows(1), 1200)] {
+            let schema = rows(0).schema();
+            let count = [("key".to_owned(), "count".to_owned())];
+            let mut runs = Runs::new(&schema, &["key"], &count, "at", ends).unwrap();
+            let (mut results, mut kept) = (0, 0);
+            for first in (0..20_000).step_by(10) {
+                runs.update(rows(first), 0).unwrap();
+                runs.advance::<Error>(Some(first), |_, rows| {
+                    results += rows.num_rows();
+                    Ok(())
+                })
+                .unwrap();
+                kept = kept.max(runs.kept());
+            }
+            runs.advance::<Error>(None, |_, rows| {
+                results += rows.num_rows();
+                Ok(())
+            })
+            .unwrap();
+            assert_eq!(results, 200_000);
+            assert!(kept < most, "{kept} windows are kept at once");
+            assert_eq!(runs.next_instant(), None);
+        }
+    }
+}

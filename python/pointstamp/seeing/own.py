@@ -1,0 +1,43 @@
+"""What operators of this library say of the times that they hold.
+
+A program that uses one has no capability to drop: what it can do is known to the operator alone, which owns
+its numbers. It is asked on any thread when an explanation is, and forgotten with its dataflow.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Protocol
+from weakref import WeakValueDictionary
+
+if TYPE_CHECKING:
+    from pointstamp.info import OperatorInfo
+
+__all__ = ["Speaks", "answers", "speaks"]
+
+Address = tuple[int, ...]
+
+
+class Speaks(Protocol):
+    """What has an operator's times."""
+
+    def holding(self) -> tuple[str, str]:
+        """Why times are held, and what the program can do: a sentence or two each."""
+
+
+_speakers: WeakValueDictionary[tuple[int, Address], Speaks] = WeakValueDictionary()
+
+
+def speaks(info: OperatorInfo, speaker: Speaks) -> None:
+    """Has an operator answered for by what has its times."""
+    _speakers[info.index, tuple(info.address)] = speaker
+
+
+def answers(worker: int) -> list[tuple[Address, str, str]]:
+    """What the operators of a worker say."""
+    said = []
+    for (index, address), speaker in list(_speakers.items()):
+        if index == worker:
+            with suppress(RuntimeError):  # it has changed meanwhile: the worker is at work, and nothing hangs
+                said.append((address, *speaker.holding()))
+    return said

@@ -1,0 +1,61 @@
+"""The page for those who come from Bytewax has each of its operators; other words for ours are understood."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import pointstamp as ps
+
+PAGE = Path(__file__).parents[2] / "docs" / "from-bytewax.md"
+
+OPERATORS = """
+    branch collect count_final enrich_cached filter filter_map filter_map_value filter_value flat_map
+    flat_map_batch flat_map_value flatten fold_final input inspect inspect_debug join key_on key_rm map
+    map_value max_final merge min_final output raises redistribute reduce_final stateful stateful_batch
+    stateful_flat_map stateful_map
+"""
+"""Those of Bytewax 0.21.1, the newest there is."""
+
+WINDOWS = """
+    collect_window count_window fold_window join_window max_window min_window reduce_window window
+"""
+
+
+def test_each_operator_is_on_the_page() -> None:
+    page = PAGE.read_text()
+    for prefix, names in (("op", OPERATORS), ("w", WINDOWS)):
+        said = set(re.findall(rf"`{prefix}\.(\w+)`", page))
+        assert said == set(names.split())
+    for name in ("EventClock", "SystemClock", "TumblingWindower", "SlidingWindower", "SessionWindower"):
+        assert name in page
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("join_asof", "asof_join"),
+        ("distinct", "dedup"),
+        ("stateful_map", "map_with_state"),
+        ("scann", "scan"),
+    ],
+)
+def test_a_stream_by_key_suggests_what_it_has(wrong: str, right: str) -> None:
+    def build(scope: ps.Scope) -> None:
+        getattr(scope.to_stream([1]).key_by(lambda x: x), wrong)
+
+    with pytest.raises(AttributeError, match=f"a stream by key has no attribute '{wrong}': there is {right}"):
+        ps.example(build)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"), [("avg", "mean"), ("median", "quantiles"), ("colect", "collect")]
+)
+def test_windows_suggest_what_they_have(wrong: str, right: str) -> None:
+    def build(scope: ps.Scope) -> None:
+        getattr(scope.to_stream([1]).window(ps.Tumbling(1)), wrong)
+
+    with pytest.raises(AttributeError, match=f"'{wrong}': there is {right}"):
+        ps.example(build)
