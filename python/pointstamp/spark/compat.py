@@ -161,7 +161,7 @@ def describe_stage(
     listener = store.listener().get()
     field = listener.getClass().getDeclaredField("liveStages")
     field.setAccessible(True)
-    for live in field.get(listener).values().toArray():
+    for live in field.get(listener).values():
         if int(live.info().stageId()) == number:
             live.write(store.store(), java.java.lang.System.nanoTime(), False)
 

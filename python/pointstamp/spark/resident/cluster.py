@@ -14,6 +14,7 @@ from __future__ import annotations
 import itertools
 import secrets
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.spark import compat
@@ -68,8 +69,9 @@ class Cluster:
         self._job.start()
         try:
             self._link.form(_FORMING, self._busy)
-            for stage in self._own():
-                compat.describe_stage(context, stage, f"pointstamp resident cluster of {num_workers}")
+            with suppress(Exception):  # a name is for show
+                for stage in self._own():
+                    compat.describe_stage(context, stage, f"pointstamp resident cluster of {num_workers}")
             self._watcher.start()
         except BaseException:
             self.shutdown()
