@@ -1,5 +1,6 @@
 """Settings for every test, and what must hold after each."""
 
+import signal
 import threading
 from collections.abc import Iterator
 
@@ -11,6 +12,10 @@ from effort import examples
 # A time limit per test is pytest-timeout's business; one per example only makes slow machines fail.
 hypothesis.settings.register_profile("pointstamp", deadline=None, max_examples=examples(100))
 hypothesis.settings.load_profile("pointstamp")
+
+# A shell that starts something in the background has it ignore Ctrl-C, and Python leaves it so; tests strike it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
