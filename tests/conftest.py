@@ -13,7 +13,8 @@ from effort import examples
 hypothesis.settings.register_profile("pointstamp", deadline=None, max_examples=examples(100))
 hypothesis.settings.load_profile("pointstamp")
 
-# A shell that starts something in the background has it ignore Ctrl-C, and Python leaves it so; tests strike it.
+# A shell that starts something in the background has it ignore Ctrl-C, and Python leaves it so. Tests
+# strike it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
