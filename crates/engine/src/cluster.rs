@@ -480,7 +480,8 @@ impl Overseer for Cluster {
     }
 
     fn lost(&self, from: usize, why: String) {
-        tracing::warn!(process = from, %why, "a process is lost");
+        // No warning: what ends because of it raises an error that says so, and a process that has failed itself sees the others go.
+        tracing::info!(process = from, %why, "a process is lost");
         self.peer_failed(from, from, Reason::Lost(why));
         self.departures.left(from);
     }

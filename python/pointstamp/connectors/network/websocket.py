@@ -179,3 +179,6 @@ class _Reader(ConnectionReader):
 
     def _hang_up(self) -> None:
         self._stack.close()
+        pings = getattr(self._link, "keepalive_thread", None)
+        if pings is not None:  # it ends with the connection, and `close` does not wait for it
+            pings.join(GOODBYE)
