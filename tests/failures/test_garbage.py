@@ -1,6 +1,8 @@
 """Nothing that a program gave to a dataflow outlives it, cycles through our objects included."""
 
 import gc
+import subprocess
+import sys
 import time
 import weakref
 from collections.abc import Callable, Iterator
@@ -274,3 +276,48 @@ def test_collecting_inside_of_operators_is_safe(collect: Callable[[], Any]) -> N
         worker.run()
 
     ps.execute(main, workers=4)
+
+
+# Cycles with capabilities die wherever the interpreter collects: while a line is noted, as well as in our own calls. A
+# lock of the engine's that is held there would stop the whole process, threads that keep time included: hence a process.
+COLLECTS = """
+import gc
+import pointstamp as ps
+
+class Ring:
+    pass
+
+def take(cap):  # in a function, so that there is a frame to be made when the line is asked for
+    return cap.delayed(0)
+
+def build(cap, info):
+    for n in range(300):
+        ring = Ring()
+        ring.me, ring.cap = ring, take(cap)
+        del ring
+        gc.set_threshold(1 + n % 7, 1, 1)
+        lists = [[] for _ in range(n % 5)]
+    cap.drop()
+    return lambda output: None
+
+def main(worker):
+    for _ in range(4):
+        with worker.dataflow() as scope:
+            scope.source("holds", build)
+            with scope.iterative() as inner:
+                scope.to_stream([1]).enter(inner).map(lambda x: x + 1).leave().probe()
+            scope.collection([(1, 2)]).count()
+        gc.collect()
+    worker.run()
+
+ps.execute(main, workers=2)
+print("over")
+"""
+
+
+def test_capabilities_that_die_in_a_collection_stop_nothing() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", COLLECTS], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "over\n"

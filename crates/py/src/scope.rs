@@ -82,7 +82,7 @@ impl Scope {
     fn note_kept(&self, size: Py<PyAny>) {
         let notes = self.scope.home().notes();
         if let Some(noted) = notes.latest().and_then(|id| notes.operator(id)) {
-            noted.keeps(Kept::Python(Held::new(size)));
+            noted.keeps(Kept::Python(Arc::new(Held::new(size))));
         }
     }
 

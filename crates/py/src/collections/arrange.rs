@@ -171,7 +171,7 @@ pub(crate) fn kept_by(
 ) {
     if let Some(noted) = home.notes().operator(operator) {
         let size = ThreadBound::new(home, size);
-        noted.keeps(Kept::Native(Box::new(move || size.get().ok()?())));
+        noted.keeps(Kept::Native(Arc::new(move || size.get().ok()?())));
     }
 }
 

@@ -327,7 +327,9 @@ impl EventFeed {
             .stop
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        *kept = Some(Held::new(stop));
+        let before = kept.replace(Held::new(stop));
+        drop(kept);
+        drop(before); // without the lock: letting go of it may run user code
     }
 
     /// No more is wanted.

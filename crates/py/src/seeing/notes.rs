@@ -49,15 +49,16 @@ pub(crate) struct Operator {
 }
 
 /// How much an operator keeps; asked on its worker's thread, between steps.
+#[derive(Clone)]
 pub(crate) enum Kept {
     /// Of Rust.
     Native(Size),
     /// A function of Python that returns rows and bytes.
-    Python(HeldObject),
+    Python(Arc<HeldObject>),
 }
 
 /// Rows and bytes; nothing once the operator has ended.
-pub(crate) type Size = Box<dyn Fn() -> Option<(usize, usize)> + Send + Sync>;
+pub(crate) type Size = Arc<dyn Fn() -> Option<(usize, usize)> + Send + Sync>;
 
 impl Operator {
     fn new(made: Line) -> Arc<Self> {
@@ -92,12 +93,13 @@ impl Operator {
 
     /// How many rows and bytes it keeps; nothing where it does not say.
     pub(crate) fn size(&self, py: Python<'_>) -> Option<(usize, usize)> {
-        let function = match &*self.kept() {
+        // Without the lock: it may run Python code. One that fails has nothing to say.
+        let kept = self.kept().clone();
+        let function = match &kept {
             None => return None,
             Some(Kept::Native(size)) => return size(),
-            Some(Kept::Python(function)) => function.get().clone_ref(py),
+            Some(Kept::Python(function)) => function.get(),
         };
-        // Without the lock: it runs Python code. One that fails has nothing to say.
         let said = function.bind(py).call0().ok()?;
         said.extract().ok()
     }
@@ -144,18 +146,35 @@ impl Notes {
 
     /// Notes that an operator is made by the line that runs now.
     pub(crate) fn operator_made(&self, py: Python<'_>, id: OperatorId) {
+        let made = self.line(py);
+        let mut swept = Vec::new();
         let mut inner = self.inner();
         if inner.operators.len() >= inner.sweep_at {
             // Those in use are held by their logic, too, or belong to one of the latest dataflows.
             let newest = id.dataflow;
             inner.operators.retain(|other, noted| {
-                Arc::strong_count(noted) > 1 || newest - other.dataflow.min(newest) < 64
+                let used = Arc::strong_count(noted) > 1 || newest - other.dataflow.min(newest) < 64;
+                if !used {
+                    swept.push(Arc::clone(noted));
+                }
+                used
             });
             inner.sweep_at = 2 * inner.operators.len() + SWEEP;
         }
-        let made = inner.codes.line(py);
-        inner.operators.insert(id, Operator::new(made));
+        swept.extend(inner.operators.insert(id, Operator::new(made)));
         inner.latest = Some(id);
+        drop(inner);
+        drop(swept); // without the lock: letting go of Python objects may run user code
+    }
+
+    /// The line of the program that runs now. Without the lock: to ask for a frame may start the garbage collector, and
+    /// what that collects may be a capability, whose note goes with it.
+    fn line(&self, py: Python<'_>) -> Line {
+        let mut codes = std::mem::take(&mut self.inner().codes);
+        let line = codes.line(py);
+        let meanwhile = std::mem::replace(&mut self.inner().codes, codes);
+        drop(meanwhile);
+        line
     }
 
     /// The operator that was made last on this worker.
@@ -184,8 +203,8 @@ impl Notes {
         port: usize,
         time: &Point,
     ) -> u64 {
+        let made = self.line(py);
         let mut inner = self.inner();
-        let made = inner.codes.line(py);
         let number = inner.next;
         inner.next += 1;
         let held = Held {
