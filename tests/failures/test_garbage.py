@@ -279,7 +279,7 @@ def test_collecting_inside_of_operators_is_safe(collect: Callable[[], Any]) -> N
 
 
 # Cycles with capabilities die wherever the interpreter collects: while a line is noted, too. A lock of ours
-# that is held there would stop the whole process, threads that keep time included: hence a process of its own.
+# that is held there would stop the whole process, threads that keep time included: hence a process.
 COLLECTS = """
 import gc
 import pointstamp as ps
