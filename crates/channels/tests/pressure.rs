@@ -93,9 +93,9 @@ fn every_process_hears_when_one_is_pressed_and_when_it_is_no_more() {
     let elsewhere = || nodes[0].fabric.pressed_elsewhere();
     until(|| elsewhere() == 2);
     for node in [1, 2] {
-        while nodes[node].fabric.in_flight() > 0 {
-            take(&nodes[node]);
-        }
+        until(|| {
+            nodes[node].receiver.pop().unwrap().is_none() && nodes[node].fabric.in_flight() == 0
+        });
         until(|| elsewhere() == 3 - node);
         assert!(nodes[0].fabric.is_pressed());
         nodes[node].fabric.step_ended(node);
