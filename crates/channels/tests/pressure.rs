@@ -96,9 +96,9 @@ fn every_process_hears_when_one_is_pressed_and_when_it_is_no_more() {
         until(|| {
             nodes[node].receiver.pop().unwrap().is_none() && nodes[node].fabric.in_flight() == 0
         });
-        until(|| elsewhere() == 3 - node);
-        assert!(nodes[0].fabric.is_pressed());
         nodes[node].fabric.step_ended(node);
+        until(|| elsewhere() == 2 - node);
+        assert_eq!(nodes[0].fabric.is_pressed(), node == 1);
     }
     pressed(false);
     // One that has left is pressed no more.
