@@ -89,7 +89,7 @@ fn with_one_between(meddling: Meddling) -> (Vec<Arc<dyn Transport>>, Vec<Arc<Rec
 }
 
 #[test]
-fn a_wire_is_whoever_passes_on_everything() {
+fn a_man_in_the_middle_who_passes_on_everything_is_a_wire() {
     let (transports, recorders, between) = with_one_between(Meddling::Nothing);
     between.after.store(0, Ordering::SeqCst);
     let body = Bytes::from_static(b"as it was");
