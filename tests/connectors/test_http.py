@@ -187,7 +187,7 @@ def test_a_reader_that_connects_is_let_go_of_at_once(monkeypatch: pytest.MonkeyP
         (connecting,) = set(threading.enumerate()) - before - {reading}
         reader.close()
         reading.join()
-        assert connecting.is_alive(), "nobody waited for it"
+        assert connecting.is_alive(), "it was waited for"
         assert got == [None]
         connecting.join()
 

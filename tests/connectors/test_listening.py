@@ -1,4 +1,4 @@
-"""Lines of all who connect: each once and whole, whoever sends nonsense, and let go of at once."""
+"""Lines of all who connect: each once and whole, whatever strangers send, and let go of at once."""
 
 import socket
 import struct

@@ -45,7 +45,7 @@ impl Pool {
         let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         idle.push(buffer);
         while idle.len() > IDLE.1 || idle.iter().map(Vec::len).sum::<usize>() > IDLE.0 {
-            idle.remove(0); // the one that nobody wanted for longest
+            idle.remove(0); // the one that was not taken for longest
         }
     }
 }
@@ -113,7 +113,7 @@ impl Body {
         self.sum
     }
 
-    /// The bytes. Their buffer goes back to the pool when nobody has them any more.
+    /// The bytes. Their buffer goes back to the pool when the last slice has gone.
     pub(crate) fn finish(self, pool: &Arc<Pool>) -> Bytes {
         let whole = Lent {
             buffer: self.buffer,
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn buffers_are_used_again_once_nobody_has_them() {
+    fn buffers_are_used_again_once_they_are_free() {
         let pool = Arc::new(Pool::default());
         let (first, sum) = read(100_000, &pool);
         assert_eq!(sum, crc32c::crc32c(&first));

@@ -336,13 +336,8 @@ class _Writer(SinkWriter):
                 passes = said.retriable() or said.txn_requires_abort() or said.code() == TIMED_OUT
                 if said.fatal() or not passes or clock.monotonic() > until:
                     raise
-<<<<<<< HEAD
-                # Whether the transaction was committed nobody knows here: the next producer asks the broker.
-                self._leave()
-=======
                 # Whether the transaction was committed is not known here: the next producer asks the broker.
-                self.close()
->>>>>>> main
+                self._leave()
                 clock.sleep(RETRY)
 
     def _transact(self, time: int, batches: list[list[Any]]) -> None:

@@ -224,10 +224,10 @@ class ConnectionReader(PartitionReader[Any]):
 
         Args:
             call: The call, which ends by itself at some time.
-            drop: Lets go of what the call has got, and is called by its thread, when nobody wants it.
+            drop: Lets go of what the call has got, and is called by its thread, when it is not wanted.
 
         Raises:
-            Lost: If nobody wants it any more; the thread is left behind.
+            Lost: If it is not wanted any more; the thread is left behind.
         """
         done, lock = threading.Event(), threading.Lock()
         said: list[tuple[Any, BaseException | None]] = []
