@@ -137,7 +137,7 @@ def _read_socket(connection: socket.socket, feed: EventFeed) -> None:
 
 def _read_file(file: Any, feed: EventFeed) -> None:
     if isinstance(file, io.BufferedReader) and _waits(file.raw):
-        # Of what is in a buffer nobody says that it is readable: it is taken, and then the pipe is read
+        # What is in a buffer does not make a descriptor readable: it is taken, and then the pipe is read
         # itself.
         there = _buffered(file)
         if there and not feed.feed(there):

@@ -315,7 +315,7 @@ class _Writer(SinkWriter):
                 passes = said.retriable() or said.txn_requires_abort() or said.code() == TIMED_OUT
                 if said.fatal() or not passes or clock.monotonic() > until:
                     raise
-                # Whether the transaction was committed nobody knows here: the next producer asks the broker.
+                # Whether the transaction was committed is not known here: the next producer asks the broker.
                 self.close()
                 clock.sleep(RETRY)
 
@@ -452,7 +452,7 @@ class KafkaLog:
             raise _client().KafkaException(self._failed[0])
 
     def read(self, _size: int = -1) -> bytes:
-        """What comes next; nothing once nobody wants it."""
+        """What comes next; nothing once it is closed."""
         if self._messages is None:
             group = {"group.id": "pointstamp", "enable.auto.commit": False, "auto.offset.reset": "earliest"}
             reader = _Reader({**self._config, **group}, *self._place, lambda m: m.value(), False, "earliest")
@@ -463,7 +463,7 @@ class KafkaLog:
         return b"" if messages is None else b"".join(messages)
 
     def wake(self) -> None:
-        """Says that nobody wants more."""
+        """Says that no more is wanted."""
         self._woken.set()
         if self._messages is not None:
             self._messages.close()

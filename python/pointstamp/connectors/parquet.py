@@ -1,6 +1,6 @@
 """`ParquetSink`: whole times as directories of Parquet files, which are there completely or not at all.
 
-All workers write their files of a time into one hidden directory. When all are done, whoever comes first
+All workers write their files of a time into one hidden directory. When all are done, the first to come
 gives the directory its name, in one step. Names follow from times and workers alone: where a program runs
 again from the same offsets, what is there stays.
 

@@ -55,7 +55,7 @@ class _Shelf:
         self.closed = False
 
     def put(self, partition: str, batch: Any, offset: Any, watermark: int | None = None) -> bool:
-        """Puts a batch there, once there is room; false when nobody wants any."""
+        """Puts a batch there, once there is room; false when none is wanted."""
         with self._changed:
             while not self.closed and self._waiting.get(partition, 0) >= AHEAD:
                 self._changed.wait()
@@ -217,11 +217,11 @@ class Reading:
         """Adds the operator to a scope; returns its stream."""
         core = scope.core.operator(self._name)
         output, stream, self._capability = core.new_output(columns)
-        # Nobody reads this output: it keeps the dataflow from ending before all offsets are durable.
+        # This output is not read: it keeps the dataflow from ending before all offsets are durable.
         _, _, self._unacknowledged = core.new_output()
         beats = None
         if self._source.discover is not None:
-            # Nobody reads this one either: its frontier is that of the workers with partitions, and one that
+            # This one is not read either: its frontier is that of the workers with partitions, and one that
             # has none, but may get some, follows it.
             _, beats, self._beat = core.new_output()
         self.info = operator_info(scope, self._name, core)

@@ -95,7 +95,7 @@ fn those_that_were_not_reached_are_missing_with_the_reason() {
     assert_eq!(
         why,
         format!(
-            "the cluster did not form within 0.3 seconds: missing process 0 ({}: nobody listens there)",
+            "the cluster did not form within 0.3 seconds: missing process 0 ({}: nothing listens there)",
             addresses[0]
         )
     );

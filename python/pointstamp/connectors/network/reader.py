@@ -170,7 +170,7 @@ class ConnectionReader(PartitionReader[Any]):
         self._pause = min(2 * self._pause, LONGEST)
 
     def watch(self, connection: socket.socket) -> None:
-        """Takes note of the socket that is to be shut down; of one that nobody wants any more, at once."""
+        """Takes note of the socket that is to be shut down; of one that is not wanted any more, at once."""
         with self._lock:
             self._socket = connection
             if self.closed.is_set():
@@ -180,7 +180,7 @@ class ConnectionReader(PartitionReader[Any]):
         """A connected socket.
 
         Raises:
-            Lost: If nobody is there.
+            Lost: If no peer answers.
         """
         until = clock.monotonic() + CONNECTING
         refused: BaseException | None = None
