@@ -302,6 +302,7 @@ CASES: dict[str, Callable[[ps.Scope], Any]] = {
         for method in ("negate", "consolidate", "distinct", "count")
     },
     **{f"ColumnOutputs.{method}": called_on(columns, method) for method in ("updates", "capture", "probe")},
+    "ColumnOutputs.capture_into": lambda s: columns(s).capture_into(ps.EventWriter(io.BytesIO()), name=N),
     "ColumnCollection.count_by_key": lambda s: columns(s).count_by_key("n", name=N),
     "ColumnCollection.aggregate": lambda s: columns(s).aggregate(*BY, name=N),
     "ColumnCollection.reduce": lambda s: columns(s).reduce(

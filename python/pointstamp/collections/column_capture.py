@@ -12,6 +12,7 @@ from pointstamp.streams.arrow import ArrowStream
 if TYPE_CHECKING:
     from pointstamp._core import ProbeHandle
     from pointstamp._types import Time
+    from pointstamp.capture.events import EventWriter
     from pointstamp.collections.collection import Collection
     from pointstamp.scope import Scope
 
@@ -53,6 +54,10 @@ class ColumnOutputs:
         """
         made, columns = _core.column_updates(self.core.core, self.core_schema)
         return ArrowStream(self.scope, made, columns)
+
+    def capture_into(self, writer: EventWriter, *, name: str | None = None) -> None:
+        """Writes the `updates`; ``scope.replay(...).as_collection(diffs=True)`` makes a collection of it."""
+        self.updates().capture_into(writer, name=name)
 
     def capture(self, *, name: str | None = None) -> ColumnCapture:
         """Keeps the updates on this worker in memory."""

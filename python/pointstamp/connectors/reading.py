@@ -301,10 +301,14 @@ class Reading:
             raise
         for time, part in parts:
             with self._capability.delayed(time) as capability, output.session(capability) as session:
-                if isinstance(part, list):
-                    session.give_all(part)
-                else:
-                    session.give(part)
+                try:
+                    if isinstance(part, list):
+                        session.give_all(part)
+                    else:
+                        session.give(part)
+                except (TypeError, ValueError) as error:  # no batch of this stream
+                    add_note(error, f"in partition '{partition}', before offset {offset}")
+                    raise
             last = time if last is None else max(last, time)
         if watermark is not None:
             self._timing.told(partition, watermark)
