@@ -4,9 +4,9 @@
 
 Each figure is MB of columns per second of processor time, the best of several rounds in one run, and the
 ratio of the times. A replay checks what it reads, as files of strangers need it (text is UTF-8, offsets lie
-inside), and pyarrow's reader does not: it is timed with its own checks, too. Files lie in memory where the machine has a file system there (/dev/shm), so that no disk
-is measured. A dataflow gives the batches and takes them: what it costs by itself is measured, too, and not
-taken off.
+inside), and pyarrow's reader does not: it is timed with its own checks, too. Files lie in memory where the
+machine has a file system there (/dev/shm), so that no disk is measured. A dataflow gives the batches and
+takes them: what it costs by itself is measured, too, and not taken off.
 """
 
 from __future__ import annotations
