@@ -15,15 +15,12 @@ use crate::columns::Columns;
 use crate::error::Overflow;
 use crate::merge::Merge;
 use crate::rows::Rows;
-use crate::sealing::{Run, Sealing, run_of};
+use crate::sealing::{Run, Sealing, Timed, run_of};
 use crate::time::Time;
 use crate::updates::Updates;
 
 /// Updates in the buffer before it is sorted: larger ones load faster, and keep others waiting longer.
 const BUFFER: usize = 1 << 18;
-
-/// Batches and, for each, the time of the capability that it is sent with.
-pub type Timed<K, V, T> = Vec<(T, Batch<K, V, T>)>;
 
 /// Turns updates in any order into batches of consecutive intervals of times.
 ///
@@ -262,15 +259,4 @@ fn merge<K: Rows, V: Rows, T: Time>(
     let mut unlimited = usize::MAX;
     merge.work(&mut unlimited)?;
     Ok(merge.finish())
-}
-
-/// Cuts what is before `upper` along times at which capabilities are held, `held` in order: the part
-/// before each frontier, and not before the one before it, is at or after the time beside it.
-pub(crate) fn tiles<T: Time>(held: &[T], upper: &Antichain<T>) -> Vec<(T, Antichain<T>)> {
-    let cut = |(index, time): (usize, &T)| {
-        let mut tile = upper.clone();
-        tile.extend(held[index + 1..].iter().cloned());
-        (time.clone(), tile)
-    };
-    held.iter().enumerate().map(cut).collect()
 }

@@ -47,7 +47,7 @@ mod waste;
 mod window;
 
 pub use batch::Batch;
-pub use batcher::{Batcher, Timed};
+pub use batcher::Batcher;
 pub use cursor::{Counted, Cursor};
 pub use error::{Error, Overflow};
 pub use format::Damaged;
@@ -56,6 +56,7 @@ pub use reduce::{Output, Reduce};
 pub use reducer::{Lists, Reducer};
 pub use reducers::{Count, Distinct, Sum, Top};
 pub use rows::{Bytes, Rows, Units, Words, f64_of_word, i64_of_word, word_of_f64, word_of_i64};
+pub use sealing::Timed;
 pub use time::{Time, advance, join_frontiers, meet_frontiers};
 pub use totals::Totals;
 pub use trace::{Entered, Sealed, Source, Trace, TraceWriter};

@@ -10,12 +10,12 @@
 use pointstamp_order::Antichain;
 
 use crate::batch::Batch;
-use crate::batcher::tiles;
 use crate::error::{Error, Overflow};
 use crate::pending::Pending;
 use crate::reducer::Reducer;
 use crate::round::Round;
 use crate::rows::Rows;
+use crate::sealing::tiles;
 use crate::time::{Time, join_frontiers};
 use crate::trace::{Sealed, Source, Trace, TraceWriter};
 

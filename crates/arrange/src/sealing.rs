@@ -9,13 +9,15 @@ use std::sync::Arc;
 use pointstamp_order::Antichain;
 
 use crate::batch::Batch;
-use crate::batcher::{Timed, tiles};
 use crate::builder::Builder;
 use crate::columns::Columns;
 use crate::error::Overflow;
 use crate::merge::Merge;
 use crate::rows::Rows;
 use crate::time::Time;
+
+/// Batches and, for each, the time of the capability that it is sent with.
+pub type Timed<K, V, T> = Vec<(T, Batch<K, V, T>)>;
 
 /// Sorted updates that have not been sealed yet.
 pub(crate) type Run<K, V, T> = Arc<Batch<K, V, T>>;
@@ -42,8 +44,9 @@ pub(crate) struct Sealing<K, V, T> {
     all: Option<Run<K, V, T>>,
     cut: Option<Cut<K, V, T>>,
     sealed: Timed<K, V, T>,
-    /// Of a long run with many times that is left, the later half; `Some` once it was looked at.
-    later: Option<Option<Run<K, V, T>>>,
+    /// Of a long run with many times that is left, the later half; whether it was looked at.
+    later: Option<Run<K, V, T>>,
+    is_parted: bool,
     /// The number of updates that it is about.
     len: usize,
 }
@@ -85,6 +88,7 @@ impl<K: Rows, V: Rows, T: Time> Sealing<K, V, T> {
             cut: None,
             sealed: Vec::new(),
             later: None,
+            is_parted: false,
         }
     }
 
@@ -104,27 +108,25 @@ impl<K: Rows, V: Rows, T: Time> Sealing<K, V, T> {
                     self.all = (!merged.is_empty()).then(|| Arc::new(merged));
                 }
             } else if let Some(next) = self.taken.pop() {
-                self.merge = match self.all.take() {
-                    Some(merged) => Some(Merge::new(next, merged, Antichain::new())),
-                    None => {
-                        self.all = Some(next);
-                        None
-                    }
-                };
+                if let Some(merged) = self.all.take() {
+                    self.merge = Some(Merge::new(next, merged, Antichain::new()));
+                } else {
+                    self.all = Some(next);
+                }
             } else if let Some(cut) = &mut self.cut {
                 if cut.work(fuel)
                     && let Some(cut) = self.cut.take()
                 {
                     let (early, late) = cut.finish();
-                    if let Some(later) = &mut self.later {
-                        *later = Some(run_of(late));
+                    if self.is_parted {
+                        self.later = Some(run_of(late));
                         self.all = Some(run_of(early));
                     } else {
                         self.all = Some(run_of(late));
                         self.end_tile(Some(early));
                     }
                 }
-            } else if self.later.is_some() {
+            } else if self.is_parted {
                 return Ok(true);
             } else if !self.begin_tile() {
                 self.part();
@@ -155,19 +157,19 @@ impl<K: Rows, V: Rows, T: Time> Sealing<K, V, T> {
     }
 
     fn end_tile(&mut self, ready: Option<Sorted<K, V, T>>) {
-        let Some((time, tile)) = self.tiles.pop() else {
+        let Some((held, tile)) = self.tiles.pop() else {
             return;
         };
         if let Some(ready) = ready {
             let lower = std::mem::replace(&mut self.lower, tile.clone());
             self.sealed
-                .push((time, Batch::new(ready, lower.clone(), tile, lower)));
+                .push((held, Batch::new(ready, lower.clone(), tile, lower)));
         }
     }
 
     /// Of a long run with many times begins to put the later half aside.
     fn part(&mut self) {
-        self.later = Some(None);
+        self.is_parted = true;
         if let Some(run) = self
             .all
             .take_if(|run| run.len() >= LONG && run.times.len() >= MANY)
@@ -183,7 +185,7 @@ impl<K: Rows, V: Rows, T: Time> Sealing<K, V, T> {
         let some = |run: &Run<K, V, T>| !run.is_empty();
         let kept = Kept {
             soon: self.all.filter(some),
-            later: self.later.flatten().filter(some),
+            later: self.later.filter(some),
             upper: self.upper,
         };
         (self.sealed, kept)
@@ -251,4 +253,15 @@ impl<K: Rows, V: Rows, T: Time> Cut<K, V, T> {
     fn finish(self) -> (Sorted<K, V, T>, Sorted<K, V, T>) {
         (self.early.finish(), self.late.finish())
     }
+}
+
+/// Cuts what is before `upper` along times at which capabilities are held, `held` in order: the part
+/// before each frontier, and not before the one before it, is at or after the time beside it.
+pub(crate) fn tiles<T: Time>(held: &[T], upper: &Antichain<T>) -> Vec<(T, Antichain<T>)> {
+    let cut = |(index, time): (usize, &T)| {
+        let mut tile = upper.clone();
+        tile.extend(held[index + 1..].iter().cloned());
+        (time.clone(), tile)
+    };
+    held.iter().enumerate().map(cut).collect()
 }

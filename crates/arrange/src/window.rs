@@ -83,6 +83,8 @@ impl<K: Rows, W, T: Time> Window<K, W, T> {
 /// A key with more updates than this is loaded in parts, and has a window to itself; fewer where tests run.
 const LARGE: usize = if cfg!(debug_assertions) { 64 } else { 1 << 12 };
 
+type Batches<'a, K, V, T> = &'a [Arc<Batch<K, V, T>>];
+
 /// A large key that is being loaded; it is the window's only one.
 pub(crate) struct Loading<T> {
     /// The meet of the seeds.
@@ -98,8 +100,8 @@ impl<T: Time> Loading<T> {
     /// The key at which both are, if it is large.
     pub(crate) fn of<K: Rows, V: Rows, W: Rows>(
         from: &T,
-        input: (&[Arc<Batch<K, V, T>>], &Places),
-        output: (&[Arc<Batch<K, W, T>>], &Places),
+        input: (Batches<'_, K, V, T>, &Places),
+        output: (Batches<'_, K, W, T>, &Places),
     ) -> Option<Self> {
         let (batches, kept) = (input.0, output.0);
         let (input, output) = (Values::new(batches, input.1), Values::new(kept, output.1));
@@ -116,8 +118,8 @@ impl<T: Time> Loading<T> {
     pub(crate) fn load<K: Rows, V: Rows, W: Rows>(
         &mut self,
         fuel: &mut usize,
-        input: &[Arc<Batch<K, V, T>>],
-        output: &[Arc<Batch<K, W, T>>],
+        input: Batches<'_, K, V, T>,
+        output: Batches<'_, K, W, T>,
         window: &mut Window<K, W, T>,
     ) -> Result<bool, Overflow> {
         let part = LARGE.min((*fuel).max(1));

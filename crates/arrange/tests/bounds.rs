@@ -332,7 +332,7 @@ fn a_seal_merges_what_is_complete_a_part_at_a_time() {
         parts += 1;
         assert_eq!(
             batcher.frontier(),
-            &Antichain::from_elem(if sealed.is_some() { 1 } else { 0 })
+            &Antichain::from_elem(u64::from(sealed.is_some()))
         );
         if let Some(sealed) = sealed {
             break sealed;

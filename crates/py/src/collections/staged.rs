@@ -15,6 +15,9 @@ use super::time::ScopeTime;
 /// Sorted updates of pairs of rows.
 pub(crate) type Run<T> = Sorted<Cells, Cells, T>;
 
+/// What became complete, each part with the right to send it.
+pub(crate) type Parts<T> = Vec<(Capability, Run<T>)>;
+
 /// The updates, and the capabilities for them.
 pub(crate) struct Staged<T> {
     batcher: Batcher<Cells, Cells, T>,
@@ -58,10 +61,7 @@ impl<T: ScopeTime> Staged<T> {
     }
 
     /// Goes on with it until the fuel is used up; when it is done, the parts, each with the right to send it.
-    pub(crate) fn seal(
-        &mut self,
-        fuel: &mut usize,
-    ) -> Result<Option<Vec<(Capability, Run<T>)>>, BoxError> {
+    pub(crate) fn seal(&mut self, fuel: &mut usize) -> Result<Option<Parts<T>>, BoxError> {
         let Some(sealed) = self.batcher.work(fuel)? else {
             return Ok(None);
         };

@@ -3,14 +3,13 @@
 //! Both work in instalments: so many updates are received, and so many merged, in one activation; while more waits the
 //! operator asks to run again. A frontier is acted on when all messages before it were received.
 
-use pointstamp_engine::capability::Capability;
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::port::InputPort;
 use pointstamp_order::{Antichain, Point};
 
 use super::route::{By, not_a_pair};
 use super::rows::{Cutter, Row};
-use super::staged::{Run, Staged};
+use super::staged::{Parts, Staged};
 use super::time::{ScopeTime, frontier_of};
 use super::updates_of;
 use crate::batch::Batch;
@@ -27,8 +26,8 @@ pub(crate) struct Staging<T> {
     cutter: Cutter,
 }
 
-/// What became complete before a frontier, each part with the right to send it.
-pub(crate) type Complete<T> = (Antichain<T>, Vec<(Capability, Run<T>)>);
+/// A frontier, and what became complete before it.
+pub(crate) type Complete<T> = (Antichain<T>, Parts<T>);
 
 impl<T: ScopeTime> Staging<T> {
     pub(crate) fn new(by: By, dims: usize, name: &str) -> Self {
