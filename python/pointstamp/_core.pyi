@@ -121,6 +121,7 @@ __all__ = [
     "branch_columns_when",
     "by_worker",
     "check_columns",
+    "collect_columns",
     "collection_stage",
     "column_field",
     "column_updates",

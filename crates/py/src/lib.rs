@@ -114,8 +114,8 @@ mod _core {
     use crate::collections::{
         arrange::{Arrangement, arrange, arrangement_updates},
         columns::{
-            check_columns, column_updates, extract_column_updates, filter_columns, select_columns,
-            update_columns,
+            back::collect_columns, check_columns, column_updates, extract_column_updates,
+            filter_columns, select_columns, update_columns,
         },
         consolidate::consolidate,
         entered::enter_arrangement,
