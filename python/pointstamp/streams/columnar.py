@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
 from pointstamp._errors import GraphError
+from pointstamp._naming import named
 from pointstamp.event_times.columns import ends_of, layout_of, split_columns, unit_of
 from pointstamp.event_times.windows import Count, Session
 from pointstamp.keyed.ordered import root_only
@@ -39,6 +40,7 @@ ALL = "all rows"
 """A column that is added where rows have no key, so that they have one and the same."""
 
 
+@named
 class Columnar:
     """Expressions, rows in order, and event time, of streams of columns."""
 
@@ -81,13 +83,14 @@ class Columnar:
         )
         return mapped
 
-    def filter(self, condition: Column) -> ArrowStream:
+    def filter(self, condition: Column, *, name: str | None = None) -> ArrowStream:
         """The rows for which a condition is true.
 
         Args:
             condition: An expression of pyarrow (``pc.field("n") > 1``) or Polars (``pl.col("n") > 1``),
                 which is evaluated a batch at a time, or a function of a batch that returns a column of
                 booleans.
+            name: The operator's name.
 
         Examples:
             >>> import pyarrow as pa, pyarrow.compute as pc
@@ -100,7 +103,7 @@ class Columnar:
         """
         return self._mapped("filter", filtering(condition), self.schema)
 
-    def select(self, *columns: str) -> ArrowStream:
+    def select(self, *columns: str, name: str | None = None) -> ArrowStream:
         """These columns, in this order.
 
         Raises:
@@ -110,11 +113,12 @@ class Columnar:
             self._has(name)
         return self._mapped("select", lambda batch: batch.select(list(columns)))
 
-    def rename(self, names: Mapping[str, str]) -> ArrowStream:
+    def rename(self, names: Mapping[str, str], *, name: str | None = None) -> ArrowStream:
         """The same rows, with new names for some columns.
 
         Args:
             names: The new name of each column that gets one.
+            name: The operator's name.
 
         Raises:
             GraphError: If there is no such column.
@@ -149,23 +153,27 @@ class Columnar:
 
     # ------------------------------------------------------------ rows of a time
 
-    def sort(self, by: str | Sequence[str], *, descending: bool = False) -> ArrowStream:
+    def sort(
+        self, by: str | Sequence[str], *, descending: bool = False, name: str | None = None
+    ) -> ArrowStream:
         """The rows of each time, of all workers, in order, on one worker; sent when the time closes.
 
         Args:
             by: The column, or columns, that they are compared by; nulls come last.
             descending: The greatest first.
+            name: The operator's name.
         """
         keys = [by] if isinstance(by, str) else list(by)
         for name in keys:
             self._has(name)
         return self._on_one_worker("sort", sorted_per_time(keys, descending))
 
-    def limit(self, rows: int) -> ArrowStream:
+    def limit(self, rows: int, *, name: str | None = None) -> ArrowStream:
         """The first rows of each time to come, of all workers; after `sort`, the first in order.
 
         Args:
             rows: How many, at most.
+            name: The operator's name.
         """
         if rows < 0:
             raise ValueError(f"limit takes a number of rows, at least 0, not {rows}")
@@ -192,7 +200,7 @@ class Columnar:
     # ------------------------------------------------------------ event time
 
     def event_time(
-        self, column: str, *, lateness: Any = 0, idle: float | None = 10.0
+        self, column: str, *, lateness: Any = 0, idle: float | None = 10.0, name: str | None = None
     ) -> tuple[ArrowStream, ArrowStream]:
         """The rows at the times that a column tells, and those that came too late; as `Stream.event_time`.
 
@@ -202,6 +210,7 @@ class Columnar:
             lateness: How far behind the latest a row may be: an int in the column's unit, or for timestamps a
                 timedelta.
             idle: As in `Stream.event_time`.
+            name: The operator's name.
 
         Raises:
             GraphError: If there is no such column, or it tells no times.
@@ -220,7 +229,7 @@ class Columnar:
         rows = self.scope.event_columns_of(on_time, stream.core_schema, column)
         return rows, self.scope.stream_of(late, stream.core_schema)
 
-    def delay(self, column: str) -> ArrowStream:
+    def delay(self, column: str, *, name: str | None = None) -> ArrowStream:
         """Each row at the time that a column tells, which is not before the row's own; nothing is held.
 
         Raises:
@@ -264,6 +273,7 @@ class Columnar:
         aggregations: Sequence[tuple[str, str]],
         *,
         column: str | None = None,
+        name: str | None = None,
     ) -> ArrowStream:
         """Aggregations per key and window of event time, sent when the window is final, at its last instant.
 
@@ -278,6 +288,7 @@ class Columnar:
             aggregations: As in `aggregate`: ``"sum"``, ``"count"``, ``"min"``, ``"max"``, ``"mean"``; of
                 tumbling and sliding windows also those for which rows are kept until the window closes.
             column: The times; left out: the column of `event_time`.
+            name: The operator's name.
 
         Raises:
             GraphError: If there is no such column or function, or no column of times is known.
