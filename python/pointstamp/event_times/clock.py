@@ -188,6 +188,11 @@ class Clock:
 
 
 def _microseconds(time: datetime) -> int:
+    if time != time:  # pandas.NaT, which is a datetime
+        raise TypeError(
+            f"the event time {time!r} stands for none: leave such records out, or give them a time, before "
+            "event_time"
+        )
     try:
         return (time - _EPOCH) // _MICROSECOND
     except TypeError:

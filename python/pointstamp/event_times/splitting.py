@@ -21,7 +21,7 @@ def split_records(timestamp: Callable[[Any], Any], clock: Clock) -> Callable[...
     """How the operator of `event_time` reads a batch of records: what is on time becomes a stretch."""
 
     def split(records: list[Any], latest: int, floor: int, lateness: int) -> tuple[Any, Any, int]:
-        times = clock.units(list(map(timestamp, records)))
+        times = clock.units([timestamp(record) for record in records])
         low, high = min(times), max(times)
         refuse_negative(low, clock)
         if low >= max(latest, high) - lateness and low >= floor:

@@ -52,6 +52,10 @@ def aggregation(schema: Any, by: list[str], wanted: list[tuple[str, str]]) -> Ca
     for column in [*by, *[column for column, _ in wanted]]:
         if column not in schema.names:
             raise GraphError(f"there is no column '{column}': the columns are {', '.join(schema.names)}")
+    made = [*by, *[f"{column}_{function}" for column, function in wanted]]
+    for name in made:
+        if made.count(name) > 1:
+            raise GraphError(f"the result would have two columns named '{name}': rename one")
     aggregate = _aggregation(by, wanted)
     try:
         aggregate(pa.Table.from_batches([], schema))
@@ -76,6 +80,7 @@ def _aggregation(by: list[str], wanted: list[tuple[str, str]]) -> Callable[[Any]
     names = [*by, *[f"{column}_{function}" for column, function in wanted]]
 
     def aggregate(table: Any) -> Any:
+        table = _with_one_zero(table, by)
         made = table.group_by(by, use_threads=False).aggregate(calls)
         columns = [
             pc.list_flatten(column) if call is not None and call[1] == "tdigest" else column
@@ -84,6 +89,22 @@ def _aggregation(by: list[str], wanted: list[tuple[str, str]]) -> Callable[[Any]
         return type(table).from_arrays(columns, names=names)
 
     return aggregate
+
+
+def _with_one_zero(table: Any, by: list[str]) -> Any:
+    """The table with 0.0 for -0.0 in its key, which are one key everywhere else."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for name in by:
+        at = table.schema.get_field_index(name)
+        column = table.column(at)
+        if pa.types.is_float32(column.type) or pa.types.is_float64(column.type):
+            zero = pc.equal(column, pa.scalar(0.0, column.type))
+            table = table.set_column(
+                at, table.schema.field(at), pc.if_else(zero, pa.scalar(0.0, column.type), column)
+            )
+    return table
 
 
 def _share(function: str) -> float:
