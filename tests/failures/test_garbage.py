@@ -278,8 +278,8 @@ def test_collecting_inside_of_operators_is_safe(collect: Callable[[], Any]) -> N
     ps.execute(main, workers=4)
 
 
-# Cycles with capabilities die wherever the interpreter collects: while a line is noted, too. A lock of ours that is
-# held there would stop the whole process, threads that keep time included: hence a process of its own.
+# Cycles with capabilities die wherever the interpreter collects: while a line is noted, too. A lock of ours
+# that is held there would stop the whole process, threads that keep time included: hence a process.
 COLLECTS = """
 import gc
 import pointstamp as ps
