@@ -1,7 +1,7 @@
 //! The two sides of a join in time: what they have in common, whatever the rows are matched by.
 //!
 //! Rows of both sides wait until their times are final, and are then looked at in the order of time, so that the result does not
-//! depend on what came first. A row lies in [`Slots`] as long as it may still be matched; keys are numbers. A null in a key
+//! depend on what came first. A row lies in `Slots` as long as it may still be matched; keys are numbers. A null in a key
 //! matches nothing. Keys of which no row is kept leave their numbers when there are as many of them as of others.
 
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Windows whose rows wait until their times are final: what is open can be written at a frontier, and told before it closes.
 //!
-//! Owns [`OpenWindows`], tumbling and sliding windows over [`Waiting`] rows. What is open then holds every row before the frontier, and
+//! Owns [`OpenWindows`], tumbling and sliding windows over `Waiting` rows. What is open then holds every row before the frontier, and
 //! none after. Early results are those of every window and key that has changed since the last tick, a multiple of a length of event
 //! time. Cost: as `windows`, a sort of rows that come out of order, and for a tick a merge of the windows that have changed.
 

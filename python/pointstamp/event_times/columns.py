@@ -99,8 +99,11 @@ def ends_of(window: Session | Count, unit: Unit) -> tuple[int | None, int]:
     return (unit.span("gap", window.gap), 0) if isinstance(window, Session) else (None, window.size)
 
 
-def split_columns(at: int) -> Callable[..., Any]:
-    """How the operator of `event_time` reads a batch whose times are in a column."""
+def split_columns(at: int, limit: Callable[[], int] | None = None) -> Callable[..., Any]:
+    """How the operator of `event_time` reads a batch whose times are in a column.
+
+    What is after the limit, if there is one, goes with what is late, and moves nothing.
+    """
 
     def split(batch: Any, latest: int, floor: int, lateness: int) -> tuple[Any, Any, int]:
         import pyarrow as pa
@@ -125,6 +128,12 @@ def split_columns(at: int) -> Callable[..., Any]:
             return None, None, latest
         if low < 0:
             raise TimeError(f"the event time {low} is below 0, where there are no timestamps")
+        if limit is not None and high > (most := limit()):
+            ahead = batch.filter(pc.greater(times, most))
+            batch = batch.filter(pc.less_equal(times, most))
+            on_time, late, latest = split(batch, latest, floor, lateness)
+            late = ahead if late is None else pa.concat_batches([late, ahead])
+            return on_time, late, latest
         if low >= max(latest, high) - lateness and low >= floor:
             return batch, None, max(latest, high)
         # A late row never raises the maximum, so that the maximum over all rows is that over those on time.

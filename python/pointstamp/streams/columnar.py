@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
 from pointstamp._errors import GraphError
+from pointstamp.event_times.clock import not_ahead
 from pointstamp.event_times.columns import ends_of, layout_of, split_columns, unit_of
 from pointstamp.event_times.windows import Count, Session
 from pointstamp.keyed.ordered import root_only
@@ -26,6 +27,7 @@ from pointstamp.streams.joining import JoinsInTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from datetime import timedelta
     from typing import TypeAlias
 
     import pyarrow as pa
@@ -197,7 +199,12 @@ class Columnar(JoinsInTime, KeyedColumns):
     # ------------------------------------------------------------ event time
 
     def event_time(
-        self, column: str, *, lateness: Any = 0, idle: float | None = 10.0
+        self,
+        column: str,
+        *,
+        lateness: Any = 0,
+        idle: float | None = 10.0,
+        ahead: timedelta | None = None,
     ) -> tuple[ArrowStream, ArrowStream]:
         """The rows at the times that a column tells, and those that came too late; as `Stream.event_time`.
 
@@ -207,6 +214,7 @@ class Columnar(JoinsInTime, KeyedColumns):
             lateness: How far behind the latest a row may be: an int in the column's unit, or for timestamps a
                 timedelta.
             idle: As in `Stream.event_time`.
+            ahead: As in `Stream.event_time`, of timestamps.
 
         Raises:
             GraphError: If there is no such column, or it tells no times.
@@ -219,7 +227,12 @@ class Columnar(JoinsInTime, KeyedColumns):
         if units < 0:
             raise ValueError(f"lateness is at least 0, not {lateness}")
         on_time, late = event_times(
-            self.scope, stream.core, split_columns(at), lateness=units, idle=idle, schema=stream.core_schema
+            self.scope,
+            stream.core,
+            split_columns(at, not_ahead(ahead, unit.span)),
+            lateness=units,
+            idle=idle,
+            schema=stream.core_schema,
         )
         self.scope.tells_time((on_time, late), unit.clock())
         rows = self.scope.event_columns_of(on_time, stream.core_schema, column)
@@ -259,7 +272,8 @@ class Columnar(JoinsInTime, KeyedColumns):
                 times, or for timestamps timedeltas. Of the last two rows wait until their times are final.
             by: The key's column, or columns; none of them, ``[]``, takes all rows together.
             aggregations: As in `aggregate`: ``"sum"``, ``"count"``, ``"min"``, ``"max"``, ``"mean"``; of
-                tumbling and sliding windows also those for which rows are kept until the window closes.
+                tumbling and sliding windows also those for which rows are kept until the window closes: see
+                `aggregate`.
             column: The times; left out: the column of `event_time`.
             early: Results so far at every multiple of this length, for the keys that have changed since; an
                 int or a timedelta, of tumbling and sliding windows. None: only final ones.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pointstamp._mistakes import function_of
 from pointstamp.custom.builder import single_output
-from pointstamp.event_times.clock import Clock
+from pointstamp.event_times.clock import Clock, not_ahead
 from pointstamp.event_times.splitting import split_records, with_keys
 from pointstamp.keyed import KeyedState, KeyedStream, WindowedStream
 from pointstamp.operators.event_time import event_times
@@ -20,6 +20,7 @@ from pointstamp.pacts import ByKey, Pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from datetime import timedelta
 
     from pointstamp._core import Capability
     from pointstamp._core import Stream as CoreStream
@@ -51,7 +52,12 @@ class Timely(Generic[T]):
     # ------------------------------------------------------------ event time
 
     def event_time(
-        self, timestamp: Callable[[T], Any], *, lateness: Any = 0, idle: float | None = 10.0
+        self,
+        timestamp: Callable[[T], Any],
+        *,
+        lateness: Any = 0,
+        idle: float | None = 10.0,
+        ahead: timedelta | None = None,
     ) -> tuple[Stream[T], Stream[T]]:
         """The records at the times that they tell, and those that came too late.
 
@@ -69,6 +75,10 @@ class Timely(Generic[T]):
                 datetime with a zone, which becomes microseconds since 1970.
             lateness: How far behind the latest a record may be; an int, or a timedelta for datetimes.
             idle: After how many seconds without a record a worker no longer holds the others up; None: never.
+            ahead: For datetimes: how long after now, by the machine's clock, a record may be. One that is
+                later,
+                such as of the year 9999, would make all that come after it late: it goes with the late ones,
+                and moves no watermark. None: any is believed.
 
         Returns:
             The records at their times, and the late ones, at the watermark that they found.
@@ -94,7 +104,7 @@ class Timely(Generic[T]):
         units = clock.span("lateness", lateness)
         if units < 0:
             raise ValueError(f"lateness is at least 0, not {lateness}")
-        split = split_records(timestamp, clock)
+        split = split_records(timestamp, clock, not_ahead(ahead, clock.span))
         stretches, late = event_times(self.scope, self.core, split, lateness=units, idle=idle)
         self.scope.tells_time((stretches, late), clock)
         return self.scope.event_stream_of(stretches, clock), self.scope.stream_of(late)

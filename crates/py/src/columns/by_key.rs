@@ -78,7 +78,7 @@ impl RunningColumns {
 }
 
 enum Open {
-    Aligned(OpenWindows),
+    Aligned(Box<OpenWindows>),
     Runs(Box<Runs>),
 }
 
@@ -110,7 +110,7 @@ impl WindowColumns {
             };
             let plan = done(Plan::new(schema, &by, &aggregations))?;
             let made = OpenWindows::new(schema, plan, column, layout, early);
-            return done(made).map(|open| WindowColumns(Open::Aligned(open)));
+            return done(made).map(|open| WindowColumns(Open::Aligned(Box::new(open))));
         }
         let (silence, rows) = ends.unwrap_or_default();
         let ends = silence.map_or(Ends::Rows(rows), Ends::Silence);
