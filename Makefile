@@ -90,10 +90,11 @@ test-python: $(dev_stamp) $(wheel_stamp) $(java_stamp)
 	PYTHONPATH=tests/support $(LIMIT) $(BIN)/python -m pytest -c pyproject.toml --rootdir=. -p no:cacheprovider \
 		-p on_processes --processes 3 tests/arrow/test_arrow_keyed.py tests/operators/test_library.py $(wildcard $(ACCEPTANCE))
 
-# The broker's jars stay in target/kafka, and `make test` uses them when they are there, as it does a PostgreSQL.
+# The broker's jars stay in target/kafka; KAFKA_JARS names them, so that `make test` does not start a broker.
+test-connectors: export KAFKA_JARS := $(CURDIR)/target/kafka
 test-connectors: $(dev_stamp) $(wheel_stamp) $(java_stamp)
 	$(BIN)/python -m pip install --quiet --group connectors
-	$(JAVA) sh tools/connectors/servers.sh $(CURDIR)/target/kafka
+	$(JAVA) sh tools/connectors/servers.sh $(KAFKA_JARS)
 	$(JAVA) $(LIMIT) $(BIN)/python -m pytest -v tests/connectors
 
 lint: lint-rust lint-python

@@ -204,11 +204,11 @@ fn run(
         sum.progress_bytes += traffic.progress_bytes;
     }
     for cluster in &clusters {
-        cluster.leave();
+        cluster.ending().leave();
     }
     for cluster in clusters {
         cluster.close();
-        let failure = cluster.take_failure();
+        let failure = cluster.ending().take_failure();
         assert!(failure.is_none(), "the computation failed: {failure:?}");
     }
     sum

@@ -20,6 +20,7 @@ __all__ = [
     "arrangement_updates",
     "as_collection",
     "check_columns",
+    "collect_columns",
     "collection_stage",
     "column_field",
     "column_updates",
@@ -98,6 +99,7 @@ class Field:
     __hash__ = None  # type: ignore[assignment]
 
 def check_columns(schema: Schema) -> None: ...
+def collect_columns(stream: Stream, schema: Schema, diffs: bool) -> tuple[Stream, Schema]: ...
 def column_field(name: str) -> Field: ...
 def column_updates(stream: Stream, schema: Schema) -> tuple[Stream, Schema]: ...
 def collection_stage(

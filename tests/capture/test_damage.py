@@ -12,28 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pointstamp as ps
+from capture_frames import framed
 from effort import examples
 from pointstamp.__main__ import main as command
 from pointstamp.capture import Messages
-
-POLYNOMIAL = 0x82F63B78  # CRC-32C, reflected
-
-
-def crc32c(data: bytes) -> int:
-    value = 0xFFFFFFFF
-    for byte in data:
-        value ^= byte
-        for _ in range(8):
-            value = (value >> 1) ^ (POLYNOMIAL if value & 1 else 0)
-    return value ^ 0xFFFFFFFF
-
-
-def framed(kind: int, body: bytes) -> bytes:
-    body += bytes(-len(body) % 16)
-    header = (
-        (len(body) // 16).to_bytes(4, "little") + bytes([kind, 0, 0, 0]) + crc32c(body).to_bytes(4, "little")
-    )
-    return header + crc32c(header).to_bytes(4, "little") + body
 
 
 def captured(build: Callable[[ps.Scope], Any]) -> bytes:

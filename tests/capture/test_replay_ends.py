@@ -61,3 +61,33 @@ def test_records_without_an_order_are_extracted_as_they_arrived(records: list[An
     expected = sorted(records) if isinstance(records[0], tuple) else records
     assert len(found) == len(records)
     assert all(one is other for one, other in zip(found, expected, strict=True))
+
+
+def test_sockets_that_are_not_connected_are_refused() -> None:
+    """Waiting for one would have no end."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as alone:
+        for made in (listener, alone):
+            with pytest.raises(ValueError, match=r"not connected: .* take accept"):
+                ps.EventWriter(made)
+            with pytest.raises(ValueError, match=r"not connected: .* take accept"):
+                ps.EventReader(made)
+
+
+def test_a_reader_that_was_iterated_is_not_replayed() -> None:
+    kept = io.BytesIO()
+    ps.example(lambda scope: scope.to_stream([1]).capture_into(ps.EventWriter(kept)))
+    kept.seek(0)
+    reader = ps.EventReader(kept, allow_pickle=True)
+    next(iter(reader))
+    with pytest.raises(ps.GraphError, match="read already"):
+        ps.example(lambda scope: scope.replay([reader]))
+    reader.close()
+
+
+def test_a_file_that_takes_nothing_is_an_error() -> None:
+    class Full(io.BytesIO):
+        def write(self, data: Any) -> int:
+            return 0
+
+    with pytest.raises(BlockingIOError, match="takes nothing"):
+        ps.example(lambda scope: scope.to_stream([1]).capture_into(ps.EventWriter(Full())))

@@ -4,12 +4,14 @@ import http.server
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
 
 import pointstamp as ps
+import pointstamp.connectors.network.http as http_module
+from harness import wait_until
 from network_servers import Serve, all_of, answers, first_of, needs_network, refused, sends, server
 from pointstamp.connectors import Source
 from pointstamp.connectors.network import (
@@ -166,6 +168,30 @@ def test_hostile_http() -> None:
 
 
 @needs_network
+def test_a_reader_that_connects_is_let_go_of_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While httpx connects, which cannot be woken: the thread that does it ends by itself."""
+    monkeypatch.setattr(http_module, "CONNECTING", 1.5)
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener, ExitStack() as stack:
+        for _ in range(3):  # the kernel takes these, and answers no others
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(listener.getsockname())
+        reader = HTTPLineSource(f"http://127.0.0.1:{listener.getsockname()[1]}/").open(
+            f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        )
+        got: list[Any] = []
+        reading = threading.Thread(target=lambda: got.append(reader.read()))
+        before = set(threading.enumerate())
+        reading.start()
+        wait_until(lambda: len(set(threading.enumerate()) - before) == 2)
+        (connecting,) = set(threading.enumerate()) - before - {reading}
+        reader.close()
+        reading.join()
+        assert connecting.is_alive(), "it was waited for"
+        assert got == [None]
+        connecting.join()
+
+
 def test_a_document_that_has_changed_is_refused() -> None:
     with document(cuts=1) as (url, kind):
 

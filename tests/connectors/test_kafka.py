@@ -12,7 +12,7 @@ import pytest
 
 import kafka_broker
 import pointstamp as ps
-from harness import Seen, code_block, merged, run, running, share, wait_until
+from harness import Seen, code_block, merged, run, running, script, share, wait_until
 from kafka_broker import Broker
 from pointstamp.connectors.kafka import KafkaLog, KafkaSink, KafkaSource
 
@@ -126,6 +126,7 @@ def test_a_broker_that_is_stopped_and_a_partition_that_is_added(broker: Broker) 
     assert Counter(seen) == Counter(range(30))
 
 
+@pytest.mark.filterwarnings("ignore::pointstamp.WrittenBefore")  # the second run is told, as it should be
 def test_a_sink_shows_each_record_once_also_after_a_failure(broker: Broker) -> None:
     topic = broker.topic(2)
     sink = KafkaSink(broker.servers, topic, name=f"sink of {topic}", config=QUIET)
@@ -149,8 +150,21 @@ def test_a_sink_shows_each_record_once_also_after_a_failure(broker: Broker) -> N
     assert read_all(broker, topic) in [Counter(range(10 * n)) for n in range(3)]
     attempt(False)
     assert read_all(broker, topic) == Counter(range(40))
-    attempt(False)
+    with pytest.warns(ps.WrittenBefore, match="40 records were not written: topic .* has times up to 3"):
+        attempt(False)
     assert read_all(broker, topic) == Counter(range(40))
+
+
+def test_two_sinks_of_one_name_are_refused(broker: Broker) -> None:
+    topic = broker.topic(1)
+
+    def build(scope: ps.Scope) -> None:
+        pairs = scope.to_stream([(None, b"1")])
+        for _ in range(2):
+            pairs.write(KafkaSink(broker.servers, topic, name=f"sink of {topic}", config=QUIET))
+
+    with pytest.raises(ps.GraphError, match="is open already"):
+        ps.example(build)
 
 
 def test_a_broker_that_goes_while_times_are_written(broker: Broker) -> None:
@@ -240,6 +254,12 @@ def test_the_program_of_the_book(broker: Broker) -> None:
     program = code_block("connectors.md", "KafkaSource").replace("localhost:9092", broker.servers)
     with running(sys.executable, "-c", program) as process:
         wait_until(lambda: broker.last_of("counts", key=b"a") == 2, process)
+
+
+def test_the_recipe_of_a_captured_topic(broker: Broker) -> None:
+    broker.topic(2, "captured")
+    program = code_block("connector-recipes.md", "KafkaLog").replace("localhost:9092", broker.servers)
+    assert script(program) == f"[[(0, {[n * n for n in range(10)]})]]\n"
 
 
 @pytest.mark.parametrize(("writers", "readers"), [(1, 2), (3, 2)])

@@ -1,5 +1,6 @@
 """PostgreSQL, against a real server: every change once per run and none lost, each record of a sink once."""
 
+import subprocess
 import sys
 import textwrap
 import threading
@@ -289,6 +290,15 @@ def test_the_program_of_the_book(server: Server) -> None:
 
 
 # ------------------------------------------------------------ the sink
+
+
+@pytest.mark.filterwarnings("ignore::pointstamp.WrittenBefore")
+def test_the_recipe_of_the_sink(server: Server) -> None:
+    server.do("create table rain (city text, amount int)")
+    program = code_block("connector-recipes.md", "PostgresSink").replace("dbname=weather", server.conninfo)
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    assert sorted(server.do("select * from rain")) == [("Oslo", 2), ("Oslo", 3), ("Rome", 0)]
 
 
 def attempt(sink: PostgresSink, fails: bool = False) -> None:

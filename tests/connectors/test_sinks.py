@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pointstamp as ps
+from harness import notes
 from pointstamp.connectors import ParquetSink, Sink, SinkWriter, SQLiteSink
 
 SCHEMA = pa.schema([("k", pa.string()), ("v", pa.int64())])
@@ -119,3 +120,65 @@ def test_what_failed_first_is_raised_and_the_writer_is_closed() -> None:
     notes = "\n".join(getattr(caught.value, "__notes__", []))
     assert "abort failed, too" in notes
     assert "and close" in notes
+
+
+# ------------------------------------------------------------ what is no row, and no table for it
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        ("ab", "not 'ab'"),
+        ((1,), "sequences of 2 values, not \\(1,\\)"),
+        ({"x": 1}, "has no 'y': {'x': 1}"),
+        (7, "not 7"),
+    ],
+)
+def test_databases_refuse_records_that_are_no_rows(record: Any, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+    with pytest.raises(TypeError, match=said) as raised:
+        ps.example(lambda scope: scope.to_stream([record]).write(SQLiteSink(path, "t", columns=["x", "y"])))
+    assert f"while time 0 was written to table 't' of {path}" in notes(raised.value)
+
+
+def test_a_time_that_no_database_keeps_is_refused(tmp_path: Path) -> None:
+    def build(scope: ps.Scope) -> None:
+        rows = scope.to_stream([(1, 2)]).delay(lambda row, _: 1 << 63)
+        rows.write(SQLiteSink(tmp_path / "t.db", "t", columns=["x", "y"]))
+
+    with pytest.raises(ps.TimeError, match="below 2"):
+        ps.example(build)
+
+
+def test_a_table_without_the_key_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+
+    def write(key: list[str]) -> None:
+        sink = SQLiteSink(path, "t", columns=["x", "y"], key=key, name="-".join(key))
+        ps.example(lambda scope: scope.to_stream([(1, 2), (1, 3)]).write(sink))
+
+    with sqlite3.connect(path) as database:
+        database.execute("create table t (x, y, primary key (y, x))")
+    with pytest.raises(ps.PointstampError, match=r"no unique key of .'x'."):
+        write(["x"])
+    write(["x", "y"])
+    database.execute("delete from t")
+    database.execute("create unique index by_x on t (x)")
+    database.commit()
+    write(["x"])
+    assert database.execute("select x, y from t").fetchall() == [(1, 3)]
+    database.close()
+
+
+def test_two_ways_to_one_directory_are_one_target(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "out")
+    (tmp_path / "out").mkdir()
+    schema = pa.schema([("n", pa.int64())])
+
+    def build(scope: ps.Scope) -> None:
+        rows = scope.to_stream([{"n": 1}])
+        rows.write(ParquetSink(tmp_path / "out", schema=schema))
+        rows.write(ParquetSink(tmp_path / "link", schema=schema))
+
+    with pytest.raises(ps.GraphError, match="is open already"):
+        ps.example(build)

@@ -5,8 +5,8 @@ A chapter is a Markdown file in docs/. Two kinds of fenced block hold Python, an
 - ``python``: a complete program. It is run in an interpreter of its own, with warnings as errors. The block
   of ``text`` that follows it, if one does, is its whole output; without one it prints nothing.
 - ``pycon``: a session at the prompt, run as a doctest. The sessions of a chapter go on from one to the next.
-- ``sh``, ``text`` and Sphinx's own (in braces): not run. A ``{code-block} python`` needs Spark and is run in
-  tests/spark.
+- ``sh``, ``text`` and Sphinx's own (in braces): not run. A ``{code-block} python`` needs Spark or a server,
+  and is run in tests/spark or tests/connectors.
 """
 
 import doctest

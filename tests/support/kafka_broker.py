@@ -1,5 +1,7 @@
-"""A real Kafka broker on loopback, in KRaft mode, from the jars that `make test-connectors` puts into
-target/kafka."""
+"""A real Kafka broker on loopback, in KRaft mode, from the jars in the folder that `KAFKA_JARS` names.
+
+`make test-connectors` brings them and names it; `make test` does not, since a broker takes a minute.
+"""
 
 import base64
 import importlib
@@ -13,16 +15,18 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-JARS = Path(__file__).parents[2] / "target" / "kafka"
+JARS = os.environ.get("KAFKA_JARS")
 SECONDS = 60
 
 
 def missing() -> str | None:
     """Why there can be no broker."""
+    if not JARS:
+        return "KAFKA_JARS names no broker: make test-connectors does"
+    if not list(Path(JARS).glob("kafka_*.jar")):
+        return f"there is no broker in {JARS}: make test-connectors brings one"
     if importlib.util.find_spec("confluent_kafka") is None:
-        return "confluent-kafka is not installed: make test-connectors"
-    if not list(JARS.glob("kafka_*.jar")):
-        return "there is no broker in target/kafka: make test-connectors"
+        return "confluent-kafka is not installed: make test-connectors does it"
     if _java() is None:
         return "there is no java: make test-connectors brings one"
     return None

@@ -93,12 +93,12 @@ fn every_process_hears_when_one_is_pressed_and_when_it_is_no_more() {
     let elsewhere = || nodes[0].fabric.pressed_elsewhere();
     until(|| elsewhere() == 2);
     for node in [1, 2] {
-        while nodes[node].fabric.in_flight() > 0 {
-            take(&nodes[node]);
-        }
-        until(|| elsewhere() == 3 - node);
-        assert!(nodes[0].fabric.is_pressed());
+        until(|| {
+            nodes[node].receiver.pop().unwrap().is_none() && nodes[node].fabric.in_flight() == 0
+        });
         nodes[node].fabric.step_ended(node);
+        until(|| elsewhere() == 2 - node);
+        assert_eq!(nodes[0].fabric.is_pressed(), node == 1);
     }
     pressed(false);
     // One that has left is pressed no more.

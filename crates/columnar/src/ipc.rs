@@ -7,7 +7,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use arrow_array::RecordBatch;
+use arrow_array::{Array, RecordBatch};
 use arrow_buffer::Buffer;
 use arrow_ipc::MetadataVersion;
 use arrow_ipc::reader::StreamDecoder;
@@ -60,6 +60,18 @@ pub fn decode(bytes: Bytes) -> Result<RecordBatch, Error> {
     catch_unwind(AssertUnwindSafe(&mut read))
         .unwrap_or_else(|_| Err(ArrowError::IpcError("a buffer lies outside".to_owned())))
         .map_err(|why| Error::Unreadable { why })
+}
+
+/// How many values a batch has, those inside of others included. Some take no bytes: nulls of the type of nulls, long runs, rows
+/// without columns. So a short message can have more of them than there is memory for what is made of each.
+pub fn values(batch: &RecordBatch) -> u64 {
+    let mut left: Vec<_> = batch.columns().iter().map(Array::to_data).collect();
+    let mut count = batch.num_rows() as u64;
+    while let Some(data) = left.pop() {
+        count = count.saturating_add(data.len() as u64);
+        left.extend(data.child_data().iter().cloned());
+    }
+    count
 }
 
 /// About how many bytes of memory the rows of a batch take, whatever larger buffers they are part of.

@@ -10,11 +10,12 @@ mod agreement;
 pub(crate) mod blueprint;
 mod control;
 mod departures;
+mod ending;
 mod hold;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 use pointstamp_channels::{
     Fabric, Farewell, LINGER, Mailbox, Overseer, Reason, Traffic, Transport,
@@ -24,21 +25,11 @@ use pointstamp_progress::Mode;
 use agreement::Agreement;
 use blueprint::Blueprint;
 use control::Control;
-use departures::Departures;
 
+pub use ending::{Ending, Failure};
 pub use hold::Hold;
 
 use crate::error::{Disagreement, Error};
-use crate::run::failing::Stops;
-
-/// A failure, and whose it was.
-#[derive(Debug)]
-pub struct Failure {
-    /// The worker of this process that failed, if it was one.
-    pub worker: Option<usize>,
-    /// Why.
-    pub error: Error,
-}
 
 /// Who hears what the programs of other processes say.
 pub type Hear = Box<dyn Fn(usize, Vec<u8>) + Send + Sync>;
@@ -47,19 +38,11 @@ pub type Hear = Box<dyn Fn(usize, Vec<u8>) + Send + Sync>;
 pub struct Cluster {
     fabric: Arc<Fabric>,
     mode: Mode,
-    stopped: AtomicBool,
-    failure: Mutex<Option<Failure>>,
-    /// Whether there was a failure, also when it has been taken.
-    failed: AtomicBool,
-    disagreement: OnceLock<Disagreement>,
+    ending: Arc<Ending>,
     agreement: Agreement,
     /// Whether some worker dropped a dataflow: then those that wait for its end look again.
     dropped: AtomicBool,
-    departures: Departures,
     hear: OnceLock<Hear>,
-    /// Held while this process says farewell: all others are to hear the same, and who is told first may answer by hanging up
-    /// before the last is told. Whether it was said.
-    farewell: Mutex<bool>,
 }
 
 /// A worker that has not been started: send it to its thread, then `start` it.
@@ -100,8 +83,8 @@ impl Cluster {
     /// This process's part of a computation of `workers` threads in each of the processes that the transport connects. Each
     /// process pauses the sources of all while more than `high_water` bytes are on their way in it.
     ///
-    /// When the workers have ended, call [`leave`](Self::leave), [`wait_for_others`](Self::wait_for_others) and
-    /// [`close`](Self::close).
+    /// When the workers have ended, call [`leave`](Ending::leave) and [`wait_for_others`](Ending::wait_for_others) of its
+    /// [`ending`](Self::ending), and [`close`](Self::close).
     pub fn in_cluster(
         workers: usize,
         mode: Mode,
@@ -129,21 +112,12 @@ impl Cluster {
     }
 
     fn new(fabric: Arc<Fabric>, mailboxes: Vec<Mailbox>, mode: Mode) -> (Arc<Cluster>, Vec<Seed>) {
-        let (process, processes) = match fabric.transport() {
-            Some(transport) => (transport.process(), transport.processes()),
-            None => (0, 1),
-        };
         let cluster = Arc::new(Cluster {
             mode,
-            stopped: AtomicBool::new(false),
-            failure: Mutex::new(None),
-            failed: AtomicBool::new(false),
-            disagreement: OnceLock::new(),
+            ending: Arc::new(Ending::new(Arc::clone(&fabric))),
             agreement: Agreement::new(fabric.peers()),
             dropped: AtomicBool::new(false),
-            departures: Departures::new(process, processes),
             hear: OnceLock::new(),
-            farewell: Mutex::new(false),
             fabric,
         });
         let seeds = cluster.fabric.here().zip(mailboxes);
@@ -160,6 +134,11 @@ impl Cluster {
         &self.fabric
     }
 
+    /// How it ends.
+    pub fn ending(&self) -> &Arc<Ending> {
+        &self.ending
+    }
+
     pub(crate) fn mode(&self) -> Mode {
         self.mode
     }
@@ -171,12 +150,12 @@ impl Cluster {
 
     /// The number of this process.
     pub fn process(&self) -> usize {
-        self.fabric.transport().map_or(0, |all| all.process())
+        ending::place(&self.fabric).0
     }
 
     /// How many processes there are.
     pub fn processes(&self) -> usize {
-        self.fabric.transport().map_or(1, |all| all.processes())
+        ending::place(&self.fabric).1
     }
 
     /// What was sent to other processes so far.
@@ -187,13 +166,6 @@ impl Cluster {
     /// Bytes that are on their way in this process, about.
     pub fn in_flight(&self) -> usize {
         self.fabric.in_flight()
-    }
-
-    /// Stops every worker of this process, and wakes those that sleep. Other processes are not told: see
-    /// [`abandon`](Self::abandon).
-    pub fn stop(&self) {
-        self.stopped.store(true, Ordering::Release);
-        self.fabric.wake_all();
     }
 
     /// Says something to the program around the engine in every other process.
@@ -217,22 +189,6 @@ impl Cluster {
         self.fabric.doorbell(worker).wake();
     }
 
-    /// Whether the workers were told to stop.
-    pub fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Acquire)
-    }
-
-    /// Says why nothing more may run, if that is so.
-    pub(crate) fn check(&self) -> Result<(), Error> {
-        if !self.is_stopped() {
-            return Ok(());
-        }
-        Err(self
-            .disagreement
-            .get()
-            .map_or(Error::Stopped, |why| why.clone().into()))
-    }
-
     fn tell(&self, control: &Control) {
         if self.processes() > 1 {
             self.fabric.send_control(&[control.to_bytes()]);
@@ -252,7 +208,7 @@ impl Cluster {
         let posted = self
             .agreement
             .post(worker, dataflow, &name, Some(blueprint));
-        posted.map_err(|why| self.disagreement(&why))?;
+        posted.map_err(|why| self.ending.disagree(&why))?;
         self.tell(&Control::Posted {
             worker,
             dataflow,
@@ -266,7 +222,7 @@ impl Cluster {
     pub(crate) fn finish(&self, worker: usize) -> Result<(), Error> {
         self.tell(&Control::Finished { worker });
         let finished = self.agreement.finish(worker);
-        finished.map_err(|why| self.disagreement(&why))
+        finished.map_err(|why| self.ending.disagree(&why))
     }
 
     /// Notes that a worker of this process dropped a dataflow.
@@ -298,139 +254,9 @@ impl Cluster {
         self.dropped.load(Ordering::Acquire)
     }
 
-    /// Ends the computation because the workers built different graphs: each of them, in every process, learns what differs.
-    fn disagreement(&self, why: &Disagreement) -> Error {
-        if self.disagreement.set(why.clone()).is_ok() {
-            self.say_failed(self.process(), Reason::Disagreed(why.to_string()));
-        }
-        self.stop();
-        why.clone().into()
-    }
-
-    /// Keeps the first failure of this process, stops every worker of it, and tells the other processes the reason: a sentence, and
-    /// under it a traceback where there is one.
-    pub fn fail_because(&self, worker: usize, error: Error, reason: String) {
-        // A worker that was stopped has not failed; who stopped it has, or will say so in a moment.
-        if !matches!(error, Error::Stopped) {
-            tracing::debug!(worker, %error, "the computation fails");
-            let worker = Some(worker);
-            if self.keep(Failure { worker, error }) {
-                self.say_failed(self.process(), Reason::Raised(reason)); // once: not where a disagreement was said
-            }
-        }
-        self.stop();
-    }
-
-    /// Stops every worker of every process, for a reason that is no worker's failure: an interruption.
-    pub fn abandon(&self, reason: String) {
-        tracing::info!(%reason, "the computation is abandoned");
-        self.stop();
-        self.say_failed(self.process(), Reason::Raised(reason));
-    }
-
-    /// Keeps a failure, if it is the first.
-    fn keep(&self, failure: Failure) -> bool {
-        let mut kept = self.failure();
-        let first = !self.failed.swap(true, Ordering::AcqRel);
-        if first {
-            *kept = Some(failure);
-            self.departures.failed();
-        }
-        first
-    }
-
-    fn failure(&self) -> MutexGuard<'_, Option<Failure>> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes the failure that ended the computation, if one did.
-    pub fn take_failure(&self) -> Option<Failure> {
-        let mut failure = self.failure().take()?;
-        if let Error::Fatal(error) = failure.error {
-            failure.error = Arc::try_unwrap(error).unwrap_or_else(Error::Fatal);
-        }
-        Some(failure)
-    }
-
-    #[allow(clippy::cast_possible_truncation, reason = "processes are few")]
-    fn say_failed(&self, origin: usize, reason: Reason) {
-        let origin = origin as u32;
-        self.say_farewell(Farewell::Failed { origin, reason });
-    }
-
-    /// Tells all other processes how this one ends; the first to say so has said it. When this returns, they have been told.
-    fn say_farewell(&self, how: Farewell) {
-        if let Some(transport) = self.fabric.transport() {
-            let mut said = self.farewell.lock().unwrap_or_else(PoisonError::into_inner);
-            if !std::mem::replace(&mut *said, true) {
-                transport.farewell(how);
-            }
-        }
-    }
-
-    /// Another process failed, and says so, or is lost.
-    fn peer_failed(&self, from: usize, origin: usize, reason: Reason) {
-        let Some(transport) = self.fabric.transport() else {
-            return;
-        };
-        if self.disagreement.get().is_some() {
-            // Who found it out here keeps it in a moment. That others end because of it is no failure of theirs.
-            return self.stop();
-        }
-        let worker = None;
-        if let Reason::Disagreed(why) = reason {
-            let error = self.disagreement(&Disagreement::Told(why));
-            self.keep(Failure { worker, error });
-            return;
-        }
-        let (process, reason) = if origin == self.process() || origin >= self.processes() {
-            (
-                from,
-                Reason::Lost(format!("it lost this process: {reason}")),
-            )
-        } else {
-            (origin, reason)
-        };
-        let address = transport.address(process);
-        let error = Error::Peer {
-            process,
-            address,
-            reason: reason.clone(),
-        };
-        if self.keep(Failure { worker, error }) {
-            self.say_failed(process, reason);
-        }
-        self.stop();
-    }
-
-    /// Says that all workers of this process have come to their end: well, unless there was a failure.
-    pub fn leave(&self) {
-        self.say_farewell(Farewell::Done); // after a failure that was said, and this does nothing
-    }
-
-    /// Waits until all other processes have left, or for a moment after a failure, but not longer than until `deadline`. Whether
-    /// that is over: then call [`close`](Self::close), and look for a failure.
-    pub fn wait_for_others(&self, deadline: Option<Instant>) -> bool {
-        self.departures.wait(deadline)
-    }
-
     /// Ends the connections to the other processes. Call it last, on a thread of one's own.
     pub fn close(&self) {
         self.fabric.close();
-    }
-}
-
-impl Stops for Cluster {
-    fn stop(&self) {
-        Cluster::stop(self);
-    }
-
-    fn disagree(&self, why: &Disagreement) {
-        let _told = self.disagreement(why);
-    }
-
-    fn fail(&self, worker: usize, error: Error, reason: String) {
-        self.fail_because(worker, error, reason);
     }
 }
 
@@ -466,23 +292,23 @@ impl Overseer for Cluster {
             }
         };
         if let Err(why) = outcome {
-            let error = self.disagreement(&why);
+            let error = self.ending.disagree(&why);
             let worker = None;
-            self.keep(Failure { worker, error });
+            self.ending.keep(Failure { worker, error });
         }
     }
 
     fn left(&self, from: usize, how: Farewell) {
         if let Farewell::Failed { origin, reason } = how {
-            self.peer_failed(from, origin as usize, reason);
+            self.ending.peer_failed(from, origin as usize, reason);
         }
-        self.departures.left(from);
+        self.ending.has_left(from);
     }
 
     fn lost(&self, from: usize, why: String) {
         // No warning: what ends because of it raises an error that says so, and a process that has failed itself sees the others go.
         tracing::info!(process = from, %why, "a process is lost");
-        self.peer_failed(from, from, Reason::Lost(why));
-        self.departures.left(from);
+        self.ending.peer_failed(from, from, Reason::Lost(why));
+        self.ending.has_left(from);
     }
 }

@@ -21,8 +21,8 @@ pub fn run_worker<P: Payload, R>(
     host: &Rc<dyn Host>,
     main: impl FnOnce(&Worker<P>) -> Result<R, Error>,
 ) -> Option<R> {
-    let (cluster, index) = (Arc::clone(seed.cluster()), seed.index());
-    let failing = Failing::new(cluster, index, Rc::clone(host));
+    let (ending, index) = (Arc::clone(seed.cluster().ending()), seed.index());
+    let failing = Failing::new(ending, index, Rc::clone(host));
     // What a panic leaves behind is only ended and dropped; that it struck is noted.
     let contained = |run: &mut dyn FnMut()| drop(failing.contain(run));
     let (mut seed, mut main) = (Some(seed), Some(main));
@@ -86,10 +86,10 @@ pub fn run_workers<P: Payload, R: Send>(
                 .collect()
         })
     };
-    cluster.leave();
-    while !cluster.wait_for_others(None) {}
+    cluster.ending().leave();
+    while !cluster.ending().wait_for_others(None) {}
     cluster.close();
-    match cluster.take_failure() {
+    match cluster.ending().take_failure() {
         Some(failure) => Err(failure),
         None => results
             .into_iter()

@@ -1,14 +1,17 @@
 //! A worker: one thread that builds dataflows and runs them.
 //!
 //! A worker owns its dataflows and shares nothing with other workers but channels, the agreement on what is
-//! built, and the flag that stops everybody. How it runs them is in `step`; how they are built, above
-//! it, in `build`.
+//! built, and the flag that stops everybody. Its dataflows are in `registry`; how it runs them is in `step`, and how
+//! it sleeps in `park`; how they are built, above it, in `build`.
 
+mod abandoned;
+mod park;
+mod pressure;
+mod registry;
 mod step;
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,7 +23,7 @@ use crate::cluster::{Cluster, Seed};
 use crate::error::{BoxError, Error};
 use crate::host::Host;
 use crate::inspect::Snapshot;
-use crate::observe::{Observation, Observer, OperatorId, Room};
+use crate::observe::{Observer, Room};
 use crate::payload::Payload;
 use crate::run::activation::Activation;
 use crate::run::arrival::{Arrivals, OpenInputs};
@@ -28,6 +31,7 @@ use crate::run::brake::Brake;
 use crate::run::failing::Failing;
 use crate::run::subgraph::Subgraph;
 use crate::run::wakeups::Wakeups;
+use registry::Registry;
 
 /// A worker. Clones are the same worker; it stays on its thread.
 pub struct Worker<P: Payload>(Rc<WorkerCore<P>>);
@@ -39,12 +43,9 @@ struct WorkerCore<P: Payload> {
     failing: Rc<Failing>,
     room: Rc<Room>,
     mailbox: RefCell<Mailbox>,
-    root: Activation,
     wakeups: Rc<Wakeups>,
     brake: Rc<Brake>,
-    dataflows: RefCell<BTreeMap<usize, Dataflow>>,
-    /// Dataflows begun so far: the number of the next.
-    begun: Cell<usize>,
+    registry: Registry,
     arrivals: Arrivals,
     open_inputs: OpenInputs,
     stepping: Cell<bool>,
@@ -54,29 +55,6 @@ struct WorkerCore<P: Payload> {
     /// A dataflow that others have dropped, and since when that is known here.
     forsaken: Cell<Option<(usize, Instant)>>,
     payload: std::marker::PhantomData<fn(P)>,
-}
-
-/// An installed dataflow.
-struct Dataflow {
-    /// `None` while it runs.
-    subgraph: Option<Subgraph>,
-    activation: Activation,
-    dropped: bool,
-    #[allow(
-        dead_code,
-        reason = "held to be dropped: the edges go with the dataflow"
-    )]
-    edges: Box<dyn Any>,
-    id: OperatorId,
-    room: Rc<Room>,
-}
-
-impl Drop for Dataflow {
-    fn drop(&mut self) {
-        drop(self.subgraph.take());
-        tracing::debug!(dataflow = self.id.dataflow, "dataflow ended");
-        self.room.tell(|| Observation::Shutdown { id: self.id });
-    }
 }
 
 impl<P: Payload> Clone for Worker<P> {
@@ -90,7 +68,7 @@ impl<P: Payload> Worker<P> {
     pub(crate) fn start(seed: Seed, host: Rc<dyn Host>) -> Self {
         let (index, cluster, mailbox) = seed.into_parts();
         let wakeups = Wakeups::new(mailbox.doorbell());
-        let failing = Failing::new(cluster.clone(), index, Rc::clone(&host));
+        let failing = Failing::new(cluster.ending().clone(), index, Rc::clone(&host));
         let brake = Brake::new(Arc::clone(cluster.fabric()));
         Worker(Rc::new(WorkerCore {
             index,
@@ -99,11 +77,9 @@ impl<P: Payload> Worker<P> {
             failing,
             room: Room::new(),
             mailbox: RefCell::new(mailbox),
-            root: Activation::root(),
             wakeups,
             brake,
-            dataflows: RefCell::default(),
-            begun: Cell::new(0),
+            registry: Registry::new(),
             arrivals: Arrivals::default(),
             open_inputs: OpenInputs::default(),
             stepping: Cell::new(false),
@@ -168,17 +144,12 @@ impl<P: Payload> Worker<P> {
     /// What this worker knows of its dataflows: their graphs, and what is outstanding in them. For people; called between
     /// steps.
     pub fn inspect(&self) -> Snapshot {
-        let mut dataflows = self.0.dataflows.borrow_mut();
-        let installed = dataflows.iter_mut().filter_map(|(&index, dataflow)| {
-            let subgraph = dataflow.subgraph.as_mut()?;
-            Some(subgraph.inspect(&[index]))
-        });
         Snapshot {
             worker: self.0.index,
             peers: self.peers(),
             pressed: self.fabric().is_pressed(),
             in_flight: self.fabric().in_flight(),
-            dataflows: installed.collect(),
+            dataflows: self.0.registry.inspect(),
         }
     }
 
@@ -196,7 +167,7 @@ impl<P: Payload> Worker<P> {
     }
 
     pub(crate) fn root_activation(&self) -> &Activation {
-        &self.0.root
+        self.0.registry.root()
     }
 
     /// Ends the computation because something was lost: by an error of the host's, or by one that a send returned.
@@ -219,49 +190,34 @@ impl<P: Payload> Worker<P> {
 
     /// The number of a new dataflow.
     pub(crate) fn number_dataflow(&self) -> usize {
-        self.0.begun.replace(self.0.begun.get() + 1)
+        self.0.registry.number()
     }
 
     /// Runs a dataflow from the next step on. When it ends, `edges` are dropped with it.
     pub(crate) fn keep(&self, index: usize, subgraph: Subgraph, edges: Box<dyn Any>) {
-        let dataflow = Dataflow {
-            id: subgraph.id(),
-            activation: subgraph.activation().clone(),
-            subgraph: Some(subgraph),
-            dropped: false,
-            edges,
-            room: Rc::clone(&self.0.room),
-        };
-        self.0.dataflows.borrow_mut().insert(index, dataflow);
+        self.0
+            .registry
+            .install(index, subgraph, edges, &self.0.room);
     }
 
     /// The numbers of the dataflows that are not complete.
     pub fn installed_dataflows(&self) -> Vec<usize> {
-        let dataflows = self.0.dataflows.borrow();
-        dataflows
-            .iter()
-            .filter(|(_, dataflow)| !dataflow.dropped)
-            .map(|(&index, _)| index)
-            .collect()
+        self.0.registry.installed()
     }
 
     /// Whether a dataflow is left.
     pub fn has_dataflows(&self) -> bool {
-        !self.0.dataflows.borrow().is_empty()
+        !self.0.registry.is_empty()
     }
 
     /// Removes a dataflow, complete or not. Every worker must.
     pub fn drop_dataflow(&self, index: usize) {
-        let mut dataflows = self.0.dataflows.borrow_mut();
-        let Some(dataflow) = dataflows.get_mut(&index) else {
+        if !self.0.registry.contains(index) {
             return;
-        };
+        }
         self.0.cluster.dropped(self.0.index, index);
-        dataflow.dropped = true;
-        if dataflow.subgraph.is_some() {
-            let removed = dataflows.remove(&index);
-            drop(dataflows); // before what the dataflow holds: dropping it may run user code
-            drop(removed);
+        if let Some(dropped) = self.0.registry.discard(index) {
+            drop(dropped); // it may run user code
             self.forget_dataflow(index);
         } // else it is running: `step` removes it
     }
@@ -276,7 +232,7 @@ impl<P: Payload> Worker<P> {
             let worker = self.0.index;
             Err(Error::Ended { worker })
         } else {
-            self.0.cluster.check()
+            self.0.cluster.ending().check()
         }
     }
 
@@ -286,7 +242,7 @@ impl<P: Payload> Worker<P> {
         reason = "dataflows are counted in u32"
     )]
     pub(crate) fn forget_dataflow(&self, index: usize) {
-        self.0.root.forget(index);
+        self.0.registry.root().forget(index);
         self.0.arrivals.forget(index as u32);
         self.fabric().end_dataflow(self.0.index, index as u32);
     }
@@ -298,7 +254,7 @@ impl<P: Payload> Worker<P> {
             return;
         }
         self.0.open_inputs.close();
-        let dataflows = self.0.dataflows.take();
+        let dataflows = self.0.registry.take();
         self.0.arrivals.clear();
         self.0.brake.clear();
         drop(dataflows);

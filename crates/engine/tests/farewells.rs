@@ -65,11 +65,11 @@ fn everybody_is_told_the_same() {
     let transport = Arc::new(HangsUp::default());
     let (cluster, _seeds) =
         Cluster::in_cluster(1, Mode::Demand, 1 << 20, Arc::clone(&transport) as _);
-    cluster.abandon("an interruption".to_owned());
+    cluster.ending().abandon("an interruption".to_owned());
     for reader in std::mem::take(&mut *transport.threads.lock().unwrap()) {
         reader.join().unwrap();
     }
-    cluster.leave();
+    cluster.ending().leave();
     cluster.close();
     let said = Some(Farewell::Failed {
         origin: 1,

@@ -197,7 +197,7 @@ fn hosted<H: Host + 'static>(
             });
         }
     });
-    match cluster.take_failure() {
+    match cluster.ending().take_failure() {
         Some(failure) => Err(failure.error),
         None => Ok(()),
     }
@@ -213,9 +213,11 @@ fn a_thread_that_dies_before_main_can_end_the_others() {
     });
     drop(lost); // as where its thread could not be started
     let cause = "no thread".into();
-    cluster.fail_because(0, Error::Host { cause }, String::new());
+    cluster
+        .ending()
+        .fail_because(0, Error::Host { cause }, String::new());
     assert!(worker.join().unwrap().is_none());
-    let failure = cluster.take_failure().unwrap();
+    let failure = cluster.ending().take_failure().unwrap();
     assert_eq!(failure.worker, Some(0));
     assert_eq!(failure.error.to_string(), "no thread");
 }

@@ -151,7 +151,7 @@ fn countdown(worker: &Worker<Vec<u64>>, tally: &Rc<RefCell<Tally>>) -> Result<()
         probe.attach(&Input::new().attach(scope)?)
     })?;
     worker.step()?;
-    assert_eq!(tally.borrow().runs, after, "nobody observes any more");
+    assert_eq!(tally.borrow().runs, after, "it is not observed any more");
     Ok(())
 }
 

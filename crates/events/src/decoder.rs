@@ -1,18 +1,20 @@
 //! Events from bytes that come in pieces.
 //!
 //! Put bytes behind those that are there ([`Decoder::buffer`]), as many as come, and take the events that are whole. What is not
-//! whole stays: a file that is being written, a socket, and a file that was cut off look alike until nothing more comes.
+//! whole stays: a file that is being written, a socket, and a file that was cut off look alike until nothing more comes. Of a file
+//! the decoder reads itself ([`Decoder::read_from`]), so that the body of a large event comes where it stays.
 
-use bytes::{Buf, BytesMut};
+use std::io::{ErrorKind, Read};
+use std::sync::Arc;
 
+use bytes::{Buf, Bytes, BytesMut};
+
+use crate::body::{Body, LARGE, Pool};
 use crate::event::{Event, Start};
 use crate::frame::{Damage, HEADER, Header, MAGIC};
 
-/// At most this much is asked for at once.
-const PIECE: usize = 8 << 20;
-
-/// At least this much is asked for at once.
-const LEAST: usize = 256 << 10;
+/// What is read at once of small events.
+const PIECE: usize = 64 << 10;
 
 /// What was decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +33,9 @@ pub struct Decoder {
     offset: u64,
     begun: bool,
     header: Option<Header>,
+    /// The body of the event under way, where it is a large one of a file.
+    body: Option<Body>,
+    pool: Arc<Pool>,
     start: Option<Start>,
     failed: Option<Damage>,
 }
@@ -56,13 +61,32 @@ impl Decoder {
         &mut self.buffer
     }
 
-    /// How many bytes to read next, if they can be had: those that the event under way lacks, but neither tiny nor huge pieces.
-    pub fn wants(&self) -> usize {
-        let lacks = match &self.header {
-            Some(header) => header.len.saturating_sub(self.buffer.len()),
-            None => HEADER,
+    /// Reads what comes next of a file; returns how many bytes that was, and 0 at the end of it.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file.
+    pub fn read_from(&mut self, file: &mut impl Read) -> std::io::Result<usize> {
+        if let Some(header) = &self.header
+            && header.len >= LARGE
+            && self.buffer.len() < header.len
+        {
+            let begun = || Body::new(header.len, &self.buffer, &self.pool);
+            let body = self.body.get_or_insert_with(begun);
+            self.buffer.clear();
+            return body.read_from(file, &self.pool);
+        }
+        let there = self.buffer.len();
+        self.buffer.resize(there + PIECE, 0);
+        let got = loop {
+            match file.read(&mut self.buffer[there..]) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                other => break other,
+            }
         };
-        lacks.clamp(LEAST, PIECE)
+        let came = got.as_ref().copied().unwrap_or(0);
+        self.buffer.truncate(there + came);
+        got
     }
 
     /// Whether more bytes are of use now: the event under way lacks some, or fewer are there than `ahead`.
@@ -136,13 +160,9 @@ impl Decoder {
             self.header = Some(header);
             header
         };
-        if self.buffer.len() < header.len {
+        let Some(body) = self.body_of(&header)? else {
             return Ok(None);
-        }
-        if !header.fits(&self.buffer[..header.len]) {
-            return Err("an event does not match its checksum".to_owned());
-        }
-        let body = self.buffer.split_to(header.len).freeze();
+        };
         let item = match &self.start {
             None => {
                 let start = Start::read(header.kind, body)?;
@@ -154,5 +174,22 @@ impl Decoder {
         self.offset += header.len as u64;
         self.header = None;
         Ok(Some(item))
+    }
+
+    /// The body of the event under way, once it is whole.
+    fn body_of(&mut self, header: &Header) -> Result<Option<Bytes>, String> {
+        let fits = match &self.body {
+            Some(body) if body.lacks() > 0 => return Ok(None),
+            Some(body) => header.sum == body.sum(),
+            None if self.buffer.len() < header.len => return Ok(None),
+            None => header.fits(&self.buffer[..header.len]),
+        };
+        if !fits {
+            return Err("an event does not match its checksum".to_owned());
+        }
+        Ok(Some(match self.body.take() {
+            Some(body) => body.finish(&self.pool),
+            None => self.buffer.split_to(header.len).freeze(),
+        }))
     }
 }

@@ -77,7 +77,7 @@ pub fn frame(kind: u8, body: Vec<Bytes>) -> Result<Vec<Bytes>, TooLong> {
 pub(crate) struct Header {
     pub(crate) kind: u8,
     pub(crate) len: usize,
-    sum: u32,
+    pub(crate) sum: u32,
 }
 
 impl Header {

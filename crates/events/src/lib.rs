@@ -13,6 +13,7 @@
 
 #![forbid(unsafe_code)]
 
+mod body;
 pub mod decoder;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod entry;

@@ -190,3 +190,78 @@ fn a_promise_is_kept_or_nothing_changes() {
     promise.progress(&[(at(4), -1)]).unwrap();
     assert!(promise.is_complete());
 }
+
+/// A file that gives so many bytes at once, and after each nothing, as one that is being written.
+struct Growing<'a> {
+    rest: &'a [u8],
+    size: usize,
+    paused: bool,
+}
+
+impl std::io::Read for Growing<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.paused = !self.paused;
+        if self.paused {
+            return Ok(0);
+        }
+        let len = self.size.min(buffer.len()).min(self.rest.len());
+        buffer[..len].copy_from_slice(&self.rest[..len]);
+        self.rest = &self.rest[len..];
+        Ok(len)
+    }
+}
+
+/// All items of a file, and where the last ended, or what was wrong.
+fn read_file(bytes: &[u8], size: usize) -> (Vec<Item>, Result<u64, u64>) {
+    let (mut decoder, mut items) = (Decoder::new(), Vec::new());
+    let mut file = Growing {
+        rest: bytes,
+        size,
+        paused: false,
+    };
+    while !file.rest.is_empty() {
+        decoder.read_from(&mut file).unwrap();
+        loop {
+            match decoder.take() {
+                Ok(Some(item)) => items.push(item),
+                Ok(None) => break,
+                Err(damage) => {
+                    assert_eq!(decoder.take(), Err(damage.clone()), "damage stays");
+                    return (items, Err(damage.offset));
+                }
+            }
+        }
+    }
+    (items, Ok(decoder.offset()))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Bodies that are read to where they stay, and others between them.
+    #[test]
+    fn a_file_gives_the_same_whatever_is_large(
+        lens in proptest::collection::vec(prop_oneof![0..100_usize, 65_400..65_600_usize, 100_000..700_000_usize], 1..6),
+        size in prop_oneof![5_000..50_000_usize, Just(usize::MAX)],
+        at in any::<prop::sample::Index>(),
+    ) {
+        let start = Start { contents: Contents::Columns, dims: 1, schema: Bytes::from_static(b"schema") };
+        let batch = |len: &usize| Event::Messages(run(0, 1), (0..*len).map(|n| u8::try_from(n % 253).unwrap()).collect());
+        let events: Vec<Event> = lens.iter().map(batch).collect();
+        let (mut bytes, ends) = written(&start, &events);
+        let (items, end) = read_file(&bytes, size);
+        prop_assert_eq!(end, Ok(*ends.last().unwrap()));
+        prop_assert!(items[1..].iter().eq(events.into_iter().map(Item::Event).collect::<Vec<_>>().iter()));
+
+        let at = at.index(bytes.len());
+        let whole = ends.iter().filter(|&&end| end <= at as u64).count();
+        let (items, end) = read_file(&bytes[..at], size);
+        prop_assert_eq!(items.len(), whole);
+        prop_assert_eq!(end, Ok(ends[..whole].last().copied().unwrap_or(if at < 16 { 0 } else { 16 })));
+
+        bytes[at] ^= 4;
+        let (items, end) = read_file(&bytes, size);
+        prop_assert_eq!(items.len(), whole);
+        prop_assert_eq!(end, Err(ends[..whole].last().copied().unwrap_or(if at < 16 { 0 } else { 16 })));
+    }
+}

@@ -150,7 +150,7 @@ fn process(number: usize) -> Result<()> {
     let mut line = || {
         lines
             .next()
-            .ok_or("nobody said where the others are")?
+            .ok_or("where the others are was not said")?
             .map_err(Into::<Box<dyn Error + Send + Sync>>::into)
     };
     let (addresses, secret) = (line()?, line()?);

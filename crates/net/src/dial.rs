@@ -64,7 +64,7 @@ impl Dial {
             match TcpStream::connect_timeout(&address, left.max(FIRST_PAUSE)) {
                 // A port of this host without a listener may, by chance, be connected to itself.
                 Ok(socket) if socket.local_addr()? == socket.peer_addr()? => {
-                    last = Failure::Broken("nobody listens there".to_owned());
+                    last = Failure::Broken("nothing listens there".to_owned());
                 }
                 Ok(socket) => {
                     let host = self.address.rsplit_once(':').map_or("", |(host, _)| host);
@@ -72,7 +72,7 @@ impl Dial {
                     return handshake::connect(socket, &self.local, self.process, host);
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
-                    last = Failure::Broken("nobody listens there".to_owned());
+                    last = Failure::Broken("nothing listens there".to_owned());
                 }
                 Err(error) => last = Failure::from(error),
             }

@@ -29,6 +29,9 @@ use pointstamp_channels::{Farewell, Reason, Transport};
 /// How often is looked at what does not wake this thread: the listener, the connections, the caller's wish to stop.
 const TICK: Duration = Duration::from_millis(5);
 
+/// How long the others have to say why a process has gone that did not say so itself.
+const CAUSE: Duration = Duration::from_secs(1);
+
 /// As good as for ever: 30 years.
 pub(crate) const FOREVER: Duration = Duration::from_secs(30 * 365 * 86400);
 /// What the connections of a cluster are for, as the handshake has it.
@@ -170,6 +173,8 @@ struct Forming {
     began: Instant,
     /// This process has said that it is connected to all.
     announced: bool,
+    /// A connection that ended without a word, and since when that is known: others may still say why.
+    wordless: Option<(FormError, Instant)>,
 }
 
 impl Drop for Forming {
@@ -205,6 +210,7 @@ impl Forming {
             stop: Arc::default(),
             began,
             announced: false,
+            wordless: None,
             member,
         };
         for process in 0..forming.member.process {
@@ -251,6 +257,9 @@ impl Forming {
             }
             if self.announced && self.peers.iter().flatten().all(|peer| peer.formed) {
                 return self.wait_again();
+            }
+            if let Some((error, _)) = self.wordless.take_if(|(_, since)| since.elapsed() >= CAUSE) {
+                return Err(error);
             }
             if self.began.elapsed() >= self.member.connect_timeout {
                 return Err(self.timed_out());
@@ -329,7 +338,15 @@ impl Forming {
                     ),
                 },
                 Err(ReadError::Io(error)) if error.kind() == ErrorKind::WouldBlock => continue,
-                Err(error) => (process, error.to_string()),
+                Err(error @ ReadError::Malformed(_)) => (process, error.to_string()),
+                Err(error) => {
+                    // It has gone before it could say why, or what it said was lost with the connection. Whose failure it
+                    // left for, the others will say: they have left for the same.
+                    let error = self.abandoned(process, error.to_string());
+                    self.peers[process] = None;
+                    self.wordless.get_or_insert((error, Instant::now()));
+                    continue;
+                }
             };
             // The one that says so has lost this process, or has learnt it from another, whose failure it is.
             let known = self.others().any(|other| other == origin);
@@ -406,7 +423,10 @@ impl Forming {
     }
 
     /// Tells those that are there that this process gives up, and why: because of another one that did, as that one says it.
-    fn give_up(&self, error: &FormError) {
+    fn give_up(&mut self, error: &FormError) {
+        while let Ok(event) = self.events.try_recv() {
+            let _told_below = self.on_event(event); // one that has just connected is to hear it, too
+        }
         let (origin, why) = match error {
             FormError::Abandoned {
                 process, reason, ..

@@ -116,8 +116,8 @@ mod _core {
     use crate::collections::{
         arrange::{Arrangement, arrange, arrangement_updates, consolidate},
         columns::{
-            check_columns, column_updates, extract_column_updates, filter_columns, select_columns,
-            update_columns,
+            back::collect_columns, check_columns, column_updates, extract_column_updates,
+            filter_columns, select_columns, update_columns,
         },
         entered::enter_arrangement,
         fields::{Field, column_field, source_field},

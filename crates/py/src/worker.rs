@@ -266,7 +266,7 @@ impl Cluster {
                 .and_then(|worker| wrap.call1((worker,)))
                 .and_then(|worker| main.call1((worker,)));
             returned.map(Bound::unbind).map_err(|error| {
-                if error.is_instance_of::<WorkerStopped>(py) && self.engine.is_stopped() {
+                if error.is_instance_of::<WorkerStopped>(py) && self.engine.ending().is_stopped() {
                     Error::Stopped
                 } else {
                     let cause = Raised::here(error);
@@ -291,12 +291,14 @@ impl Cluster {
         let cause = Raised::here(PyErr::from_value(error.clone()));
         let others = self.engine.processes() > 1;
         let (error, reason) = told(py, worker, &Error::Host { cause }, others);
-        detached(py, || self.engine.fail_because(worker, error, reason));
+        detached(py, || {
+            self.engine.ending().fail_because(worker, error, reason);
+        });
     }
 
     /// Stops every worker: those that sleep wake, and those that run Python code are interrupted.
     fn interrupt(&self, py: Python<'_>) {
-        self.engine.stop();
+        self.engine.ending().stop();
         let exception = py.get_type::<WorkerStopped>();
         for thread in self.threads.interrupted() {
             // SAFETY: attached, with a live exception type. The thread runs the user's code: `run` takes its
@@ -307,18 +309,20 @@ impl Cluster {
 
     /// Stops every worker of every process, for a reason that is not a worker's failure.
     fn abandon(&self, py: Python<'_>, reason: String) {
-        detached(py, || self.engine.abandon(reason));
+        detached(py, || self.engine.ending().abandon(reason));
     }
 
     /// Says to the other processes that the workers of this one have ended.
     fn leave(&self, py: Python<'_>) {
-        detached(py, || self.engine.leave());
+        detached(py, || self.engine.ending().leave());
     }
 
     /// Waits until the other processes have left, for at most so many seconds; whether that is over.
     fn wait_for_others(&self, py: Python<'_>, seconds: f64) -> PyResult<bool> {
         let deadline = duration(Some(seconds))?.and_then(|wait| Instant::now().checked_add(wait));
-        Ok(detached(py, || self.engine.wait_for_others(deadline)))
+        Ok(detached(py, || {
+            self.engine.ending().wait_for_others(deadline)
+        }))
     }
 
     /// Ends the connections to other processes.
@@ -374,12 +378,12 @@ impl Cluster {
     /// Whether the workers were stopped.
     #[getter]
     fn stopped(&self) -> bool {
-        self.engine.is_stopped()
+        self.engine.ending().is_stopped()
     }
 
     /// Raises the failure that ended the computation, if one did.
     fn raise_failure(&self, py: Python<'_>) -> PyResult<()> {
-        match self.engine.take_failure() {
+        match self.engine.ending().take_failure() {
             Some(failure) => Err(exception(py, &failure.error).0),
             None => Ok(()),
         }

@@ -10,10 +10,10 @@ use pointstamp_channels::Receive;
 use crate::draw::{Choice, Draw};
 use crate::ways::{Item, Ways};
 
-/// For how long a worker sleeps where nobody has anything to do: only another thread of the program, or a timer, can change that.
+/// For how long a worker sleeps where no worker has anything to do: only another thread of the program, or a timer, can change that.
 const NAP: Duration = Duration::from_millis(1);
 
-/// Nobody had anything to do, and nothing was on its way.
+/// No worker had anything to do, and nothing was on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stalled;
 
@@ -123,7 +123,7 @@ impl World {
         }
     }
 
-    /// Lets happen what is drawn, until that is somebody's turn: whose. `None` when nobody is left and nothing is on its way.
+    /// Lets happen what is drawn, until it is a worker's turn: whose. `None` when no worker is left and nothing is on its way.
     fn next<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Result<Option<usize>, Stalled> {
         loop {
             if let Some(lost) = state.loses() {
@@ -224,7 +224,7 @@ impl World {
 }
 
 impl State {
-    /// Something has happened: whoever was idle may have something to do.
+    /// Something has happened: workers that were idle may have something to do.
     fn stirs(&mut self) {
         self.idle.clear();
         self.still = None;

@@ -8,6 +8,7 @@ What goes wrong in it is raised by the operator that replays.
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import select
@@ -35,6 +36,22 @@ ends when the object gives something, or with the process."""
 def is_socket(carrier: Any) -> bool:
     """Whether something sends and receives as a connected socket does."""
     return isinstance(carrier, socket.socket)
+
+
+def check_connected(connection: socket.socket) -> None:
+    """Refuses a socket that listens, or is not connected: waiting for it would have no end.
+
+    Raises:
+        ValueError: If it is not connected.
+    """
+    try:
+        connection.getpeername()
+    except OSError as error:
+        if error.errno == errno.ENOTCONN:
+            raise ValueError(
+                f"{connection!r} is not connected: of a socket that listens take accept()[0]"
+            ) from None
+        raise
 
 
 class SocketTarget:
@@ -80,7 +97,7 @@ class FileTarget:
         rest = memoryview(data)
         while rest:
             written = self._file.write(rest)
-            if written is None:
+            if not written:
                 raise BlockingIOError(f"{self._file!r} takes nothing now: captures need a file that waits")
             rest = rest[written:]
         self._flush()
@@ -137,7 +154,7 @@ def _read_socket(connection: socket.socket, feed: EventFeed) -> None:
 
 def _read_file(file: Any, feed: EventFeed) -> None:
     if isinstance(file, io.BufferedReader) and _waits(file.raw):
-        # Of what is in a buffer nobody says that it is readable: it is taken, and then the pipe is read
+        # What is in a buffer does not make a descriptor readable: it is taken, and then the pipe is read
         # itself.
         there = _buffered(file)
         if there and not feed.feed(there):

@@ -175,6 +175,7 @@ class EventWriter:
         if isinstance(target, (str, os.PathLike)):
             self.core = _core.EventSink.create(os.fspath(target), overwrite)
         elif carriers.is_socket(target):
+            carriers.check_connected(target)  # type: ignore[arg-type]
             self.core = _core.EventSink.to_object(carriers.SocketTarget(target))  # type: ignore[arg-type]
         elif hasattr(target, "write"):
             self.core = _core.EventSink.to_object(carriers.FileTarget(target))
@@ -218,6 +219,8 @@ class EventReader:
             if not follow:
                 self.begin()  # what cannot be read is known now
         elif carriers.is_socket(source) or hasattr(source, "read"):
+            if carriers.is_socket(source):
+                carriers.check_connected(source)  # type: ignore[arg-type]
             self.name = f"<{type(source).__name__}>"
             self.core = _core.EventFeed.fed(self.name)
             self._carrier = source
@@ -337,6 +340,10 @@ def _replayed(
             played.append(capture.core)
             name = "this capture"
         elif isinstance(capture, EventReader):
+            if capture.core.counts is not None:
+                raise GraphError(
+                    f"events of {capture.name} were read already: a reader is read once; make another"
+                )
             dims, own = capture.begin()
             begun.append(capture)
             played.append(capture.core)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pointstamp._core import ProbeHandle
+    from pointstamp.capture.events import EventWriter
     from pointstamp.scope import Scope
 
 __all__ = ["ColumnCollection"]
@@ -476,6 +477,10 @@ class ColumnCollection:
         """
         made, columns = _core.column_updates(self.core.core, self.core_schema)
         return ArrowStream(self.scope, made, columns)
+
+    def capture_into(self, writer: EventWriter) -> None:
+        """Writes the `updates`; ``scope.replay(...).as_collection(diffs=True)`` makes a collection of it."""
+        self.updates().capture_into(writer)
 
     def capture(self) -> ColumnCapture:
         """Keeps the updates on this worker in memory."""

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._errors import TimeError
+from pointstamp._errors import PointstampError, TimeError, add_note
 from pointstamp.connectors.claims import Claim, warn_of
 from pointstamp.connectors.protocol import Sink, SinkWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pointstamp._types import Time
 
 __all__ = ["DuckDBSink", "SQLiteSink", "rows_of"]
@@ -29,10 +29,28 @@ def _quoted(name: str) -> str:
 
 
 def rows_of(records: Any, columns: list[str]) -> list[Any]:
-    """The rows of a batch, each with the columns in order."""
+    """The rows of a batch, each with the columns in order.
+
+    Raises:
+        TypeError: For a record that is no row.
+    """
     if not isinstance(records, list):
         return list(zip(*(records.column(name).to_pylist() for name in columns), strict=True))
-    return [[record[name] for name in columns] if isinstance(record, dict) else record for record in records]
+    return [_row_of(record, columns) for record in records]
+
+
+def _row_of(record: Any, columns: list[str]) -> Any:
+    if isinstance(record, Mapping):
+        missing = [name for name in columns if name not in record]
+        if missing:
+            raise TypeError(f"a table of {columns} takes rows, and one has no {missing[0]!r}: {record!r}")
+        return [record[name] for name in columns]
+    if isinstance(record, (str, bytes)) or not isinstance(record, Sequence) or len(record) != len(columns):
+        raise TypeError(
+            f"a table of {columns} takes mappings with these keys, or sequences of {len(columns)} values, "
+            f"not {record!r}"
+        )
+    return record
 
 
 class _DatabaseSink(Sink):
@@ -73,6 +91,7 @@ class SQLiteSink(_DatabaseSink):
 
     Raises:
         ValueError: If there are no columns, or the key is not some of them.
+        PointstampError: When the dataflow is built, if the table is there and has no such key.
         GraphError: When the dataflow is built, if another sink writes to the database under this name.
 
     Warns:
@@ -144,14 +163,14 @@ class _Writer(SinkWriter):
         self._written = -1
 
     def write(self, time: Time, batch: Any) -> None:
-        if not isinstance(time, int):
-            raise TimeError(f"a database takes times of one coordinate, and this is {time}")
+        if not isinstance(time, int) or time >= 1 << 63:
+            raise TimeError(f"a database takes times of one coordinate, below 2 ** 63, and this is {time}")
         self._waiting.setdefault(time, []).append(batch)
 
     def claim(self) -> None:
         """Sees that no other sink of this process writes under the name."""
         what = f"a sink of {self._path!r} under the name {self._name!r}"
-        self._claim = Claim(("database", os.path.abspath(self._path), self._name), what)
+        self._claim = Claim(("database", os.path.realpath(self._path), self._name), what)
 
     def begin(self) -> None:
         """Connects, and finds which times are there."""
@@ -174,15 +193,17 @@ class _Writer(SinkWriter):
         if time <= self._written:
             self._skipped += sum(map(len, batches))  # before the failure after which this runs again
             return
-        self._database.execute("begin")
         try:
+            self._database.execute("begin")
             for batch in batches:
                 self._insert(batch)
             self._database.execute(f"delete from {POSITIONS} where name = ?", [self._name])
             self._database.execute(f"insert into {POSITIONS} values (?, ?)", [self._name, time])
             self._database.execute("commit")
-        except BaseException:
-            self._database.execute("rollback")
+        except BaseException as error:
+            add_note(error, f"while time {time} was written to table {self._table!r} of {self._path}")
+            with suppress(Exception):  # nothing was begun, or it has ended
+                self._database.execute("rollback")
             raise
         self._written = time
 
@@ -218,7 +239,24 @@ class _SQLiteWriter(_Writer):
         names = ", ".join(map(_quoted, self._columns))
         key = f", primary key ({', '.join(map(_quoted, self._key))})" if self._key else ""
         database.execute(f"create table if not exists {_quoted(self._table)} ({names}{key})")
+        if self._key and not self._has_key(database):
+            database.close()
+            raise PointstampError(
+                f"table {self._table!r} of {self._path} has no unique key of {self._key}: records would be "
+                "added, and not replace rows"
+            )
         return database
+
+    def _has_key(self, database: Any) -> bool:
+        """Whether the table, which may have been there, has the key, in any order."""
+        table = _quoted(self._table)
+        about = database.execute(f"pragma table_info({table})").fetchall()
+        keys = [{row[1] for row in about if row[5]}]
+        for row in database.execute(f"pragma index_list({table})").fetchall():
+            if row[2] and not row[4]:  # unique, and of all rows
+                columns = database.execute(f"pragma index_info({_quoted(row[1])})").fetchall()
+                keys.append({column[2] for column in columns})
+        return set(self._key or ()) in keys
 
 
 class _DuckDBWriter(_Writer):

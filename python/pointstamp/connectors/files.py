@@ -12,6 +12,7 @@ import glob
 import io
 import json
 import os
+import re
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,9 @@ BLOCK = 1 << 20
 ROWS = 1 << 16
 """Rows of Parquet that are read at once."""
 
+NULL = re.compile(rb"^[ \t\r]*null[ \t\r]*$", re.MULTILINE)
+"""A line that holds no row."""
+
 LOOK_AGAIN = 0.05
 """Seconds after which a file that is followed is asked whether it has grown."""
 
@@ -45,7 +49,8 @@ class _Files(Source[Any]):
     ending: str
 
     def __init__(self, paths: Paths) -> None:
-        self._files = sorted({str(path) for path in _expanded(paths, self.ending)})
+        real = {os.path.realpath(path): str(path) for path in _expanded(paths, self.ending)}
+        self._files = sorted(real.values())  # one that has several names is read once
         if not self._files:
             raise FileNotFoundError(f"there are no files at {paths!r}")
 
@@ -187,6 +192,7 @@ class CSVSource(_Files):
             with open(self._files[0], "rb") as file:
                 block = file.read(BLOCK)
             try:
+                self._names(block.partition(b"\n")[0])
                 schema = self._table(block[: block.rfind(b"\n") + 1] or block, None, None).schema
             except ValueError as error:
                 add_note(error, f"while the columns were inferred from {self._files[0]}: give a schema=")
@@ -197,7 +203,11 @@ class CSVSource(_Files):
         """A reader of a file."""
         reader = _Lines(partition, bytes, self.waits)
         header = reader.pass_header()
-        names = self._names(header) if header else []
+        try:
+            names = self._names(header) if header else []
+        except ValueError:
+            reader.close()
+            raise
 
         def parse(block: bytes) -> Any:
             if not names:
@@ -214,7 +224,10 @@ class CSVSource(_Files):
         return reader
 
     def _names(self, header: bytes) -> list[str]:
-        text = header.decode("utf-8-sig").rstrip("\r\n")  # some programs begin files with a mark
+        try:
+            text = header.decode("utf-8-sig").rstrip("\r\n")  # some programs begin files with a mark
+        except UnicodeDecodeError as error:
+            raise ValueError(f"the names of columns are not UTF-8: {error}") from error
         return next(csv.reader([text], delimiter=self._delimiter), [])
 
     def _table(self, block: bytes, names: list[str] | None, schema: pa.Schema | None) -> pa.Table:
@@ -262,6 +275,11 @@ class JSONLinesSource(_Files):
     def _columns(self, block: bytes) -> Any:
         from pyarrow import json as reader
 
+        null = NULL.search(block)
+        if null is not None:  # which pyarrow takes for a row of nulls, or crashes at
+            raise _BadLine(
+                block.count(b"\n", 0, null.start()), ValueError("null is no row: rows are objects")
+            )
         options = reader.ParseOptions(explicit_schema=self.schema, unexpected_field_behavior="ignore")
         table = reader.read_json(io.BytesIO(block), parse_options=options).combine_chunks()
         batches = table.to_batches()
@@ -284,7 +302,11 @@ class ParquetSource(_Files):
 
         super().__init__(paths)
         self._columns = columns
-        schema = parquet.read_schema(self._files[0]).remove_metadata()
+        try:
+            schema = parquet.read_schema(self._files[0]).remove_metadata()
+        except Exception as error:
+            add_note(error, f"while the columns were read from {self._files[0]}")
+            raise
         if columns is not None:
             import pyarrow as pa
 

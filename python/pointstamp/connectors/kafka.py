@@ -12,6 +12,7 @@ import time as clock
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import PointstampError, TimeError
+from pointstamp.connectors.claims import Claim, warn_of
 from pointstamp.connectors.needs import needed
 from pointstamp.connectors.protocol import PartitionReader, Sink, SinkWriter, Source
 
@@ -225,10 +226,17 @@ class KafkaSink(Sink):
     Args:
         servers: The brokers, as ``host:port`` with commas between.
         topic: The topic.
-        name: A name that no other sink has: of the transactions, and of the group that keeps the time.
+        name: A name that no other sink has: of the transactions, and of the group that keeps the time. A time
+            that is there under this name is not sent again: a job that runs every day takes a name for each.
         message: Makes ``(key, value)`` of a record, each bytes, str or None; left out, records are such
             pairs.
         config: More settings of the client.
+
+    Raises:
+        GraphError: When the dataflow is built, if another sink of this process has the name.
+
+    Warns:
+        WrittenBefore: If records came at a time that is there. After a failure that is as it should be.
     """
 
     single = True
@@ -249,7 +257,10 @@ class KafkaSink(Sink):
 
     def open(self, worker: int, workers: int) -> SinkWriter:
         """The part of a worker; only the first gets anything."""
-        return _Writer(self._config, self._topic, self._name, self._message)
+        writer = _Writer(self._config, self._topic, self._name, self._message)
+        if worker == 0:
+            writer.claim()
+        return writer
 
 
 class _Writer(SinkWriter):
@@ -268,6 +279,13 @@ class _Writer(SinkWriter):
         self._producer: Any = None
         self._written = -1
         self._errors: list[Any] = []
+        self._claim: Claim | None = None
+        self._skipped = 0
+
+    def claim(self) -> None:
+        """Sees that no other sink of this process sends under the name."""
+        what = f"a sink of Kafka under the name {self._name!r}"
+        self._claim = Claim(("kafka", self._config["bootstrap.servers"], self._name), what)
 
     def write(self, time: Time, batch: Any) -> None:
         if not isinstance(time, int):
@@ -303,11 +321,14 @@ class _Writer(SinkWriter):
         batches = self._waiting.pop(time, [])
         assert isinstance(time, int)
         until = clock.monotonic() + LONGEST
+        if self._producer is not None and time <= self._written:
+            self._skipped += sum(map(len, batches))  # before the failure after which this runs again
+            return
         while True:
             try:
                 if self._producer is None:
                     self._connect()
-                if time > self._written:  # else it was written before a failure, and this runs again
+                if time > self._written:  # else the attempt whose answer was lost has written it
                     self._transact(time, batches)
                 return
             except _client().KafkaException as error:
@@ -315,8 +336,8 @@ class _Writer(SinkWriter):
                 passes = said.retriable() or said.txn_requires_abort() or said.code() == TIMED_OUT
                 if said.fatal() or not passes or clock.monotonic() > until:
                     raise
-                # Whether the transaction was committed nobody knows here: the next producer asks the broker.
-                self.close()
+                # Whether the transaction was committed is not known here: the next producer asks the broker.
+                self._leave()
                 clock.sleep(RETRY)
 
     def _transact(self, time: int, batches: list[list[Any]]) -> None:
@@ -383,10 +404,17 @@ class _Writer(SinkWriter):
     def abort(self) -> None:
         self._waiting.clear()
 
-    def close(self) -> None:
+    def _leave(self) -> None:
         if self._producer is not None:
             self._consumer.close()
             self._producer = None
+
+    def close(self) -> None:
+        self._leave()
+        if self._claim is not None:
+            self._claim.drop()
+        skipped, self._skipped = self._skipped, 0
+        warn_of(skipped, f"topic {self._topic!r} has times up to {self._written} under {self._name!r}")
 
 
 class KafkaLog:
@@ -452,7 +480,7 @@ class KafkaLog:
             raise _client().KafkaException(self._failed[0])
 
     def read(self, _size: int = -1) -> bytes:
-        """What comes next; nothing once nobody wants it."""
+        """What comes next; nothing once it is closed."""
         if self._messages is None:
             group = {"group.id": "pointstamp", "enable.auto.commit": False, "auto.offset.reset": "earliest"}
             reader = _Reader({**self._config, **group}, *self._place, lambda m: m.value(), False, "earliest")
@@ -463,7 +491,7 @@ class KafkaLog:
         return b"" if messages is None else b"".join(messages)
 
     def wake(self) -> None:
-        """Says that nobody wants more."""
+        """Says that no more is wanted."""
         self._woken.set()
         if self._messages is not None:
             self._messages.close()

@@ -1,6 +1,6 @@
 """`ParquetSink`: whole times as directories of Parquet files, which are there completely or not at all.
 
-All workers write their files of a time into one hidden directory. When all are done, whoever comes first
+All workers write their files of a time into one hidden directory. When all are done, the first to come
 gives the directory its name, in one step. Names follow from times and workers alone: where a program runs
 again from the same offsets, what is there stays.
 
@@ -72,7 +72,7 @@ class ParquetSink(Sink):
     def open(self, worker: int, workers: int) -> SinkWriter:
         """A worker's part."""
         what = f"a sink of {str(self._directory)!r} under the name {self._prefix[:-1]!r}"
-        claim = Claim(("parquet", os.path.abspath(self._directory), self._prefix, worker), what)
+        claim = Claim(("parquet", os.path.realpath(self._directory), self._prefix, worker), what)
         self._directory.mkdir(parents=True, exist_ok=True)
         name = f"{worker:0{len(str(workers - 1))}}.parquet"
         own = re.compile(rf"\.{re.escape(self._prefix)}[0-9]{{20}}(-[0-9]{{20}})*\.[0-9]+\.part")

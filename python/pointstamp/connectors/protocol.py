@@ -40,7 +40,7 @@ class PartitionReader(ABC, Generic[T]):
 
     @property
     def watermark(self) -> int | None:
-        """The least event time of what `read` returns from here on; None where nobody knows.
+        """The least event time of what `read` returns from here on; None where that is not known.
 
         Asked after each `read` of a source that has a `time_of`. A batch may be empty, and only tell this.
         """

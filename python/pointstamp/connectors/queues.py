@@ -77,7 +77,7 @@ class QueueSource(Source[T]):
                 left = None if until is None else until - clock.monotonic()
                 if left is not None and left <= 0:
                     raise TimeoutError(
-                        f"the queue was full for {timeout} seconds: nobody reads it fast enough"
+                        f"the queue was full for {timeout} seconds: it is not read fast enough"
                     )
                 self._changed.wait(left)
             self._items.append(record)
@@ -119,7 +119,7 @@ class QueueSource(Source[T]):
         self._changed.notify_all()
         waiting, self._waiting = self._waiting, []
         for loop, turn in waiting:
-            with suppress(RuntimeError):  # a loop that was closed has nobody who waits
+            with suppress(RuntimeError):  # nothing waits in a loop that was closed
                 loop.call_soon_threadsafe(_wake, turn)
 
     def _room(self) -> bool:
@@ -127,7 +127,7 @@ class QueueSource(Source[T]):
             raise ValueError("the queue is closed: nothing can be put in any more")
         if self._left:
             raise ValueError(
-                "nobody reads the queue any more: its dataflow has ended, or it failed, and then what ran it "
+                "the queue is not read any more: its dataflow has ended, or it failed, and then what ran it "
                 "raises why"
             )
         return len(self._items) < self._size
@@ -145,7 +145,7 @@ class QueueSource(Source[T]):
         return _Reader(self)
 
     def take(self, wanted: threading.Event) -> list[Any] | None:
-        """What is there, once something is; None at the end, and when nobody wants it any more."""
+        """What is there, once something is; None at the end, and when it is not wanted any more."""
         with self._changed:
             while not self._items and not self._closed and wanted.is_set():
                 self._changed.wait()

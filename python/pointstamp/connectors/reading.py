@@ -55,7 +55,7 @@ class _Shelf:
         self.closed = False
 
     def put(self, partition: str, batch: Any, offset: Any, watermark: int | None = None) -> bool:
-        """Puts a batch there, once there is room; false when nobody wants any."""
+        """Puts a batch there, once there is room; false when none is wanted."""
         with self._changed:
             while not self.closed and self._waiting.get(partition, 0) >= AHEAD:
                 self._changed.wait()
@@ -217,11 +217,11 @@ class Reading:
         """Adds the operator to a scope; returns its stream."""
         core = scope.core.operator(self._name)
         output, stream, self._capability = core.new_output(columns)
-        # Nobody reads this output: it keeps the dataflow from ending before all offsets are durable.
+        # This output is not read: it keeps the dataflow from ending before all offsets are durable.
         _, _, self._unacknowledged = core.new_output()
         beats = None
         if self._source.discover is not None:
-            # Nobody reads this one either: its frontier is that of the workers with partitions, and one that
+            # This one is not read either: its frontier is that of the workers with partitions, and one that
             # has none, but may get some, follows it.
             _, beats, self._beat = core.new_output()
         self.info = operator_info(scope, self._name, core)
@@ -301,10 +301,14 @@ class Reading:
             raise
         for time, part in parts:
             with self._capability.delayed(time) as capability, output.session(capability) as session:
-                if isinstance(part, list):
-                    session.give_all(part)
-                else:
-                    session.give(part)
+                try:
+                    if isinstance(part, list):
+                        session.give_all(part)
+                    else:
+                        session.give(part)
+                except (TypeError, ValueError) as error:  # no batch of this stream
+                    add_note(error, f"in partition '{partition}', before offset {offset}")
+                    raise
             last = time if last is None else max(last, time)
         if watermark is not None:
             self._timing.told(partition, watermark)

@@ -121,7 +121,7 @@ class Replies:
         return number, future
 
     def hear(self, worker: int, number: int | None, well: bool, value: Any) -> None:
-        """Takes an answer; one that nobody asked for is an error, which is kept for who asks next."""
+        """Takes an answer; one without a request is an error, which is kept for the next who asks."""
         with self._lock:
             if number is None:
                 self._errors.append(value)
@@ -136,7 +136,7 @@ class Replies:
         self._settle(number, errors[0] if errors else [value for _, (_, value) in sorted(answers.items())])
 
     def error(self) -> BaseException | None:
-        """The first error that nobody has heard of, which is forgotten with all others."""
+        """The first error that was not reported yet, which is forgotten with all others."""
         with self._lock:
             errors, self._errors = self._errors, []
         return errors[0] if errors else None

@@ -10,7 +10,7 @@ A worker's log is `worker-N.arrows`: record batches of the columns
 Kinds: `scope`, `operator`, `edge` (made), `begin`, `end` (an operator runs), `send`, `receive` (a batch of
 `count` records), `capability` (`count` 1: made, 0: moved to `time`, -1: dropped), `frontier`, `progress
 sent`, `progress received` (one row for each change), `held` (a source waits), `park`, `unpark`, `shutdown`,
-and `lost` (`count` events before it were not kept: nobody took those that waited, a million of them).
+and `lost` (`count` events before it were not kept: those that waited were not taken, a million of them).
 """
 
 from __future__ import annotations

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from pointstamp.collections import ColumnCollection
     from pointstamp.event_times.columns import Unit
     from pointstamp.event_times.windows import WindowKind
     from pointstamp.keyed.state import KeyedState
@@ -250,6 +251,30 @@ class Columnar(JoinsInTime, KeyedColumns):
         at = _core.time_column_of(stream.core_schema, column)
         delayed: ArrowStream = self.scope.stream_of(_core.delay_columns(stream.core, at), stream.core_schema)
         return delayed
+
+    def as_collection(self, *, diffs: bool = False) -> ColumnCollection:
+        """The rows as a collection of columns: each is there once, from its time on.
+
+        Args:
+            diffs: The last two columns are ``time`` and ``diff``, as `ColumnCollection.updates` gives them,
+                and are no part of the rows: from that time on so many more of the row are there.
+
+        Raises:
+            GraphError: If a collection cannot keep a column, or there are no two such columns.
+            TimeError: When the dataflow runs, for an update whose time is before that of its batch.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     rows = scope.to_stream([{"n": 1}, {"n": 2}]).to_arrow(pa.schema([("n", pa.int64())]))
+            ...     return rows.as_collection().count().to_records().capture()
+            >>> ps.example(build).extract()
+            [(0, [((2,), 1)])]
+        """
+        stream: Any = self
+        core, schema = _core.collect_columns(stream.core, stream.core_schema, diffs)
+        return self.scope.collection_of(core, schema)
 
     def window(
         self,

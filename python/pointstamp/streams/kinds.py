@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, overload
 
-from pointstamp.collections import Collection
+from pointstamp.collections import Collection, ColumnCollection
 from pointstamp.event_times.clock import Clock
 from pointstamp.streams.arrow import ArrowStream
 from pointstamp.streams.event_columns import EventColumns
@@ -84,7 +84,14 @@ class StreamsOf:
         clocks: list[tuple[_core.Stream, Clock]] = scope.clocks
         return clocks
 
-    def collection_of(self, core: _core.Stream) -> Collection[Any]:
+    @overload
+    def collection_of(self, core: _core.Stream) -> Collection[Any]: ...
+    @overload
+    def collection_of(self, core: _core.Stream, schema: _core.Schema) -> ColumnCollection: ...
+    @overload
+    def collection_of(self, core: _core.Stream, schema: _core.Schema | None) -> Any: ...
+    def collection_of(self, core: _core.Stream, schema: _core.Schema | None = None) -> Any:
         """A collection here of a stream of updates; for the modules below this one, as `stream_of`."""
         scope: Any = self
-        return Collection(scope, core)
+        rows: Collection[Any] = Collection(scope, core)
+        return rows if schema is None else ColumnCollection(rows, schema)

@@ -376,7 +376,7 @@ fn flushed(flush: fn(&Fabric)) {
 }
 
 #[test]
-fn frames_stay_in_order_whoever_sends_them() {
+fn frames_stay_in_order_from_any_thread() {
     explore(|| flushed(Fabric::flush));
 }
 

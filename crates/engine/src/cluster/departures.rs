@@ -91,7 +91,7 @@ mod tests {
         let departures = Departures::new(0, 2);
         departures.failed();
         assert!(!departures.wait(soon()));
-        assert!(departures.wait(None), "nobody waits for ever");
+        assert!(departures.wait(None), "no process waits for ever");
         assert!(Departures::new(0, 1).wait(None));
     }
 }

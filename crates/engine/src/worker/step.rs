@@ -6,17 +6,18 @@
 
 use std::time::{Duration, Instant};
 
-use pointstamp_channels::{ASK, Ring};
+use pointstamp_channels::Ring;
 
 use super::Worker;
-use crate::error::{Disagreement, Error};
+use super::abandoned::Abandoned;
+use crate::error::Error;
 use crate::observe::Observation;
 use crate::payload::Payload;
 use crate::run::schedule::Schedule;
 
 /// Whether a turn may sleep where there is nothing to do.
 #[derive(Clone, Copy)]
-enum Sleep {
+pub(super) enum Sleep {
     No,
     /// Until there is, or until then.
     Until(Instant),
@@ -24,20 +25,9 @@ enum Sleep {
     Waiting(Abandoned),
 }
 
-/// Which dataflows must have been dropped elsewhere for it to be an error.
-#[derive(Clone, Copy)]
-enum Abandoned {
-    Any,
-    All,
-}
-
 /// A worker all of whose dataflows were dropped elsewhere would sleep for ever. While one is left it may be what `main` waits for,
 /// and the others may be dropped here, too, in a moment.
 const WAITING: Sleep = Sleep::Waiting(Abandoned::All);
-
-/// How long a worker whose dataflow others have dropped waits for what may be on its way to it. The worker that drops it may have
-/// had the news by which it did, of whichever worker, before this one.
-const NEWS: Duration = Duration::from_millis(500);
 
 /// Ends a step, also one that panics.
 struct Ends<'a, P: Payload>(&'a Worker<P>);
@@ -62,7 +52,7 @@ impl<P: Payload> Worker<P> {
 
     /// One turn of the loop: the host's turn, sleep where there is nothing to do, and a step. An error that is not the host's ends
     /// the computation.
-    fn turn(&self, sleep: Sleep) -> Result<bool, Error> {
+    pub(super) fn turn(&self, sleep: Sleep) -> Result<bool, Error> {
         if self.is_stepping() {
             return Err(Error::Reentrant); // before it sleeps, for ever, where it is called
         }
@@ -128,11 +118,11 @@ impl<P: Payload> Worker<P> {
         self.0.brake.check();
         let mut outcome = Ok(());
         while outcome.is_ok()
-            && let Some(index) = self.0.root.next_active()
+            && let Some(index) = self.0.registry.root().next_active()
         {
             outcome = self.visit(index);
         }
-        self.0.root.end_pass();
+        self.0.registry.root().end_pass();
         outcome?;
         Ok(self.has_dataflows())
     }
@@ -150,45 +140,25 @@ impl<P: Payload> Worker<P> {
     }
 
     fn visit(&self, index: usize) -> Result<(), Error> {
-        let taken = self
-            .0
-            .dataflows
-            .borrow_mut()
-            .get_mut(&index)
-            .and_then(|dataflow| {
-                let id = dataflow.id;
-                dataflow
-                    .subgraph
-                    .take()
-                    .map(|subgraph| (subgraph, dataflow.activation.clone(), id))
-            });
-        let Some((mut subgraph, activation, id)) = taken else {
-            // Still being built: it is enqueued when it is installed.
-            if let Some(activation) = self.0.root.find(&[index]) {
-                activation.forget_requests();
-            }
+        let registry = &self.0.registry;
+        let Some(mut running) = registry.begin(index) else {
             return Ok(());
         };
-        activation.begin();
+        let id = running.id;
+        running.activation.begin();
         self.0.room.tell(|| Observation::ScheduleBegins { id });
-        let result = self.check().and_then(|()| subgraph.schedule());
+        let result = self.check().and_then(|()| running.subgraph.schedule());
         self.0.room.tell(|| Observation::ScheduleEnds { id });
-        activation.end();
-        let mut dataflows = self.0.dataflows.borrow_mut();
-        let dropped = dataflows
-            .get(&index)
-            .is_none_or(|dataflow| dataflow.dropped);
+        running.activation.end();
+        let dropped = registry.is_dropped(index);
         match result {
             Ok(true) if !dropped => {
-                if let Some(dataflow) = dataflows.get_mut(&index) {
-                    dataflow.subgraph = Some(subgraph);
-                }
+                registry.put_back(index, running.subgraph);
                 Ok(())
             }
             other => {
-                let removed = dataflows.remove(&index);
-                drop(dataflows); // before what the dataflow holds: dropping it may run user code
-                drop(subgraph);
+                let removed = registry.remove(index);
+                drop(running.subgraph); // either may run user code
                 drop(removed);
                 self.forget_dataflow(index);
                 if !dropped && matches!(other, Ok(false)) {
@@ -202,89 +172,6 @@ impl<P: Payload> Worker<P> {
     /// Whether a step is running: this was called from inside an operator, and another step is refused.
     pub fn is_stepping(&self) -> bool {
         self.0.stepping.get()
-    }
-
-    /// Whether a step would find something to do now.
-    pub fn has_work(&self) -> bool {
-        self.0.root.has_active()
-            || !self.0.mailbox.borrow().is_empty()
-            || self.0.brake.is_released()
-    }
-
-    /// Sleeps until there may be something to do, or until `deadline`.
-    pub fn park(&self, deadline: Option<Instant>) {
-        if self.has_work() || self.check().is_err() {
-            return;
-        }
-        let timer = self.0.wakeups.fire();
-        if self.has_work() {
-            return; // a timer was due
-        }
-        let fabric = self.fabric();
-        let others = fabric.parks(self.0.index);
-        let deadlines = [deadline, timer, others, self.0.brake.deadline()];
-        let deadline = deadlines.into_iter().flatten().min();
-        self.0.room.tell(|| Observation::ParkBegins);
-        self.0.mailbox.borrow().park(deadline);
-        self.0.room.tell(|| Observation::ParkEnds);
-        fabric.woke(self.0.index);
-    }
-
-    /// Notes what `main` sends: only a step moves it on.
-    ///
-    /// # Errors
-    ///
-    /// As [`check`](Self::check): what is sent then goes nowhere.
-    pub fn sends(&self, data: &P) -> Result<(), Error> {
-        self.check()?;
-        let unmoved = self.0.unmoved.get();
-        self.0.unmoved.set(unmoved.saturating_add(data.footprint()));
-        Ok(())
-    }
-
-    /// Whether too much is on its way for more to be sent by `main`.
-    pub fn is_pressed(&self) -> bool {
-        if self.is_stepping() {
-            return false;
-        }
-        self.fabric().weigh();
-        self.fabric().is_pressed() || self.holds_too_much()
-    }
-
-    /// Whether so much of what `main` sent has not moved yet that a step is due.
-    fn holds_too_much(&self) -> bool {
-        self.0.unmoved.get() > self.fabric().high_water()
-    }
-
-    /// Steps while too much is on its way, so that less is, but not longer than until `deadline`; whether there is room then. Where
-    /// nothing moves any more there is room, after a second: no worker waits for ever. Inside an operator, which must not wait,
-    /// there always is.
-    ///
-    /// # Errors
-    ///
-    /// As [`step`](Self::step).
-    pub fn make_room(&self, deadline: Option<Instant>) -> Result<bool, Error> {
-        let fabric = self.fabric();
-        let releases = fabric.releases();
-        if self.is_stepping() {
-            return Ok(true);
-        }
-        self.check()?;
-        if self.holds_too_much() {
-            self.turn(Sleep::No)?;
-        }
-        fabric.weigh();
-        while fabric.is_pressed() && fabric.releases() == releases {
-            let now = Instant::now();
-            if deadline.is_some_and(|deadline| deadline <= now) {
-                return Ok(false);
-            }
-            self.0.brake.ask();
-            let soon = now + ASK;
-            let until = deadline.map_or(soon, |deadline| deadline.min(soon));
-            self.turn(Sleep::Until(until))?;
-        }
-        Ok(true)
     }
 
     /// Steps, after sleeping for at most `timeout` where there is nothing to do.
@@ -350,42 +237,5 @@ impl<P: Payload> Worker<P> {
         let finished = self.0.cluster.finish(self.0.index);
         finished.map_err(|error| self.0.failing.fail(error))?;
         self.run()
-    }
-
-    /// Checks that the dataflows that are left can still end; until when they have time for it, where one may not.
-    fn check_abandoned(&self, which: Abandoned) -> Result<Option<Instant>, Error> {
-        let found = self.find_abandoned(which);
-        let Some((index, why)) = found else {
-            self.0.forsaken.set(None);
-            return Ok(None);
-        };
-        let now = Instant::now();
-        let known = self.0.forsaken.get();
-        let since = known.map_or(
-            now,
-            |(known, since)| if known == index { since } else { now },
-        );
-        self.0.forsaken.set(Some((index, since)));
-        if now < since + NEWS {
-            return Ok(Some(since + NEWS));
-        }
-        Err(self.0.failing.fail(why.into()))
-    }
-
-    /// The first dataflow that others have dropped, if that is one too many.
-    fn find_abandoned(&self, which: Abandoned) -> Option<(usize, Disagreement)> {
-        if !self.0.cluster.has_dropped() {
-            return None;
-        }
-        let mut first = None;
-        for index in self.installed_dataflows() {
-            let abandoned = self.0.cluster.abandoned(self.0.index, index);
-            match (abandoned, which) {
-                (None, Abandoned::Any) => {}
-                (None, Abandoned::All) => return None,
-                (Some(why), _) => first = first.or(Some((index, why))),
-            }
-        }
-        first
     }
 }

@@ -6,6 +6,7 @@
 //! to be what the C data interface says that it is, as by every consumer of it.
 
 use std::ffi::CStr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi};
@@ -40,7 +41,15 @@ fn schema_of(capsule: &Bound<'_, PyCapsule>) -> PyResult<Schema> {
         .cast::<FFI_ArrowSchema>();
     // SAFETY: the interface says that a capsule of this name points to an ArrowSchema, which lives as long as the
     // capsule does; it is only read here.
-    Schema::try_from(unsafe { pointer.as_ref() }).map_err(|error| invalid(&error))
+    let schema = unsafe { pointer.as_ref() };
+    in_text(|| Schema::try_from(schema))?.map_err(|error| invalid(&error))
+}
+
+/// What a reader of names gives; it panics at those that are not UTF-8, which pyarrow makes of files that are not.
+fn in_text<R>(read: impl FnOnce() -> R) -> PyResult<R> {
+    catch_unwind(AssertUnwindSafe(read)).map_err(|_| {
+        PyValueError::new_err("this Arrow data cannot be read: the name of a column is not UTF-8")
+    })
 }
 
 /// Calls a function with each record batch of an object that speaks the interface.
@@ -59,7 +68,7 @@ pub(crate) fn import_batches(
     let pointer = capsule.pointer_checked(Some(STREAM))?;
     // SAFETY: the interface says that a capsule of this name points to an ArrowArrayStream, which the first consumer
     // may move out, leaving a released one behind; the GIL is held, so that no other thread does at the same time.
-    let reader = unsafe { RecordBatchStreamReader::from_raw(pointer.cast().as_ptr()) };
+    let reader = in_text(|| unsafe { RecordBatchStreamReader::from_raw(pointer.cast().as_ptr()) })?;
     for batch in reader.map_err(|error| not_a_table(object, &error))? {
         each(batch.map_err(|error| invalid(&error))?)?;
     }
@@ -74,8 +83,8 @@ fn import_array(capsules: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
         .cast::<FFI_ArrowSchema>();
     // SAFETY: the interface says that a capsule of this name points to an ArrowSchema, which lives as long as the
     // capsule does; it is only read here.
-    let data_type =
-        DataType::try_from(unsafe { pointer.as_ref() }).map_err(|error| invalid(&error))?;
+    let data_type = in_text(|| DataType::try_from(unsafe { pointer.as_ref() }))?
+        .map_err(|error| invalid(&error))?;
     if !matches!(data_type, DataType::Struct(_)) {
         return Err(PyTypeError::new_err(format!(
             "an ArrowStream carries record batches, and this is one array of {data_type}: make a record batch of it"

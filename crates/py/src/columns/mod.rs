@@ -22,7 +22,7 @@ use arrow_array::RecordBatch;
 use crate::batch::Batch;
 
 /// The columns of a batch on a stream that carries nothing else.
-fn columns_of(batch: Batch) -> RecordBatch {
+pub(crate) fn columns_of(batch: Batch) -> RecordBatch {
     match batch {
         Batch::Arrow(batch) => batch,
         Batch::Records(_) | Batch::Updates(_) | Batch::Sealed(_) => {

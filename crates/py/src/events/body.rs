@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::batch::Batch;
-use crate::errors::IntoException;
+use crate::errors::{CodecError, IntoException};
 use crate::gil::attached;
 use crate::wire;
 
@@ -30,6 +30,25 @@ pub(super) fn schema_of(bytes: Bytes) -> Result<SchemaRef, pointstamp_columnar::
     Ok(ipc::decode(bytes)?.schema())
 }
 
+/// How many values a batch of so many bytes has at most: one for each bit, or [`FREE`].
+fn most_values(bytes: usize) -> u64 {
+    FREE.max(8 * bytes as u64)
+}
+
+/// How many values a batch may have that take no bytes.
+const FREE: u64 = 1 << 20;
+
+/// Whether a batch that was encoded as these pieces has more values than a reader takes.
+fn is_hollow(columns: &RecordBatch, pieces: &[Bytes]) -> PyResult<bool> {
+    let most = most_values(pieces.iter().map(Bytes::len).sum());
+    if ipc::values(columns) <= most {
+        return Ok(false);
+    }
+    // Of a slice that counted what lies around it, too.
+    let written = ipc::decode(pieces.concat().into()).map_err(IntoException::into_exception)?;
+    Ok(ipc::values(&written) > most)
+}
+
 /// The frames of a batch at a time: one, or several of a batch that is too long for one.
 pub(super) fn frames(
     time: &Point,
@@ -43,12 +62,18 @@ pub(super) fn frames(
     let pieces = match batch {
         Batch::Arrow(columns) => {
             if columns.num_rows() > 1 && ipc::footprint(columns) > frame::MOST / 2 {
-                let half = columns.num_rows() / 2;
-                let rest = columns.slice(half, columns.num_rows() - half);
-                frames(time, &Batch::Arrow(columns.slice(0, half)), each)?;
-                return frames(time, &Batch::Arrow(rest), each);
+                return in_halves(time, columns, each);
             }
-            ipc::encode(columns).map_err(IntoException::into_exception)?
+            let pieces = ipc::encode(columns).map_err(IntoException::into_exception)?;
+            if is_hollow(columns, &pieces)? {
+                if columns.num_rows() == 1 {
+                    return Err(CodecError::new_err(format!(
+                        "a row of more than {FREE} values that take no space cannot be captured"
+                    )));
+                }
+                return in_halves(time, columns, each);
+            }
+            pieces
         }
         Batch::Records(records) => {
             let mut out = Encoder::new();
@@ -62,11 +87,28 @@ pub(super) fn frames(
     each(Event::messages(&run, pieces).map_err(IntoException::into_exception)?)
 }
 
+fn in_halves(
+    time: &Point,
+    columns: &RecordBatch,
+    each: &mut dyn FnMut(Vec<Bytes>) -> PyResult<()>,
+) -> PyResult<()> {
+    let half = columns.num_rows() / 2;
+    let rest = columns.slice(half, columns.num_rows() - half);
+    frames(time, &Batch::Arrow(columns.slice(0, half)), each)?;
+    frames(time, &Batch::Arrow(rest), each)
+}
+
 /// The batch of an event.
 pub(super) fn batch(contents: Contents, body: Bytes) -> PyResult<Batch> {
     match contents {
         Contents::Columns => {
+            let most = most_values(body.len());
             let columns = ipc::decode(body).map_err(IntoException::into_exception)?;
+            if ipc::values(&columns) > most {
+                return Err(CodecError::new_err(
+                    "a batch says that it has more values than its bytes could hold",
+                ));
+            }
             Ok(Batch::Arrow(columns))
         }
         Contents::Records => wire::decode_records(&body),

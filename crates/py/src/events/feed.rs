@@ -4,12 +4,12 @@
 //! waits while [`ROOM`] bytes are there that were not taken.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use arrow_schema::SchemaRef;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use pointstamp_engine::payload::Payload;
 use pointstamp_engine::wakeups::RemoteActivator;
 use pointstamp_events::{Contents, Decoder, Event, Item, Promise, Run, Start};
@@ -208,8 +208,7 @@ impl State {
                         Err(error) => return Err(Failed::File(error, path.clone())),
                     },
                 };
-                let wants = self.decoder.wants();
-                match read(open, self.decoder.buffer(), wants) {
+                match self.decoder.read_from(open) {
                     Ok(0) if *follow => Ok(Some(Next::Wait { ask: true })),
                     Ok(0) => Ok(Some(end)),
                     Ok(_) => Ok(None),
@@ -226,21 +225,6 @@ impl State {
             },
         }
     }
-}
-
-/// Reads up to a number of bytes behind those that are there.
-fn read(file: &mut File, buffer: &mut BytesMut, len: usize) -> std::io::Result<usize> {
-    let there = buffer.len();
-    buffer.reserve(len);
-    buffer.resize(there + len, 0);
-    let got = loop {
-        match file.read(&mut buffer[there..]) {
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            other => break other,
-        }
-    };
-    buffer.truncate(there + got.as_ref().copied().unwrap_or(0));
-    got
 }
 
 impl EventFeed {

@@ -3,7 +3,7 @@
 //! Owns [`Recorder`], an observer of the engine. It is told on the worker's thread, detached, and only counts and appends; what
 //! it has is taken by any thread. Its lock is free but for that moment. Times of events are nanoseconds since the recorder
 //! was made, and the recorder knows when that was by the clock on the wall, so that logs of several workers can be put side by side.
-//! Events beyond a limit that nobody takes are counted and not kept.
+//! Events beyond a limit that are not taken are counted and not kept.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
@@ -343,7 +343,7 @@ fn named(address: &[usize], name: &str) -> String {
     format!("{} {name}", address.join("."))
 }
 
-/// A recorder as an observer, which shares it with whoever takes what it has.
+/// A recorder as an observer, shared with the reader of its events.
 pub(crate) struct Recording(pub(crate) Arc<Py<Recorder>>);
 
 impl Observer for Recording {
@@ -393,7 +393,7 @@ impl Recorder {
         }
     }
 
-    /// How many events were not kept, since nobody took those before them.
+    /// How many events were not kept, since those before them were not taken.
     #[getter]
     fn lost(&self) -> u64 {
         self.inner().lost

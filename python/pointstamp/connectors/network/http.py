@@ -162,19 +162,23 @@ class _Reader(ConnectionReader):
             PointstampError: If it is another than there should be.
         """
         request = self._request
-        self._client = self._httpx.Client(
+        client = self._client = self._httpx.Client(
             verify=request.tls or True,
             follow_redirects=True,
             timeout=self._httpx.Timeout(CONNECTING, read=request.silence),
         )
-        asked = self._client.build_request(
+        asked = client.build_request(
             "GET",
             self.name,
             headers={"Accept-Encoding": "identity", **request.headers, **headers},
             extensions={"trace": self._traced},
         )
         try:
-            response = self._response = self._client.send(asked, stream=True)
+            response = self.apart(lambda: client.send(asked, stream=True), client.close)
+            self._response = response
+        except Lost:
+            self._client = None  # the thread that is left behind closes it
+            raise
         except self._httpx.TransportError as error:
             if isinstance(error.__context__, ssl.SSLCertVerificationError) or "CERTIFICATE" in str(error):
                 raise

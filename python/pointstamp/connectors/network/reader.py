@@ -15,13 +15,15 @@ import ssl
 import threading
 import time as clock
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pointstamp._errors import PointstampError
 from pointstamp.connectors.protocol import PartitionReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+
+T = TypeVar("T")
 
 __all__ = ["ConnectionReader", "Lost", "addresses_of", "place_of", "wake"]
 
@@ -47,10 +49,10 @@ def addresses_of(addresses: str | Iterable[str], what: str) -> list[str]:
     return found
 
 
-def place_of(address: str) -> tuple[str, int]:
+def place_of(address: str, least: int = 1) -> tuple[str, int]:
     """Host and port of ``host:port``, or ``[::1]:port``."""
     host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+    if not host or not port.isdecimal() or not least <= int(port) < 65536:
         raise ValueError(f"an address is host:port, and this is {address!r}")
     return host.removeprefix("[").removesuffix("]"), int(port)
 
@@ -170,7 +172,7 @@ class ConnectionReader(PartitionReader[Any]):
         self._pause = min(2 * self._pause, LONGEST)
 
     def watch(self, connection: socket.socket) -> None:
-        """Takes note of the socket that is to be shut down; of one that nobody wants any more, at once."""
+        """Takes note of the socket that is to be shut down; of one that is not wanted any more, at once."""
         with self._lock:
             self._socket = connection
             if self.closed.is_set():
@@ -180,7 +182,7 @@ class ConnectionReader(PartitionReader[Any]):
         """A connected socket.
 
         Raises:
-            Lost: If nobody is there.
+            Lost: If no peer answers.
         """
         until = clock.monotonic() + CONNECTING
         refused: BaseException | None = None
@@ -216,6 +218,44 @@ class ConnectionReader(PartitionReader[Any]):
         if code:
             code = errno.ETIMEDOUT if code == errno.EINPROGRESS else code
             raise OSError(code, os.strerror(code))
+
+    def apart(self, call: Callable[[], T], drop: Callable[[], None]) -> T:
+        """What a call returns that cannot be woken: it runs in a thread of its own.
+
+        Args:
+            call: The call, which ends by itself at some time.
+            drop: Lets go of what the call has got, and is called by its thread, when it is not wanted.
+
+        Raises:
+            Lost: If it is not wanted any more; the thread is left behind.
+        """
+        done, lock = threading.Event(), threading.Lock()
+        said: list[tuple[Any, BaseException | None]] = []
+        left = False
+
+        def run() -> None:
+            try:
+                answer: tuple[Any, BaseException | None] = (call(), None)
+            except BaseException as error:  # it belongs to who called
+                answer = (None, error)
+            with lock:
+                said.append(answer)
+                unwanted = left
+            done.set()
+            if unwanted:
+                drop()
+
+        threading.Thread(target=run, name=f"connect to {self.name}", daemon=True).start()
+        while not done.wait(LOOK) and not self.closed.is_set():
+            pass
+        with lock:
+            left = not said
+        if left:
+            raise Lost
+        ((result, failed),) = said
+        if failed is not None:
+            raise failed
+        return result  # type: ignore[no-any-return]
 
     def secured(self, connection: socket.socket, tls: ssl.SSLContext | None, host: str) -> socket.socket:
         """The connection under TLS, if that is wanted."""

@@ -188,7 +188,7 @@ class _Reader(PartitionReader[Change]):
                     return
                 except client().OperationalError:
                     self._lose()
-                    # The thread connects again, and tells; where it has ended, nobody else does.
+                    # The thread connects again, and tells; where it has ended, no other does.
                     if not self._over or clock.monotonic() > until:
                         return
                     clock.sleep(0.01)

@@ -59,7 +59,7 @@ class Job(NamedTuple):
         secret: What the tasks prove to each other.
         tasks: How many there are.
         notes: Where they note what they did; None where Spark has no place for that.
-        watched: Who watches; None for nobody.
+        watched: Who watches, or None.
     """
 
     plan: bytes

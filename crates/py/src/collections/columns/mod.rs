@@ -5,6 +5,7 @@
 //! Python's tuples, and the same operators run on both; where all columns are integers without nulls, rows are words from
 //! end to end. [`types`] refuses expressions that have no meaning for a column's type, while the dataflow is built.
 
+pub(crate) mod back;
 mod read;
 mod types;
 mod write;

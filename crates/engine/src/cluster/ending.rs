@@ -1,0 +1,219 @@
+//! How a computation ends: the first failure, who is stopped by it, and what other processes are told and tell.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
+
+use pointstamp_channels::{Fabric, Farewell, Reason};
+
+use super::departures::Departures;
+use crate::error::{Disagreement, Error};
+use crate::run::failing::Stops;
+
+/// A failure, and whose it was.
+#[derive(Debug)]
+pub struct Failure {
+    /// The worker of this process that failed, if it was one.
+    pub worker: Option<usize>,
+    /// Why.
+    pub error: Error,
+}
+
+/// How the workers of one process end, and the process among others.
+pub struct Ending {
+    fabric: Arc<Fabric>,
+    stopped: AtomicBool,
+    failure: Mutex<Option<Failure>>,
+    /// Whether there was a failure, also when it has been taken.
+    failed: AtomicBool,
+    disagreement: OnceLock<Disagreement>,
+    departures: Departures,
+    /// Held while this process says farewell: all others are to hear the same, and who is told first may answer by hanging up
+    /// before the last is told. Whether it was said.
+    farewell: Mutex<bool>,
+}
+
+impl Ending {
+    pub(super) fn new(fabric: Arc<Fabric>) -> Self {
+        let (process, processes) = place(&fabric);
+        Ending {
+            fabric,
+            stopped: AtomicBool::new(false),
+            failure: Mutex::new(None),
+            failed: AtomicBool::new(false),
+            disagreement: OnceLock::new(),
+            departures: Departures::new(process, processes),
+            farewell: Mutex::new(false),
+        }
+    }
+
+    /// Stops every worker of this process, and wakes those that sleep. Other processes are not told: see
+    /// [`abandon`](Self::abandon).
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+        self.fabric.wake_all();
+    }
+
+    /// Whether the workers were told to stop.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
+    }
+
+    /// Says why nothing more may run, if that is so.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if !self.is_stopped() {
+            return Ok(());
+        }
+        Err(self
+            .disagreement
+            .get()
+            .map_or(Error::Stopped, |why| why.clone().into()))
+    }
+
+    /// Ends the computation because the workers built different graphs: each of them, in every process, learns what differs.
+    pub(super) fn disagree(&self, why: &Disagreement) -> Error {
+        if self.disagreement.set(why.clone()).is_ok() {
+            self.say_failed(self.process(), Reason::Disagreed(why.to_string()));
+        }
+        self.stop();
+        why.clone().into()
+    }
+
+    /// Keeps the first failure of this process, stops every worker of it, and tells the other processes the reason: a sentence, and
+    /// under it a traceback where there is one.
+    pub fn fail_because(&self, worker: usize, error: Error, reason: String) {
+        // A worker that was stopped has not failed; who stopped it has, or will say so in a moment.
+        if !matches!(error, Error::Stopped) {
+            tracing::debug!(worker, %error, "the computation fails");
+            let worker = Some(worker);
+            if self.keep(Failure { worker, error }) {
+                self.say_failed(self.process(), Reason::Raised(reason)); // once: not where a disagreement was said
+            }
+        }
+        self.stop();
+    }
+
+    /// Stops every worker of every process, for a reason that is no worker's failure: an interruption.
+    pub fn abandon(&self, reason: String) {
+        tracing::info!(%reason, "the computation is abandoned");
+        self.stop();
+        self.say_failed(self.process(), Reason::Raised(reason));
+    }
+
+    /// Keeps a failure, if it is the first.
+    pub(super) fn keep(&self, failure: Failure) -> bool {
+        let mut kept = self.failure();
+        let first = !self.failed.swap(true, Ordering::AcqRel);
+        if first {
+            *kept = Some(failure);
+            self.departures.failed();
+        }
+        first
+    }
+
+    fn failure(&self) -> MutexGuard<'_, Option<Failure>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the failure that ended the computation, if one did.
+    pub fn take_failure(&self) -> Option<Failure> {
+        let mut failure = self.failure().take()?;
+        if let Error::Fatal(error) = failure.error {
+            failure.error = Arc::try_unwrap(error).unwrap_or_else(Error::Fatal);
+        }
+        Some(failure)
+    }
+
+    #[allow(clippy::cast_possible_truncation, reason = "processes are few")]
+    fn say_failed(&self, origin: usize, reason: Reason) {
+        let origin = origin as u32;
+        self.say_farewell(Farewell::Failed { origin, reason });
+    }
+
+    /// Tells all other processes how this one ends; the first to say so has said it. When this returns, they have been told.
+    fn say_farewell(&self, how: Farewell) {
+        if let Some(transport) = self.fabric.transport() {
+            let mut said = self.farewell.lock().unwrap_or_else(PoisonError::into_inner);
+            if !std::mem::replace(&mut *said, true) {
+                transport.farewell(how);
+            }
+        }
+    }
+
+    /// Another process failed, and says so, or is lost.
+    pub(super) fn peer_failed(&self, from: usize, origin: usize, reason: Reason) {
+        let Some(transport) = self.fabric.transport() else {
+            return;
+        };
+        if self.disagreement.get().is_some() {
+            // Who found it out here keeps it in a moment. That others end because of it is no failure of theirs.
+            return self.stop();
+        }
+        let worker = None;
+        if let Reason::Disagreed(why) = reason {
+            let error = self.disagree(&Disagreement::Told(why));
+            self.keep(Failure { worker, error });
+            return;
+        }
+        let (own, processes) = place(&self.fabric);
+        let (process, reason) = if origin == own || origin >= processes {
+            (
+                from,
+                Reason::Lost(format!("it lost this process: {reason}")),
+            )
+        } else {
+            (origin, reason)
+        };
+        let address = transport.address(process);
+        let error = Error::Peer {
+            process,
+            address,
+            reason: reason.clone(),
+        };
+        if self.keep(Failure { worker, error }) {
+            self.say_failed(process, reason);
+        }
+        self.stop();
+    }
+
+    /// Another process has left, or is lost.
+    pub(super) fn has_left(&self, process: usize) {
+        self.departures.left(process);
+    }
+
+    fn process(&self) -> usize {
+        place(&self.fabric).0
+    }
+
+    /// Says that all workers of this process have come to their end: well, unless there was a failure.
+    pub fn leave(&self) {
+        self.say_farewell(Farewell::Done); // after a failure that was said, and this does nothing
+    }
+
+    /// Waits until all other processes have left, or for a moment after a failure, but not longer than until `deadline`. Whether
+    /// that is over: then call [`close`](super::Cluster::close), and look for a failure.
+    pub fn wait_for_others(&self, deadline: Option<Instant>) -> bool {
+        self.departures.wait(deadline)
+    }
+}
+
+impl Stops for Ending {
+    fn stop(&self) {
+        Ending::stop(self);
+    }
+
+    fn disagree(&self, why: &Disagreement) {
+        let _told = Ending::disagree(self, why);
+    }
+
+    fn fail(&self, worker: usize, error: Error, reason: String) {
+        self.fail_because(worker, error, reason);
+    }
+}
+
+/// The number of this process, and how many there are.
+pub(super) fn place(fabric: &Fabric) -> (usize, usize) {
+    fabric
+        .transport()
+        .map_or((0, 1), |all| (all.process(), all.processes()))
+}

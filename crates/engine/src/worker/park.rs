@@ -1,0 +1,35 @@
+//! How a worker sleeps: where there is nothing to do, until there may be.
+
+use std::time::Instant;
+
+use super::Worker;
+use crate::observe::Observation;
+use crate::payload::Payload;
+
+impl<P: Payload> Worker<P> {
+    /// Whether a step would find something to do now.
+    pub fn has_work(&self) -> bool {
+        self.0.registry.root().has_active()
+            || !self.0.mailbox.borrow().is_empty()
+            || self.0.brake.is_released()
+    }
+
+    /// Sleeps until there may be something to do, or until `deadline`.
+    pub fn park(&self, deadline: Option<Instant>) {
+        if self.has_work() || self.check().is_err() {
+            return;
+        }
+        let timer = self.0.wakeups.fire();
+        if self.has_work() {
+            return; // a timer was due
+        }
+        let fabric = self.fabric();
+        let others = fabric.parks(self.0.index);
+        let deadlines = [deadline, timer, others, self.0.brake.deadline()];
+        let deadline = deadlines.into_iter().flatten().min();
+        self.0.room.tell(|| Observation::ParkBegins);
+        self.0.mailbox.borrow().park(deadline);
+        self.0.room.tell(|| Observation::ParkEnds);
+        fabric.woke(self.0.index);
+    }
+}

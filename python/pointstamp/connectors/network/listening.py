@@ -1,0 +1,200 @@
+"""`TCPListenSource`: lines of text from all who connect."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import threading
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from pointstamp._errors import CodecError, PointstampError, TruncatedWarning
+from pointstamp.connectors.network.lines import Lines
+from pointstamp.connectors.network.reader import addresses_of, place_of
+from pointstamp.connectors.protocol import PartitionReader, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["TCPListenSource"]
+
+PIECE = 64 * 1024
+"""Bytes of a connection that are received at once, so that the others get their turn."""
+
+
+class TCPListenSource(Source[str]):
+    """Lines of text that others send: each address is listened at, and is a partition.
+
+    One worker listens at an address and reads all connections to it, each line whole. What a connection sends
+    comes in its order. A connection that sends a line that is too long, or is not text, is closed, with a
+    `TruncatedWarning`: strangers do not end the dataflow. Anybody who reaches the address can send: listen at
+    a loopback address, or behind what asks for certificates.
+
+    Args:
+        addresses: ``host:port``, or several. For port 0 the system chooses one, which `bound` tells.
+        limit: How many connections are taken; when they have ended, the stream does. None for no end.
+        most: How many connections are open at once; others wait.
+        encoding: Of the text.
+        max_line: Bytes of a line at most.
+
+    Raises:
+        ValueError: For what is no address.
+    """
+
+    def __init__(
+        self,
+        addresses: str | Iterable[str],
+        *,
+        limit: int | None = None,
+        most: int = 1000,
+        encoding: str = "utf-8",
+        max_line: int = 1 << 20,
+    ) -> None:
+        self._addresses = addresses_of(addresses, "addresses")
+        for address in self._addresses:
+            place_of(address, least=0)
+        if most < 1 or (limit is not None and limit < 1):
+            raise ValueError(f"at least one connection is taken, not {limit!r} with {most!r} at once")
+        self._limit = limit
+        self._most = most
+        self._encoding = encoding
+        self._max_line = max_line
+        self._listens = threading.Condition()
+        self._bound: dict[str, tuple[str, int]] = {}
+
+    def partitions(self) -> list[str]:
+        """The addresses."""
+        return self._addresses
+
+    def bound(self, address: str, *, timeout: float = 10.0) -> tuple[str, int]:
+        """Host and port that a worker of this process listens at, once it does.
+
+        Raises:
+            TimeoutError: If none does.
+        """
+        with self._listens:
+            if not self._listens.wait_for(lambda: address in self._bound, timeout):
+                raise TimeoutError(f"no worker of this process listens at {address!r}")
+            return self._bound[address]
+
+    def open(self, partition: str) -> PartitionReader[str]:
+        """A reader that listens."""
+        host, port = place_of(partition, least=0)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        try:
+            listener = socket.create_server((host, port), family=family)
+        except OSError as error:
+            raise type(error)(error.errno, f"{error.strerror} ({partition})") from error
+        with self._listens:
+            self._bound[partition] = listener.getsockname()[:2]
+            self._listens.notify_all()
+        return _Reader(partition, listener, self._limit, self._most, self._encoding, self._max_line)
+
+
+class _Reader(PartitionReader[str]):
+    """Waits for all connections in one thread."""
+
+    def __init__(
+        self, name: str, listener: socket.socket, limit: int | None, most: int, encoding: str, max_line: int
+    ) -> None:
+        self._name = name
+        self._left = limit
+        self._most = most
+        self._encoding = encoding
+        self._max_line = max_line
+        self._closed = threading.Event()
+        self._reading = threading.Lock()
+        self._woken, self._waker = socket.socketpair()
+        listener.setblocking(False)
+        self._listener: socket.socket | None = listener
+        self._listens = False
+        self._open: dict[socket.socket, Lines] = {}
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._woken, selectors.EVENT_READ)
+
+    def read(self) -> Any:
+        with self._reading:
+            while not self._closed.is_set():
+                self._listen()
+                if self._listener is None and not self._open:
+                    return None
+                lines: list[str] = []
+                for key, _ in self._selector.select():
+                    if key.fileobj is self._listener:
+                        self._accept()
+                    elif key.fileobj in self._open:
+                        lines += self._receive(key.fileobj)
+                if lines:
+                    return lines
+            return None
+
+    def _listen(self) -> None:
+        """Takes connections, or leaves them waiting, as there is room."""
+        if self._listener is None:
+            return
+        wanted = len(self._open) < self._most
+        if wanted and not self._listens:
+            self._selector.register(self._listener, selectors.EVENT_READ)
+        elif self._listens and not wanted:
+            self._selector.unregister(self._listener)
+        self._listens = wanted
+
+    def _accept(self) -> None:
+        assert self._listener is not None
+        try:
+            connection, _ = self._listener.accept()
+        except (BlockingIOError, ConnectionAbortedError):
+            return  # it has gone again
+        connection.setblocking(False)
+        self._open[connection] = Lines(self._max_line, self._encoding)
+        self._selector.register(connection, selectors.EVENT_READ)
+        if self._left is not None:
+            self._left -= 1
+            if not self._left:
+                self._selector.unregister(self._listener)
+                self._listener.close()
+                self._listener = None
+
+    def _receive(self, connection: socket.socket) -> list[str]:
+        lines = self._open[connection]
+        try:
+            data = connection.recv(PIECE)
+            if data:
+                return lines.feed(data)
+            found, why = lines.rest(), None
+        except BlockingIOError:
+            return []  # nothing has come after all
+        except OSError as error:
+            found, why = [], f"it broke within a line ({error})" if lines.within else None
+        except CodecError as error:
+            found, why = [], f"it is closed: {error}"
+        self._drop(connection)
+        if why is not None:
+            warnings.warn(f"{self._name}: of a connection: {why}", TruncatedWarning, stacklevel=2)
+        return found
+
+    def _drop(self, connection: socket.socket) -> None:
+        self._selector.unregister(connection)
+        del self._open[connection]
+        connection.close()
+
+    @property
+    def offset(self) -> Any:
+        return None
+
+    def seek(self, offset: Any) -> None:
+        if offset is not None:
+            raise PointstampError(f"{self._name} is sent everything once, and cannot go on at {offset!r}")
+
+    def close(self) -> None:
+        if self._closed.is_set():
+            return
+        self._closed.set()
+        self._waker.send(b"x")
+        with self._reading:
+            for connection in [*self._open, self._woken, self._waker]:
+                connection.close()
+            if self._listener is not None:
+                self._listener.close()
+            self._open.clear()
+            self._selector.close()
