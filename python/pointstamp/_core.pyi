@@ -70,6 +70,7 @@ from pointstamp.scope import Scope as _PyScope
 from pointstamp.streams.records import Stream as _PyStream
 
 __all__ = [
+    "HIGH_WATER",
     "Activator",
     "Antichain",
     "Arrangement",
@@ -86,7 +87,6 @@ __all__ = [
     "Field",
     "FrontieredInput",
     "Graph",
-    "HIGH_WATER",
     "InputHandle",
     "InputPort",
     "IntervalColumns",
