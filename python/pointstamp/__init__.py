@@ -56,7 +56,8 @@ from pointstamp.keys import register_key
 from pointstamp.pacts import Broadcast, Exchange, Pact, Pipeline
 from pointstamp.scope import Scope
 from pointstamp.seeing.bar import progress_bar
-from pointstamp.streams.arrow import ArrowInput, ArrowStream
+from pointstamp.streams.arrow import ArrowStream
+from pointstamp.streams.arrow_input import ArrowInput
 from pointstamp.streams.records import Stream
 from pointstamp.tls import TLS
 from pointstamp.worker import Sequencer, Worker

@@ -8,13 +8,15 @@ from pointstamp import _core
 from pointstamp._core import InputHandle
 from pointstamp._errors import GraphError
 from pointstamp._mistakes import unknown_attribute
+from pointstamp._naming import named
 from pointstamp.collections.making import CollectionScope
 from pointstamp.custom.builder import OperatorBuilder, single_output
 from pointstamp.nested import Nested
 from pointstamp.operators.iterator_source import Source
 from pointstamp.outside.reading import FromOutside
 from pointstamp.seeing.drawn import Drawn
-from pointstamp.streams.arrow import ArrowInput, ArrowStream
+from pointstamp.streams.arrow import ArrowStream
+from pointstamp.streams.arrow_input import ArrowInput
 from pointstamp.streams.records import Stream
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
+@named
 class Scope(FromOutside, CollectionScope, Drawn):
     """A part of a dataflow while it is being built: the dataflow itself, or a scope nested in it.
 
@@ -77,23 +80,28 @@ class Scope(FromOutside, CollectionScope, Drawn):
     # ------------------------------------------------------------ sources
 
     @overload
-    def new_input(self, *, of: None = None) -> tuple[InputHandle[Any], Stream[Any]]: ...
+    def new_input(
+        self, *, of: None = None, name: str | None = None
+    ) -> tuple[InputHandle[Any], Stream[Any]]: ...
     @overload
-    def new_input(self, *, of: type[T]) -> tuple[InputHandle[T], Stream[T]]: ...
-    def new_input(self, *, of: Any = None) -> tuple[InputHandle[Any], Stream[Any]]:
+    def new_input(self, *, of: type[T], name: str | None = None) -> tuple[InputHandle[T], Stream[T]]: ...
+    def new_input(self, *, of: Any = None, name: str | None = None) -> tuple[InputHandle[Any], Stream[Any]]:
         """An input that `main` drives, and its stream.
 
         Args:
             of: The type of its records, for type checkers: nothing looks at it when the program runs.
+            name: The operator's name.
         """
         handle: InputHandle[Any] = InputHandle()
         return handle, self.input_from(handle)
 
     @overload
-    def input_from(self, handle: ArrowInput) -> ArrowStream: ...
+    def input_from(self, handle: ArrowInput, *, name: str | None = None) -> ArrowStream: ...
     @overload
-    def input_from(self, handle: InputHandle[T]) -> Stream[T]: ...
-    def input_from(self, handle: ArrowInput | InputHandle[T]) -> ArrowStream | Stream[T]:
+    def input_from(self, handle: InputHandle[T], *, name: str | None = None) -> Stream[T]: ...
+    def input_from(
+        self, handle: ArrowInput | InputHandle[T], *, name: str | None = None
+    ) -> ArrowStream | Stream[T]:
         """The stream of an input handle, or of an input of record batches, from its current time on.
 
         Raises:
@@ -106,26 +114,31 @@ class Scope(FromOutside, CollectionScope, Drawn):
 
     @overload
     def new_unordered_input(
-        self, *, of: None = None
+        self, *, of: None = None, name: str | None = None
     ) -> tuple[UnorderedInput[Any], Capability, Stream[Any]]: ...
     @overload
-    def new_unordered_input(self, *, of: type[T]) -> tuple[UnorderedInput[T], Capability, Stream[T]]: ...
-    def new_unordered_input(self, *, of: Any = None) -> tuple[UnorderedInput[Any], Capability, Stream[Any]]:
+    def new_unordered_input(
+        self, *, of: type[T], name: str | None = None
+    ) -> tuple[UnorderedInput[T], Capability, Stream[T]]: ...
+    def new_unordered_input(
+        self, *, of: Any = None, name: str | None = None
+    ) -> tuple[UnorderedInput[Any], Capability, Stream[Any]]:
         """An input driven by capabilities, the first of them (at the minimum time), and its stream.
 
         The worker takes back the capabilities that are left when `main` returns.
 
         Args:
             of: The type of its records, as in `new_input`.
+            name: The operator's name.
         """
         handle, capability, stream = self.core.unordered_input()
         return handle, capability, Stream(self, stream)
 
-    def to_stream(self, items: Iterable[T]) -> Stream[T]:
+    def to_stream(self, items: Iterable[T], *, name: str | None = None) -> Stream[T]:
         """The items, at the minimum time; taken lazily, a bounded batch for each activation."""
         return Stream(self, self.core.to_stream(items))
 
-    def empty(self) -> Stream[Any]:
+    def empty(self, *, name: str | None = None) -> Stream[Any]:
         """A stream without records."""
         return Stream(self, self.core.empty())
 
@@ -185,7 +198,7 @@ class Scope(FromOutside, CollectionScope, Drawn):
         self.core.watch_downstream(stream.core, source.probe, source.info.activator)
         return stream
 
-    def concatenate(self, streams: Iterable[Stream[T]]) -> Stream[T]:
+    def concatenate(self, streams: Iterable[Stream[T]], *, name: str | None = None) -> Stream[T]:
         """One stream with the records of all."""
         given: list[Any] = list(streams)
         if given and isinstance(given[0], ArrowStream):
@@ -225,15 +238,24 @@ class Scope(FromOutside, CollectionScope, Drawn):
         return Nested(self, name, 1, Scope)
 
     @overload
-    def feedback(self, summary: Summary = 1, *, of: None = None) -> tuple[LoopHandle[Any], Stream[Any]]: ...
-    @overload
-    def feedback(self, summary: Summary = 1, *, of: type[T]) -> tuple[LoopHandle[T], Stream[T]]: ...
+    def feedback(
+        self, summary: Summary = 1, *, of: None = None, name: str | None = None
+    ) -> tuple[LoopHandle[Any], Stream[Any]]: ...
     @overload
     def feedback(
-        self, summary: Summary = 1, *, schema: pa.Schema
+        self, summary: Summary = 1, *, of: type[T], name: str | None = None
+    ) -> tuple[LoopHandle[T], Stream[T]]: ...
+    @overload
+    def feedback(
+        self, summary: Summary = 1, *, schema: pa.Schema, name: str | None = None
     ) -> tuple[LoopHandle[pa.RecordBatch], ArrowStream]: ...
     def feedback(
-        self, summary: Summary = 1, *, schema: pa.Schema | None = None, of: Any = None
+        self,
+        summary: Summary = 1,
+        *,
+        schema: pa.Schema | None = None,
+        of: Any = None,
+        name: str | None = None,
     ) -> tuple[LoopHandle[Any], Any]:
         """A stream that is defined later, by `Stream.connect_loop`; each trip adds the summary to the time.
 
@@ -241,6 +263,7 @@ class Scope(FromOutside, CollectionScope, Drawn):
             summary: What to add: to the last coordinate, or, as a tuple, to each.
             schema: Of a loop over record batches; None for one over records.
             of: The type of a loop's records, as in `new_input`.
+            name: The operator's name.
 
         Returns:
             The loop's end, to connect, and the stream: a `Stream`, or with a schema an `ArrowStream`.
@@ -250,15 +273,19 @@ class Scope(FromOutside, CollectionScope, Drawn):
         return handle, self.stream_of(stream, columns)
 
     @overload
-    def loop_variable(self, step: int = 1, *, of: None = None) -> tuple[LoopHandle[Any], Stream[Any]]: ...
-    @overload
-    def loop_variable(self, step: int = 1, *, of: type[T]) -> tuple[LoopHandle[T], Stream[T]]: ...
+    def loop_variable(
+        self, step: int = 1, *, of: None = None, name: str | None = None
+    ) -> tuple[LoopHandle[Any], Stream[Any]]: ...
     @overload
     def loop_variable(
-        self, step: int = 1, *, schema: pa.Schema
+        self, step: int = 1, *, of: type[T], name: str | None = None
+    ) -> tuple[LoopHandle[T], Stream[T]]: ...
+    @overload
+    def loop_variable(
+        self, step: int = 1, *, schema: pa.Schema, name: str | None = None
     ) -> tuple[LoopHandle[pa.RecordBatch], ArrowStream]: ...
     def loop_variable(
-        self, step: int = 1, *, schema: pa.Schema | None = None, of: Any = None
+        self, step: int = 1, *, schema: pa.Schema | None = None, of: Any = None, name: str | None = None
     ) -> tuple[LoopHandle[Any], Any]:
         """As `feedback`, where each trip adds `step` to the last coordinate."""
-        return self.feedback(step, schema=schema)
+        return self.feedback(step, schema=schema, name=name)

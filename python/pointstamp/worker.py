@@ -141,7 +141,7 @@ class Worker:
             self._logs.close()
         self.core.run()
 
-    def new_log(self, scope: Scope, *, every: float = 0.1) -> tuple[Log, ArrowStream]:
+    def new_log(self, scope: Scope, *, every: float = 0.1, name: str = "log") -> tuple[Log, ArrowStream]:
         """What this worker does from now on, as a stream of record batches in one of its dataflows.
 
         `pointstamp.seeing.log` says what the columns are. Dataflows that were installed before have no rows
@@ -154,6 +154,7 @@ class Worker:
         Args:
             scope: Of a dataflow of this worker, whose times have one coordinate.
             every: After how many seconds events are sent.
+            name: The operator's name.
 
         Returns:
             A handle to close it, and the stream.
@@ -180,7 +181,7 @@ class Worker:
             from pointstamp.seeing.streaming import Logs
 
             self._logs = Logs(self.core)
-        return self._logs.add(scope, every)
+        return self._logs.add(scope, every, name)
 
     def installed_dataflows(self) -> list[int]:
         """The numbers of the dataflows that are not complete."""

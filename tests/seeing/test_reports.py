@@ -84,8 +84,9 @@ def test_an_interruption_says_what_was_waited_for(place: Any) -> None:
         assert all(words in said for words in EXPLAINED), said
 
 
-def test_a_program_that_is_ended_says_what_it_waited_for_and_ends_by_the_signal() -> None:
-    with waiting() as process:
+@pytest.mark.parametrize("place", PLACES, ids=str)
+def test_a_program_that_is_ended_says_what_it_waited_for_and_ends_by_the_signal(place: Any) -> None:
+    with waiting(**place) as process:
         process.send_signal(signal.SIGTERM)
         said = errors(process)
         assert all(words in said for words in EXPLAINED), said
@@ -183,7 +184,7 @@ def stand(where):
 def main(worker):
     with worker.dataflow() as scope:
         numbers, stream = scope.new_input()
-        probe = stream.exchange(lambda x: 0).map(lambda x: stand("operator")).probe()
+        probe = stream.exchange(lambda x: 0).map(lambda x: stand("operator"), name="stands").probe()
     numbers.send(1)
     numbers.advance_to(1)
     stand("main")
@@ -196,7 +197,7 @@ ps.execute(main, workers=int(sys.argv[2]), stall_report=0.3)
 @pytest.mark.parametrize(
     ("where", "says"),
     [
-        ("operator", "runs a function of one of its operators"),
+        ("operator", "runs a function of its operator 'stands'"),
         ("main", "runs the program's own code and does not step"),
         ("condition", "runs the program's own code and does not step"),
     ],

@@ -1,5 +1,6 @@
 """What the things that a program holds say of themselves, and the names of operators."""
 
+import threading
 from typing import Any
 
 import pyarrow as pa
@@ -42,16 +43,67 @@ def test_what_a_program_holds_says_what_it_is() -> None:
         f"<Arranged {scope}>",
         f"<KeyedStream {scope}>",
         "<Trace since [0] and before [0]>",
-        "<CollectionInput at 0>",
-        "<ArrowInput of n at 0>",
+        "<CollectionInput 'input' of 'shop' at 0>",
+        "<ArrowInput of n: 'input' of 'shop' at 0>",
         "<Capture: 0 records at 0 times>",
     ]
     assert after == [
-        "<CollectionInput closed>",
+        "<CollectionInput 'input' of 'shop' closed>",
         "<Capture: 3 records at 1 times>",
         "<CollectionCapture: 1 records at 1 times>",
         "<KeyedState at the end: 3 keys>",
     ]
+
+
+def test_inputs_probes_and_loops_say_where_they_are() -> None:
+    loose: list[Any] = [ps.InputHandle(), ps.ArrowInput(pa.schema([("n", pa.int64())])), ps.ProbeHandle()]
+    assert [repr(one) for one in loose] == [
+        "<InputHandle connected to no dataflow>",
+        "<ArrowInput of n: connected to no dataflow>",
+        "<ProbeHandle attached nowhere>",
+    ]
+    loose[0].close()
+    assert repr(loose[0]) == "<InputHandle closed>"
+
+    def main(worker: ps.Worker) -> Any:
+        with worker.dataflow("shop", dims=2) as scope:
+            bids, stream = scope.new_input(name="bids")
+            prices, capability, _ = scope.new_unordered_input(name="prices")
+            handle, back = scope.loop_variable()
+            columns, batches = scope.loop_variable(schema=pa.schema([("n", pa.int64())]))
+            said = [repr(one) for one in (handle, columns)]
+            probe = stream.concat(back).probe()
+            stream.connect_loop(handle)
+            batches.connect_loop(columns)
+            said += [repr(one) for one in (handle, bids, prices, capability, probe)]
+        elsewhere: list[str] = []
+        other = threading.Thread(target=lambda: elsewhere.append(repr(bids)))
+        other.start()
+        other.join()
+        bids.advance_to((3, 1))
+        said += [*elsewhere, repr(bids)]
+        worker.step_while(lambda: probe.less_than((3, 0)))
+        capability.drop()
+        bids.close()
+        worker.run()
+        return [*said, repr(bids), repr(probe)], bids, handle
+
+    [(said, bids, handle)] = ps.execute(main)
+    assert said == [
+        "<LoopHandle not connected>",
+        "<LoopHandle of record batches not connected>",
+        "<LoopHandle connected>",
+        "<InputHandle 'bids' of 'shop' at (0, 0)>",
+        "<UnorderedInput 'prices' of 'shop'>",
+        "<Capability time=(0, 0) output=0>",
+        "<ProbeHandle frontier=[(0, 0)]>",
+        "<InputHandle 'bids' of 'shop'>",
+        "<InputHandle 'bids' of 'shop' at (3, 1)>",
+        "<InputHandle 'bids' of 'shop' closed>",
+        "<ProbeHandle frontier=[]>",
+    ]
+    assert repr(bids) == "<InputHandle 'bids' of 'shop' closed>"
+    assert repr(handle) == "<LoopHandle of a worker that has ended>"
 
 
 NAMED: dict[str, Any] = {

@@ -56,6 +56,11 @@ pub trait Host {
     /// Told that the program begins an operator, or a scope, of a dataflow that it builds.
     fn begins(&self, _operator: OperatorId) {}
 
+    /// The name that an operator gets in the place of the one that what builds it gives it; `None` leaves it.
+    fn renames(&self, _name: &str) -> Option<String> {
+        None
+    }
+
     /// The error that ends the computation as the host wants it kept, and what the other processes are told of it.
     fn told(&self, _worker: usize, error: Error) -> (Error, String) {
         let reason = error.to_string();

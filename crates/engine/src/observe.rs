@@ -7,6 +7,8 @@
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use pointstamp_order::Point;
 use pointstamp_progress::{Location, Source, Target};
@@ -218,12 +220,42 @@ pub(crate) struct Room {
     observers: RefCell<Vec<Rc<dyn Observer>>>,
     /// Capabilities numbered so far.
     capabilities: Cell<u64>,
+    /// The operator that has begun to run last, for other threads: its dataflow's number above its own.
+    latest: Arc<AtomicU64>,
+}
+
+/// Tells any thread which operator of a worker has begun to run last.
+#[derive(Clone)]
+pub struct Latest(Arc<AtomicU64>);
+
+impl Latest {
+    /// The operator; one of number 0, which is no operator, before any has run.
+    #[allow(clippy::cast_possible_truncation, reason = "the halves of a number")]
+    pub fn operator(&self) -> OperatorId {
+        let packed = self.0.load(Ordering::Relaxed);
+        OperatorId {
+            dataflow: (packed >> 32) as u32,
+            operator: packed as u32,
+        }
+    }
 }
 
 impl Room {
     /// An empty room.
     pub(crate) fn new() -> Rc<Self> {
         Rc::default()
+    }
+
+    /// Notes that an operator runs now.
+    #[inline]
+    pub(crate) fn runs(&self, id: OperatorId) {
+        let packed = u64::from(id.dataflow) << 32 | u64::from(id.operator);
+        self.latest.store(packed, Ordering::Relaxed);
+    }
+
+    /// Which operator has begun to run last.
+    pub(crate) fn latest(&self) -> Latest {
+        Latest(Arc::clone(&self.latest))
     }
 
     /// Whether anybody is told.

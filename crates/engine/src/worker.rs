@@ -23,7 +23,7 @@ use crate::cluster::{Cluster, Seed};
 use crate::error::{BoxError, Error};
 use crate::host::Host;
 use crate::inspect::Snapshot;
-use crate::observe::{Observer, Room};
+use crate::observe::{Latest, Observer, Room};
 use crate::payload::Payload;
 use crate::run::activation::Activation;
 use crate::run::arrival::{Arrivals, OpenInputs};
@@ -129,6 +129,11 @@ impl<P: Payload> Worker<P> {
 
     pub(crate) fn host(&self) -> &dyn Host {
         &*self.0.host
+    }
+
+    /// Tells any thread which operator has begun to run last on this worker.
+    pub fn latest(&self) -> Latest {
+        self.0.room.latest()
     }
 
     pub(crate) fn room(&self) -> &Rc<Room> {

@@ -16,10 +16,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use pointstamp_engine::cluster::Cluster;
 use pointstamp_engine::error::Error;
+use pointstamp_engine::observe::Latest;
 use pyo3::prelude::*;
 
 use crate::errors::{GraphError, PointstampError};
 use crate::seeing::inquiry::Inquiry;
+use crate::seeing::naming::Naming;
 use crate::seeing::notes::Notes;
 use crate::seeing::record::Recorder;
 
@@ -32,7 +34,9 @@ pub(crate) struct Home {
     ended: AtomicBool,
     left: Mutex<Left>,
     notes: Notes,
+    naming: Naming,
     inquiry: Inquiry,
+    latest: OnceLock<Latest>,
     recorder: OnceLock<Arc<Py<Recorder>>>,
     /// Whether the program asked for its turn, from another thread.
     called: AtomicBool,
@@ -71,7 +75,9 @@ impl Home {
             ended,
             left,
             notes: Notes::new(),
+            naming: Naming::default(),
             inquiry: Inquiry::default(),
+            latest: OnceLock::new(),
             recorder: OnceLock::new(),
             called: AtomicBool::new(false),
         })
@@ -87,9 +93,25 @@ impl Home {
         &self.notes
     }
 
+    /// The names that the operators get which the program makes now.
+    pub(crate) fn naming(&self) -> &Naming {
+        &self.naming
+    }
+
     /// Where any thread asks the worker what it does.
     pub(crate) fn inquiry(&self) -> &Inquiry {
         &self.inquiry
+    }
+
+    /// The engine's note of what runs, once the worker has begun.
+    pub(crate) fn latest(&self) -> &OnceLock<Latest> {
+        &self.latest
+    }
+
+    /// The name of the operator that has begun to run last, if it is known.
+    pub(crate) fn at_work(&self) -> Option<String> {
+        let noted = self.notes.operator(self.latest.get()?.operator())?;
+        noted.name().map(str::to_owned)
     }
 
     /// What records the worker, once something does.

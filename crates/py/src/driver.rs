@@ -168,6 +168,10 @@ impl Host for PythonHost {
         attached(|py| self.home.notes().operator_made(py, operator));
     }
 
+    fn renames(&self, name: &str) -> Option<String> {
+        self.home.naming().renamed(name)
+    }
+
     fn told(&self, worker: usize, error: Error) -> (Error, String) {
         attached(|py| told(py, worker, &error, self.cluster.processes() > 1))
     }
@@ -193,6 +197,7 @@ impl Driver {
         host: &Rc<PythonHost>,
     ) -> Arc<Self> {
         host.engine.replace(Some(engine.clone()));
+        home.latest().get_or_init(|| engine.latest());
         Arc::new(Driver {
             engine: ThreadBound::new(home, engine),
             host: ThreadBound::new(home, Rc::clone(host)),

@@ -1,4 +1,4 @@
-//! Inputs that `main` drives: ordered by an `InputHandle`, or by capability.
+//! Inputs that `main` drives by an `InputHandle`, in the order of time.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -8,13 +8,13 @@ use arrow_array::RecordBatch;
 use pointstamp_arrange::Rows;
 use pointstamp_columnar::pieces::Merger;
 use pointstamp_engine::error::BoxError;
-use pointstamp_engine::operators::{Input, UnorderedInput as EngineUnordered};
+use pointstamp_engine::operators::Input;
 use pointstamp_engine::port::SendError;
 use pointstamp_engine::scope::Scope as EngineScope;
 use pointstamp_engine::stream::Stream as EngineStream;
 use pointstamp_order::Point;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyDict, PyList};
 
 use crate::batch::{Batch, MAX_BATCH, in_batches};
 use crate::bound::ThreadBound;
@@ -25,8 +25,8 @@ use crate::errors::{IntoException, PointstampError};
 use crate::gathering::Gathering;
 use crate::gil::attached;
 use crate::raised::exception_of;
-use crate::session::{Session, open_session};
 use crate::time::{point_from_py, point_infer, point_to_py};
+use crate::unordered::place;
 
 /// An input with the records that it has not sent yet.
 pub(crate) struct Buffered {
@@ -200,6 +200,8 @@ pub(crate) struct InputHandle {
     /// Made when the handle is connected: only then is it clear whose it is.
     state: std::sync::OnceLock<ThreadBound<Rc<Buffered>>>,
     closed_early: std::sync::atomic::AtomicBool,
+    /// The operator's name and its dataflow's, for people.
+    place: std::sync::OnceLock<String>,
 }
 
 impl InputHandle {
@@ -288,6 +290,8 @@ impl InputHandle {
             .map_err(IntoException::into_exception)?;
         driver.home().notes().latest_is_input();
         state.dims.set(Some(scope.dims()));
+        self.place
+            .get_or_init(|| place(driver.home(), "input", scope));
         Ok(stream)
     }
 }
@@ -299,6 +303,7 @@ impl InputHandle {
         InputHandle {
             state: std::sync::OnceLock::new(),
             closed_early: false.into(),
+            place: std::sync::OnceLock::new(),
         }
     }
 
@@ -307,11 +312,15 @@ impl InputHandle {
     /// Raises:
     ///     TimeError: If the handle's times have another number of coordinates than the scope's.
     ///     CapabilityError: If the handle is closed.
+    #[pyo3(signature = (scope, *, name = None))]
     fn to_stream<'py>(
         slf: &Bound<'py, Self>,
         scope: &Bound<'py, PyAny>,
+        name: Option<&str>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        scope.call_method1("input_from", (slf,))
+        let given = PyDict::new(slf.py());
+        given.set_item("name", name)?;
+        scope.call_method("input_from", (slf,), Some(&given))
     }
 
     /// The time of the records sent now. 0 before the handle is connected.
@@ -425,6 +434,25 @@ impl InputHandle {
         Ok(())
     }
 
+    /// Which input of which dataflow it is, for people; None before it is connected.
+    #[getter]
+    fn place(&self) -> Option<&str> {
+        self.place.get().map(String::as_str)
+    }
+
+    fn __repr__(&self) -> PyResult<String> {
+        let Some(place) = self.place() else {
+            let state = ["connected to no dataflow", "closed"][usize::from(self.closed()?)];
+            return Ok(format!("<InputHandle {state}>"));
+        };
+        let time = |state: &Rc<Buffered>| state.input.time().unwrap_or_else(|| Point::new(&[]));
+        Ok(match self.closed() {
+            Ok(true) => format!("<InputHandle {place} closed>"),
+            Ok(false) => format!("<InputHandle {place} at {}>", time(self.state()?)),
+            Err(_) => format!("<InputHandle {place}>"), // on another thread than the worker's
+        })
+    }
+
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
         slf
     }
@@ -464,33 +492,5 @@ impl Drop for Buffered {
             };
         });
         self.input.close();
-    }
-}
-
-/// An input whose times are given out as capabilities: send at any time for which there is one, in any order.
-#[pyclass(frozen, module = "pointstamp")]
-pub(crate) struct UnorderedInput {
-    pub(crate) input: ThreadBound<EngineUnordered<Batch>>,
-    pub(crate) driver: Arc<Driver>,
-}
-
-#[pymethods]
-impl UnorderedInput {
-    /// Opens a session to send at a capability's time: `with unordered.session(cap) as session:`.
-    ///
-    /// Raises:
-    ///     CapabilityError: If the capability was dropped, or is another output's.
-    fn session(&self, py: Python<'_>, capability: &Bound<'_, PyAny>) -> PyResult<Session> {
-        let port = self.input.get()?.output().clone();
-        let (home, driver) = (self.input.home(), Some(&self.driver));
-        open_session(py, home, port, capability, None, driver)
-    }
-
-    #[classmethod]
-    fn __class_getitem__<'py>(
-        class: &Bound<'py, pyo3::types::PyType>,
-        item: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        crate::generic::generic_alias(class, item)
     }
 }

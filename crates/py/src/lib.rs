@@ -47,6 +47,7 @@ mod stream;
 mod threads;
 mod time;
 mod tools;
+mod unordered;
 mod wire;
 mod worker;
 
@@ -78,7 +79,7 @@ mod _core {
         capability::{Capability, CapabilityRef},
         capture::EventQueue,
         connections::Connections,
-        input::{InputHandle, UnorderedInput},
+        input::InputHandle,
         operator::Builder,
         port::{FrontieredInput, InputPort, OutputPort},
         probe::ProbeHandle,
@@ -88,6 +89,7 @@ mod _core {
         simulation::Simulation,
         sources::Sources,
         stream::Stream,
+        unordered::UnorderedInput,
         worker::{Cluster, Worker},
     };
 

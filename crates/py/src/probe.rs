@@ -80,6 +80,9 @@ impl ProbeHandle {
     }
 
     fn __repr__(&self) -> String {
+        if self.places().is_empty() {
+            return "<ProbeHandle attached nowhere>".to_owned();
+        }
         let times: Vec<_> = self
             .probe
             .frontier()

@@ -20,7 +20,7 @@ use crate::driver::Driver;
 use crate::errors::{GraphError, IntoException};
 use crate::generic::generic_alias;
 use crate::gil::{Held, attached};
-use crate::input::{InputHandle, UnorderedInput};
+use crate::input::InputHandle;
 use crate::operator::Builder;
 use crate::probe::ProbeHandle;
 use crate::raised::Raised;
@@ -28,6 +28,7 @@ use crate::seeing::notes::Kept;
 use crate::stream::Stream;
 use crate::time::summary_from_py;
 use crate::tools::Tools;
+use crate::unordered::{UnorderedInput, place};
 
 fn refused(error: Error) -> PyErr {
     error.into_exception()
@@ -86,6 +87,16 @@ impl Scope {
         }
     }
 
+    /// Names the operators that are made until `end_naming`, for the method that is running; None leaves their own names.
+    fn begin_naming(&self, title: String, name: Option<String>) {
+        self.scope.home().naming().begin(title, name);
+    }
+
+    /// Ends what the last `begin_naming` began.
+    fn end_naming(&self) {
+        self.scope.home().naming().end();
+    }
+
     /// Connects an input handle.
     fn input_from(&self, py: Python<'_>, handle: &InputHandle) -> PyResult<Stream> {
         let stream = handle.attach(py, self.scope.get()?, &self.driver)?;
@@ -100,6 +111,7 @@ impl Scope {
             UnorderedInput {
                 input: ThreadBound::new(home, input),
                 driver: Arc::clone(&self.driver),
+                place: place(home, "unordered input", self.scope.get()?),
             },
             Capability::new(home, capability),
             self.plain(stream),
@@ -236,6 +248,21 @@ pub(crate) struct LoopHandle {
 
 #[pymethods]
 impl LoopHandle {
+    fn __repr__(&self) -> String {
+        let of = if self.schema.is_some() {
+            " of record batches"
+        } else {
+            ""
+        };
+        let state = match self.handle.get() {
+            Ok(handle) if handle.borrow().is_some() => "not connected",
+            Ok(_) => "connected",
+            Err(_) if self.handle.home().has_ended() => "of a worker that has ended",
+            Err(_) => "of a worker on another thread",
+        };
+        format!("<LoopHandle{of} {state}>")
+    }
+
     #[classmethod]
     fn __class_getitem__<'py>(
         cls: &Bound<'py, PyType>,

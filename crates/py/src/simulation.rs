@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use pointstamp_engine::error::{BoxError, Error};
 use pointstamp_engine::host::Host;
+use pointstamp_engine::observe::OperatorId;
 use pointstamp_simulate::{Link, World};
 use pyo3::prelude::*;
 
@@ -104,6 +105,14 @@ impl Host for SimulatedHost {
     fn interrupted(&self) -> Result<(), BoxError> {
         self.idle.set(true);
         self.inner.interrupted()
+    }
+
+    fn begins(&self, operator: OperatorId) {
+        self.inner.begins(operator);
+    }
+
+    fn renames(&self, name: &str) -> Option<String> {
+        self.inner.renames(name)
     }
 
     fn told(&self, worker: usize, error: Error) -> (Error, String) {

@@ -76,6 +76,7 @@ impl Stream {
         name: &str,
         parts: usize,
     ) -> PyResult<Vec<Stream>> {
+        let name = &*self.home().naming().named(name);
         let taps = match self.inner.get_to_build()? {
             Inner::Plain(stream) => Chain::begin(stream, kind, name, function, parts)?,
             Inner::Tap(tap) => tap.then(kind, name, function, parts)?,

@@ -357,6 +357,13 @@ impl Cluster {
             .collect()
     }
 
+    /// For each worker of this process, the name of the operator that has begun to run last.
+    fn at_work(&self) -> Vec<Option<String>> {
+        let homes = self.homes().clone();
+        let names = homes.iter().map(|home| home.as_ref()?.at_work());
+        names.collect()
+    }
+
     /// Says something to all other processes, to be heard by what they gave to `listen`.
     fn say(&self, py: Python<'_>, what: Vec<u8>) {
         detached(py, || self.engine.say(what));

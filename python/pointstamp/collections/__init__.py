@@ -5,12 +5,13 @@ Rust's.
 """
 
 from pointstamp.collections.arranged import Arranged, Trace
-from pointstamp.collections.collection import Collection, CollectionCapture
+from pointstamp.collections.collection import Collection
 from pointstamp.collections.column_capture import ColumnCapture
 from pointstamp.collections.column_input import ColumnInput
 from pointstamp.collections.column_variable import ColumnVariable
 from pointstamp.collections.columns import ColumnCollection
 from pointstamp.collections.inputs import CollectionInput
+from pointstamp.collections.outputs import CollectionCapture
 from pointstamp.collections.variable import Variable
 
 __all__ = [

@@ -8,6 +8,7 @@ from pointstamp import _core
 from pointstamp._core import Field, JoinKind, Reduction
 from pointstamp._errors import GraphError
 from pointstamp._mistakes import function_of
+from pointstamp._naming import named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -27,6 +28,7 @@ V2 = TypeVar("V2")
 U = TypeVar("U")
 
 
+@named
 class Arranged(Generic[K, V]):
     """A collection of pairs ``(key, value)``, sorted by key and kept. `Collection.arrange` makes it.
 
@@ -61,7 +63,7 @@ class Arranged(Generic[K, V]):
             self._trace = Trace(_core.trace_of(self.core))
         return self._trace
 
-    def enter(self, scope: Scope) -> Arranged[K, V]:
+    def enter(self, scope: Scope, *, name: str | None = None) -> Arranged[K, V]:
         """The same arrangement in a scope inside its own, for joins and reduces in every turn of a loop.
 
         It is neither copied nor built again: what changes outside changes it there. (A collection that
@@ -85,7 +87,7 @@ class Arranged(Generic[K, V]):
         core = _core.enter_arrangement(self.core, scope.core)
         return Arranged(scope, core, self._collection)
 
-    def as_collection(self) -> Collection[tuple[K, V]]:
+    def as_collection(self, *, name: str | None = None) -> Collection[tuple[K, V]]:
         """The collection of pairs; each change comes when its time is complete."""
         return self._collection(self.scope, _core.arrangement_updates(self.core))
 
@@ -93,6 +95,8 @@ class Arranged(Generic[K, V]):
         self,
         other: Collection[tuple[K, V2]] | Arranged[K, V2],
         f: Callable[[K, V, V2], Any] | Field | tuple[Any, ...] | None = None,
+        *,
+        name: str | None = None,
     ) -> Collection[Any]:
         """As `Collection.join`; the other is an arrangement, or a collection, which is arranged."""
         check_scope("join", self.scope, other, (Arranged, self._collection))
@@ -104,36 +108,38 @@ class Arranged(Generic[K, V]):
             kind, f = JoinKind.FUNCTION, function_of("join", f)
         return self._collection(self.scope, _core.join_arranged(self.core, right.core, kind, f, "join"))
 
-    def reduce(self, f: Callable[[K, list[tuple[V, int]]], Iterable[U]]) -> Collection[tuple[K, U]]:
+    def reduce(
+        self, f: Callable[[K, list[tuple[V, int]]], Iterable[U]], *, name: str | None = None
+    ) -> Collection[tuple[K, U]]:
         """As `Collection.reduce`, on this arrangement."""
         return self._reduced(Reduction.REDUCE, function_of("reduce", f))
 
-    def min(self) -> Collection[tuple[K, V]]:
+    def min(self, *, name: str | None = None) -> Collection[tuple[K, V]]:
         """As `Collection.min`, on this arrangement."""
         return self._reduced(Reduction.MIN)
 
-    def max(self) -> Collection[tuple[K, V]]:
+    def max(self, *, name: str | None = None) -> Collection[tuple[K, V]]:
         """As `Collection.max`, on this arrangement."""
         return self._reduced(Reduction.MAX)
 
-    def sum(self) -> Collection[tuple[K, V]]:
+    def sum(self, *, name: str | None = None) -> Collection[tuple[K, V]]:
         """As `Collection.sum`, on this arrangement."""
         return self._reduced(Reduction.SUM)
 
-    def mean(self) -> Collection[tuple[K, float]]:
+    def mean(self, *, name: str | None = None) -> Collection[tuple[K, float]]:
         """As `Collection.mean`, on this arrangement."""
         return self._reduced(Reduction.MEAN)
 
-    def top_k(self, n: int) -> Collection[tuple[K, V]]:
+    def top_k(self, n: int, *, name: str | None = None) -> Collection[tuple[K, V]]:
         """As `Collection.top_k`, on this arrangement."""
         if n < 1:
             raise GraphError(f"top_k takes how many values a key keeps, 1 or more, not {n!r}")
         return self._reduced(Reduction.TOP_K, n)
 
-    def count_by_key(self) -> Collection[tuple[K, int]]:
+    def count_by_key(self, *, name: str | None = None) -> Collection[tuple[K, int]]:
         """As `Collection.count_by_key`, on this arrangement."""
         if self.scope.dims == 1:
-            return self._collection(self.scope, None, counted=(self.core, Reduction.COUNT_BY_KEY))
+            return self._collection(self.scope, None, counted=(self.core, Reduction.COUNT_BY_KEY), name=name)
         return self._reduced(Reduction.COUNT_BY_KEY)
 
     def _reduced(self, kind: Reduction, argument: Any = None) -> Collection[Any]:

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
 from pointstamp import _core
-from pointstamp._core import CollectionStageKind, Field, JoinKind, ProbeHandle, Reduction
+from pointstamp._core import CollectionStageKind, Field, JoinKind, Reduction
 from pointstamp._mistakes import function_of, unknown_attribute
-from pointstamp.capture.collections import capture_updates
-from pointstamp.capture.events import Capture
+from pointstamp._naming import named, named_later
 from pointstamp.collections.arranged import Arranged, check_scope
+from pointstamp.collections.outputs import CollectionOutputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from contextlib import AbstractContextManager
 
     from pointstamp._core import Stream as CoreStream
     from pointstamp._types import Time
-    from pointstamp.capture.events import EventWriter
     from pointstamp.scope import Scope
-    from pointstamp.streams.records import Stream
 
-__all__ = ["Collection", "CollectionCapture"]
+__all__ = ["Collection"]
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -29,7 +28,8 @@ V = TypeVar("V")
 V2 = TypeVar("V2")
 
 
-class Collection(Generic[T]):
+@named
+class Collection(CollectionOutputs[T]):
     """A multiset that changes: updates ``(record, time, diff)``.
 
     Every method adds operators to the collection's scope.
@@ -48,7 +48,7 @@ class Collection(Generic[T]):
         scope: The scope that the collection is in.
     """
 
-    __slots__ = ("_arrangement", "_by_key", "_counted", "_outer", "_stream", "scope")
+    __slots__ = ("_arrangement", "_by_key", "_counted", "_name", "_outer", "_stream", "scope")
 
     def __init__(
         self,
@@ -57,6 +57,7 @@ class Collection(Generic[T]):
         *,
         counted: tuple[_core.Arrangement, Reduction] | None = None,
         outer: Collection[T] | None = None,
+        name: str | None = None,
     ) -> None:
         self.scope = scope
         # A reduction is an arrangement, of which updates are made where another operator than a join reads
@@ -65,6 +66,7 @@ class Collection(Generic[T]):
         self._stream = None if isinstance(core, _core.Arrangement) else core
         # What counts records outside of loops is made when it is read: updates, or an arrangement.
         self._counted = counted
+        self._name = name  # of what is made later
         # The collection that entered this scope, whose arrangement is used here, too.
         self._outer = outer
         self._by_key: _core.Arrangement | None = None
@@ -81,21 +83,28 @@ class Collection(Generic[T]):
     def core(self) -> CoreStream:
         """The extension's stream of updates."""
         if self._stream is None:
-            if self._arrangement is not None:
-                self._stream = _core.arrangement_updates(self._arrangement)
-            elif self._counted is not None:
-                arranged, kind = self._counted
-                self._stream = _core.total_updates(arranged, kind, kind.label)
-            else:
-                assert self._outer is not None
-                self._stream = self.scope.core.enter(self._outer.core)
+            with self._own_naming():
+                if self._arrangement is not None:
+                    self._stream = _core.arrangement_updates(self._arrangement)
+                elif self._counted is not None:
+                    arranged, kind = self._counted
+                    self._stream = _core.total_updates(arranged, kind, kind.label)
+                else:
+                    assert self._outer is not None
+                    self._stream = self.scope.core.enter(self._outer.core)
         return self._stream
+
+    def _own_naming(self) -> AbstractContextManager[None]:
+        """Of what is made when it is first read, whatever the name of the operator that reads it."""
+        title = "" if self._counted is None else self._counted[1].label
+        return named_later(self.scope, title, self._name)
 
     def _reduction(self) -> _core.Arrangement | None:
         """The arrangement that the collection is, if it is the result of a reduction."""
         if self._arrangement is None and self._counted is not None:
             arranged, kind = self._counted
-            self._arrangement = _core.reduce_arranged(arranged, kind, None, kind.label)
+            with self._own_naming():
+                self._arrangement = _core.reduce_arranged(arranged, kind, None, kind.label)
         return self._arrangement
 
     def _arranged_by_key(self, name: str = "arrange") -> _core.Arrangement:
@@ -170,7 +179,7 @@ class Collection(Generic[T]):
 
     # ------------------------------------------------------------ multisets
 
-    def concat(self, *others: Collection[T]) -> Collection[T]:
+    def concat(self, *others: Collection[T], name: str | None = None) -> Collection[T]:
         """The records of this collection and the others; what is in several is there so much more often.
 
         Raises:
@@ -181,15 +190,15 @@ class Collection(Generic[T]):
         streams = [self.core, *(other.core for other in others)]
         return Collection(self.scope, self.scope.core.concatenate(streams))
 
-    def negate(self) -> Collection[T]:
+    def negate(self, *, name: str | None = None) -> Collection[T]:
         """The records with their counts negated: concatenated with others, they are taken away from them."""
         return Collection(self.scope, _core.negate(self.core))
 
-    def consolidate(self) -> Collection[T]:
+    def consolidate(self, *, name: str | None = None) -> Collection[T]:
         """The same records, of which each time's updates are added up: what cancels is not sent on."""
         return Collection(self.scope, _core.consolidate(self.core))
 
-    def distinct(self) -> Collection[T]:
+    def distinct(self, *, name: str | None = None) -> Collection[T]:
         """Each record that is there once or more, once.
 
         Examples:
@@ -197,14 +206,15 @@ class Collection(Generic[T]):
             >>> ps.example(lambda scope: scope.collection("banana").distinct().capture()).extract()
             [(0, [('a', 1), ('b', 1), ('n', 1)])]
         """
-        return self._reduce_records(Reduction.DISTINCT)
+        return self._reduce_records(Reduction.DISTINCT, name=name)
 
-    def threshold(self, f: Callable[[T, int], int]) -> Collection[T]:
+    def threshold(self, f: Callable[[T, int], int], *, name: str | None = None) -> Collection[T]:
         """Each record as often as a function of it and its count says.
 
         Args:
             f: Called with a record and how often it is there, which is not 0; returns how often it is in
                 the result.
+            name: The operator's name.
 
         Examples:
             >>> import pointstamp as ps
@@ -214,7 +224,7 @@ class Collection(Generic[T]):
         """
         return self._reduce_records(Reduction.THRESHOLD, function_of("threshold", f))
 
-    def count(self) -> Collection[tuple[T, int]]:
+    def count(self, *, name: str | None = None) -> Collection[tuple[T, int]]:
         """Each record with how often it is there: pairs ``(record, count)``.
 
         Examples:
@@ -222,33 +232,43 @@ class Collection(Generic[T]):
             >>> ps.example(lambda scope: scope.collection("banana").count().capture()).extract()
             [(0, [(('a', 3), 1), (('b', 1), 1), (('n', 2), 1)])]
         """
-        return self._reduce_records(Reduction.COUNT)
+        return self._reduce_records(Reduction.COUNT, name=name)
 
-    def _reduce_records(self, kind: Reduction, argument: Any = None) -> Collection[Any]:
+    def _reduce_records(
+        self, kind: Reduction, argument: Any = None, *, name: str | None = None
+    ) -> Collection[Any]:
         arranged = _core.arrange(self.core, False, f"{kind.label}: arrange")
         if self.scope.dims == 1 and kind in {Reduction.DISTINCT, Reduction.COUNT}:
-            return Collection(self.scope, None, counted=(arranged, kind))
+            return Collection(self.scope, None, counted=(arranged, kind), name=name)
         return Collection(self.scope, _core.reduce_arranged(arranged, kind, argument, kind.label))
 
     # ------------------------------------------------------------ by key
 
     @overload
     def join(
-        self: Collection[tuple[K, V]], other: Collection[tuple[K, V2]] | Arranged[K, V2], f: None = None
+        self: Collection[tuple[K, V]],
+        other: Collection[tuple[K, V2]] | Arranged[K, V2],
+        f: None = None,
+        *,
+        name: str | None = None,
     ) -> Collection[tuple[K, tuple[V, V2]]]: ...
     @overload
     def join(
         self: Collection[tuple[K, V]],
         other: Collection[tuple[K, V2]] | Arranged[K, V2],
         f: Callable[[K, V, V2], U],
+        *,
+        name: str | None = None,
     ) -> Collection[U]: ...
     @overload
     def join(
         self: Collection[tuple[K, V]],
         other: Collection[tuple[K, V2]] | Arranged[K, V2],
         f: Field | tuple[Any, ...],
+        *,
+        name: str | None = None,
     ) -> Collection[Any]: ...
-    def join(self: Collection[Any], other: Any, f: Any = None) -> Collection[Any]:
+    def join(self: Collection[Any], other: Any, f: Any = None, *, name: str | None = None) -> Collection[Any]:
         """Pairs of records with equal keys, of two collections of pairs ``(key, value)``.
 
         Args:
@@ -256,6 +276,7 @@ class Collection(Generic[T]):
             f: Called with the key and the two values; returns a record. Or an expression over `key`, `left`
                 and `right` of `pointstamp.fields`, which is applied without Python. The default is
                 ``(key, (value, other value))``.
+            name: The operator's name.
 
         Raises:
             GraphError: If `other` is of another scope.
@@ -272,7 +293,9 @@ class Collection(Generic[T]):
         """
         return self.arrange().join(other, f)
 
-    def semijoin(self: Collection[tuple[K, V]], keys: Collection[K]) -> Collection[tuple[K, V]]:
+    def semijoin(
+        self: Collection[tuple[K, V]], keys: Collection[K], *, name: str | None = None
+    ) -> Collection[tuple[K, V]]:
         """The records ``(key, value)`` whose key is in the other collection, however often it is there.
 
         Examples:
@@ -285,10 +308,12 @@ class Collection(Generic[T]):
         """
         check_scope("semijoin", self.scope, keys, Collection)
         pairs = self._arranged_by_key("semijoin: arrange")
-        there = distinct_keys(keys).core
+        there = distinct_keys(keys, name).core
         return Collection(self.scope, _core.join_arranged(pairs, there, JoinKind.LEFT, None, "semijoin"))
 
-    def antijoin(self: Collection[tuple[K, V]], keys: Collection[K]) -> Collection[tuple[K, V]]:
+    def antijoin(
+        self: Collection[tuple[K, V]], keys: Collection[K], *, name: str | None = None
+    ) -> Collection[tuple[K, V]]:
         """The records ``(key, value)`` whose key is not in the other collection.
 
         Examples:
@@ -299,10 +324,13 @@ class Collection(Generic[T]):
             >>> ps.example(build).extract()
             [(0, [(('ann', 41), 1)])]
         """
-        return self.concat(self.semijoin(keys).negate())
+        return self.concat(self.semijoin(keys).negate(), name=name)
 
     def reduce(
-        self: Collection[tuple[K, V]], f: Callable[[K, list[tuple[V, int]]], Iterable[U]]
+        self: Collection[tuple[K, V]],
+        f: Callable[[K, list[tuple[V, int]]], Iterable[U]],
+        *,
+        name: str | None = None,
     ) -> Collection[tuple[K, U]]:
         """What a function makes of all values of a key. The records are pairs ``(key, value)``.
 
@@ -310,6 +338,7 @@ class Collection(Generic[T]):
             f: Called with a key and its values, in order, each with how often it is there; returns any number
                 of results. It is called for keys whose values have changed; one without values has no
                 results.
+            name: The operator's name.
 
         Raises:
             TypeError: When the dataflow runs, for a record that is not a pair.
@@ -325,7 +354,7 @@ class Collection(Generic[T]):
         """
         return self.arrange().reduce(f)
 
-    def min(self: Collection[tuple[K, V]]) -> Collection[tuple[K, V]]:
+    def min(self: Collection[tuple[K, V]], *, name: str | None = None) -> Collection[tuple[K, V]]:
         """The least value of each key: pairs ``(key, value)``.
 
         No Python runs for it, as for the operators that follow up to `count_by_key`.
@@ -340,11 +369,11 @@ class Collection(Generic[T]):
         """
         return self.arrange().min()
 
-    def max(self: Collection[tuple[K, V]]) -> Collection[tuple[K, V]]:
+    def max(self: Collection[tuple[K, V]], *, name: str | None = None) -> Collection[tuple[K, V]]:
         """The greatest value of each key: pairs ``(key, value)``."""
         return self.arrange().max()
 
-    def sum(self: Collection[tuple[K, V]]) -> Collection[tuple[K, V]]:
+    def sum(self: Collection[tuple[K, V]], *, name: str | None = None) -> Collection[tuple[K, V]]:
         """The sum of the values of each key, as often as they are there: pairs ``(key, sum)``.
 
         Values are numbers: ints, floats, bools, `Decimal`, `Fraction` and complex numbers, and of one key not
@@ -356,11 +385,11 @@ class Collection(Generic[T]):
         """
         return self.arrange().sum()
 
-    def mean(self: Collection[tuple[K, V]]) -> Collection[tuple[K, float]]:
+    def mean(self: Collection[tuple[K, V]], *, name: str | None = None) -> Collection[tuple[K, float]]:
         """The mean of the values of each key, which are as for `sum`: pairs ``(key, mean)``."""
         return self.arrange().mean()
 
-    def top_k(self: Collection[tuple[K, V]], n: int) -> Collection[tuple[K, V]]:
+    def top_k(self: Collection[tuple[K, V]], n: int, *, name: str | None = None) -> Collection[tuple[K, V]]:
         """The `n` greatest values of each key; one that is there twice counts twice.
 
         Examples:
@@ -372,11 +401,11 @@ class Collection(Generic[T]):
         """
         return self.arrange().top_k(n)
 
-    def count_by_key(self: Collection[tuple[K, V]]) -> Collection[tuple[K, int]]:
+    def count_by_key(self: Collection[tuple[K, V]], *, name: str | None = None) -> Collection[tuple[K, int]]:
         """How many records each key has: pairs ``(key, count)``."""
-        return self.arrange().count_by_key()
+        return self.arrange().count_by_key(name=name)
 
-    def arrange(self: Collection[tuple[K, V]]) -> Arranged[K, V]:
+    def arrange(self: Collection[tuple[K, V]], *, name: str | None = None) -> Arranged[K, V]:
         """The records ``(key, value)`` sorted by key, indexed and kept, for any number of joins and reduces.
 
         Raises:
@@ -408,7 +437,9 @@ class Collection(Generic[T]):
         assert self.scope.parent is not None
         return Collection(self.scope.parent, left)
 
-    def iterate(self, f: Callable[[Scope, Collection[T]], Collection[T]]) -> Collection[T]:
+    def iterate(
+        self, f: Callable[[Scope, Collection[T]], Collection[T]], *, name: str = "Iterate"
+    ) -> Collection[T]:
         """Puts the collection through a function again and again, until that changes nothing.
 
         Each turn must bring the collection closer to what does not change: let it end with an operator that
@@ -417,6 +448,7 @@ class Collection(Generic[T]):
         Args:
             f: Called once, with the loop's scope and the collection in a turn; returns the collection of the
                 next.
+            name: The name of the loop's scope.
 
         Returns:
             The collection that the function does not change, at every time.
@@ -431,7 +463,7 @@ class Collection(Generic[T]):
             [(0, [(3, 1), (5, 1), (7, 1)])]
         """
         function_of("iterate", f)
-        with self.scope.iterative() as inner:
+        with self.scope.iterative(name) as inner:
             variable = inner.variable(self.enter(inner))
             result = f(inner, variable.collection)
             if not isinstance(result, Collection):
@@ -441,56 +473,11 @@ class Collection(Generic[T]):
             variable.set(result)
             return result.leave()
 
-    # ------------------------------------------------------------ out
 
-    def updates(self) -> Stream[tuple[T, Time, int]]:
-        """The updates, as a stream of records ``(record, time, diff)``.
-
-        The stream's own times are at or before the updates'; of one record and time there may be several
-        updates.
-        """
-        return self.scope.stream_of(_core.to_updates(self.core))
-
-    def capture(self) -> CollectionCapture[T]:
-        """Keeps the updates on this worker in memory."""
-        capture: CollectionCapture[T] = CollectionCapture()
-        self.core.capture(capture.core)
-        return capture
-
-    def capture_into(self, writer: EventWriter) -> None:
-        """Writes the updates as pairs ``(record, diff)``.
-
-        ``scope.replay(...).as_collection(diffs=True)`` makes a collection of them again.
-        """
-        capture_updates(self.updates(), writer)
-
-    def probe(self) -> ProbeHandle:
-        """A handle that reports at which times the collection may still change."""
-        handle = ProbeHandle()
-        self.core.probe_with(handle)
-        return handle
-
-
-def distinct_keys(keys: Collection[K]) -> Arranged[K, None]:
+def distinct_keys(keys: Collection[K], name: str | None = None) -> Arranged[K, None]:
     """Each of the records once, as a key without a value."""
     if keys._outer is not None:
-        return distinct_keys(keys._outer).enter(keys.scope)
-    there = keys.distinct()._reduction()
+        return distinct_keys(keys._outer, name).enter(keys.scope)
+    there = keys.distinct(name=name and f"{name}: keys")._reduction()
     assert there is not None
     return Arranged(keys.scope, there, Collection)
-
-
-class CollectionCapture(Capture[tuple[T, int]]):
-    """The updates of a collection on one worker. It may be read from any thread, and after the run.
-
-    Iterating gives the events as they came: the data of `Messages` are updates ``(record, time, diff)``.
-    """
-
-    __slots__ = ()
-
-    def extract(self) -> list[tuple[Time, list[tuple[T, int]]]]:
-        """The changes per time, in the order of times: ``(record, diff)``, added up, in the order of records.
-
-        Times that are not ordered come in the order of their coordinates, first coordinate first.
-        """
-        return _core.extract_updates(self.core)

@@ -1,16 +1,22 @@
-"""The updates of a collection of columns, kept."""
+"""How collections of columns go out: as streams of updates, in captures, and watched by probes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
+from pointstamp._naming import named
 from pointstamp.capture.events import Capture
+from pointstamp.streams.arrow import ArrowStream
 
 if TYPE_CHECKING:
+    from pointstamp._core import ProbeHandle
     from pointstamp._types import Time
+    from pointstamp.capture.events import EventWriter
+    from pointstamp.collections.collection import Collection
+    from pointstamp.scope import Scope
 
-__all__ = ["ColumnCapture"]
+__all__ = ["ColumnCapture", "ColumnOutputs"]
 
 
 class ColumnCapture(Capture[Any]):
@@ -28,3 +34,37 @@ class ColumnCapture(Capture[Any]):
         They are added up, without zeros, in the order of rows.
         """
         return _core.extract_column_updates(self.core, self._columns)
+
+
+@named
+class ColumnOutputs:
+    """What every `ColumnCollection` has to be read from outside."""
+
+    __slots__ = ()
+
+    scope: Scope
+    core: Collection[Any]
+    core_schema: _core.Schema
+
+    def updates(self, *, name: str | None = None) -> ArrowStream:
+        """The updates, as record batches with a column ``time`` and a column ``diff`` more.
+
+        The stream's own times are at or before the updates'; of one row and time there may be several
+        updates. Times of several coordinates are lists.
+        """
+        made, columns = _core.column_updates(self.core.core, self.core_schema)
+        return ArrowStream(self.scope, made, columns)
+
+    def capture_into(self, writer: EventWriter, *, name: str | None = None) -> None:
+        """Writes the `updates`; ``scope.replay(...).as_collection(diffs=True)`` makes a collection of it."""
+        self.updates().capture_into(writer, name=name)
+
+    def capture(self, *, name: str | None = None) -> ColumnCapture:
+        """Keeps the updates on this worker in memory."""
+        capture = ColumnCapture(self.core_schema)
+        self.core.core.capture(capture.core)
+        return capture
+
+    def probe(self, *, name: str | None = None) -> ProbeHandle:
+        """A handle that reports at which times the collection may still change."""
+        return self.core.probe()

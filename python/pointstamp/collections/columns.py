@@ -8,26 +8,34 @@ from pointstamp import _core
 from pointstamp._core import Field, Reduction
 from pointstamp._errors import GraphError
 from pointstamp._mistakes import function_of
+from pointstamp._naming import named
 from pointstamp.collections.arranged import Arranged, check_scope
 from pointstamp.collections.collection import Collection, distinct_keys
-from pointstamp.collections.column_capture import ColumnCapture
-from pointstamp.collections.types import aggregated, check_plain, columns_of, mean_of, sum_of
+from pointstamp.collections.column_capture import ColumnOutputs
+from pointstamp.collections.types import (
+    aggregated,
+    check_plain,
+    check_types,
+    columns_of,
+    mean_of,
+    schema_of,
+    sum_of,
+)
 from pointstamp.fields import key, left, record, right
-from pointstamp.streams.arrow import ArrowStream, check_same, names
+from pointstamp.streams.arrow import check_same, names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import pyarrow as pa
 
-    from pointstamp._core import ProbeHandle
-    from pointstamp.capture.events import EventWriter
     from pointstamp.scope import Scope
 
 __all__ = ["ColumnCollection"]
 
 
-class ColumnCollection:
+@named
+class ColumnCollection(ColumnOutputs):
     """A multiset of rows with columns, that changes: what `Scope.new_collection` gives for a schema.
 
     Operators are those of `Collection`, and mean the same; keys are columns by name, and everything
@@ -133,7 +141,7 @@ class ColumnCollection:
             raise GraphError(f"after this rename two columns would have one name: {', '.join(renamed)}")
         return self._typed(self.core, [(name, None) for name in renamed])
 
-    def filter(self, condition: Field) -> ColumnCollection:
+    def filter(self, condition: Field, *, name: str | None = None) -> ColumnCollection:
         """The rows of which a condition on the columns is true.
 
         Raises:
@@ -150,7 +158,7 @@ class ColumnCollection:
 
     # ------------------------------------------------------------ multisets
 
-    def concat(self, *others: ColumnCollection) -> ColumnCollection:
+    def concat(self, *others: ColumnCollection, name: str | None = None) -> ColumnCollection:
         """The rows of this collection and the others, which have its schema.
 
         Raises:
@@ -161,19 +169,19 @@ class ColumnCollection:
             check_same(self.core_schema, other.core_schema, "concat")
         return self._like(self.core.concat(*(other.core for other in others)))
 
-    def negate(self) -> ColumnCollection:
+    def negate(self, *, name: str | None = None) -> ColumnCollection:
         """As `Collection.negate`."""
         return self._like(self.core.negate())
 
-    def consolidate(self) -> ColumnCollection:
+    def consolidate(self, *, name: str | None = None) -> ColumnCollection:
         """As `Collection.consolidate`."""
         return self._like(self.core.consolidate())
 
-    def distinct(self) -> ColumnCollection:
+    def distinct(self, *, name: str | None = None) -> ColumnCollection:
         """Each row that is there once or more, once."""
-        return self._like(self.core.distinct())
+        return self._like(self.core.distinct(name=name))
 
-    def count(self, name: str = "count") -> ColumnCollection:
+    def count(self, column: str = "count", *, name: str | None = None) -> ColumnCollection:
         """Each row with how often it is there, in one more column.
 
         Raises:
@@ -181,12 +189,17 @@ class ColumnCollection:
         """
         width = len(self.schema)
         flat = tuple(record[0][index] for index in range(width))
-        return self._with((*flat, record[1]), self.core.count(), [*self._all(), (name, "int64")])
+        return self._with((*flat, record[1]), self.core.count(name=name), [*self._all(), (column, "int64")])
 
     # ------------------------------------------------------------ by key
 
     def join(
-        self, other: ColumnCollection, on: str | Sequence[str], *, suffix: str = "_right"
+        self,
+        other: ColumnCollection,
+        on: str | Sequence[str],
+        *,
+        suffix: str = "_right",
+        name: str | None = None,
     ) -> ColumnCollection:
         """Pairs of rows with equal keys: the key's columns, the others of this side, and those of the other.
 
@@ -194,6 +207,7 @@ class ColumnCollection:
             other: The right side.
             on: The key's column, or columns, on both sides.
             suffix: Added to names of the right side that the left side has, too.
+            name: The operator's name.
 
         Raises:
             GraphError: If there is no such column, its type differs between the sides, the result would have
@@ -220,7 +234,9 @@ class ColumnCollection:
         others = [(to, other.schema.field(name).type) for name, to in zip(theirs, renamed, strict=True)]
         return self._typed(rows, [*own, *others])
 
-    def semijoin(self, other: ColumnCollection, on: str | Sequence[str]) -> ColumnCollection:
+    def semijoin(
+        self, other: ColumnCollection, on: str | Sequence[str], *, name: str | None = None
+    ) -> ColumnCollection:
         """The rows whose key the other collection has, however often.
 
         Raises:
@@ -228,40 +244,49 @@ class ColumnCollection:
         """
         by = self._same_key("semijoin", other, on)
         rest = self._rest(by)
-        keys = distinct_keys(other.core.map(other._part(by)))
+        keys = distinct_keys(other.core.map(other._part(by)), name)
         at = dict(zip((*by, *rest), (*columns_of(key, by), *columns_of(left, rest)), strict=True))
         flat = tuple(at[name] for name in self.schema.names)
-        return self._like(self._arranged(by).join(keys, flat))
+        return self._like(self._arranged(by).join(keys, flat, name=name))
 
-    def antijoin(self, other: ColumnCollection, on: str | Sequence[str]) -> ColumnCollection:
+    def antijoin(
+        self, other: ColumnCollection, on: str | Sequence[str], *, name: str | None = None
+    ) -> ColumnCollection:
         """The rows whose key the other collection does not have.
 
         Raises:
             GraphError: If there is no such column, its type differs, or `other` is of another scope.
         """
-        return self.concat(self.semijoin(other, on).negate())
+        return self.concat(self.semijoin(other, on).negate(), name=name)
 
-    def min(self, of: str | Sequence[str], *, by: str | Sequence[str]) -> ColumnCollection:
+    def min(
+        self, of: str | Sequence[str], *, by: str | Sequence[str], name: str | None = None
+    ) -> ColumnCollection:
         """The least value of each key: the key's columns, and the value's.
 
         Args:
             of: The value's column, or columns, which are compared one after another.
             by: The key's column, or columns.
+            name: The operator's name.
 
         Raises:
             GraphError: If there is no such column, or one is in both.
         """
         return self._reduced("min", of, by)
 
-    def max(self, of: str | Sequence[str], *, by: str | Sequence[str]) -> ColumnCollection:
+    def max(
+        self, of: str | Sequence[str], *, by: str | Sequence[str], name: str | None = None
+    ) -> ColumnCollection:
         """The greatest value of each key; as `min`."""
         return self._reduced("max", of, by)
 
-    def top_k(self, n: int, of: str | Sequence[str], *, by: str | Sequence[str]) -> ColumnCollection:
+    def top_k(
+        self, n: int, of: str | Sequence[str], *, by: str | Sequence[str], name: str | None = None
+    ) -> ColumnCollection:
         """The `n` greatest values of each key, of which one that is there twice counts twice; as `min`."""
         return self._reduced("top_k", of, by, n)
 
-    def sum(self, of: str, *, by: str | Sequence[str]) -> ColumnCollection:
+    def sum(self, of: str, *, by: str | Sequence[str], name: str | None = None) -> ColumnCollection:
         """The sum of each key's values: the key's columns, and the value's, of 64 bits.
 
         Raises:
@@ -270,22 +295,26 @@ class ColumnCollection:
         """
         return self._reduced("sum", of, by, types=[sum_of(self.schema.field(self._index(of)))])
 
-    def mean(self, of: str, *, by: str | Sequence[str]) -> ColumnCollection:
+    def mean(self, of: str, *, by: str | Sequence[str], name: str | None = None) -> ColumnCollection:
         """The mean of each key's values, as a double; as `sum`."""
         return self._reduced("mean", of, by, types=[mean_of(self.schema.field(self._index(of)))])
 
-    def count_by_key(self, by: str | Sequence[str], name: str = "count") -> ColumnCollection:
+    def count_by_key(
+        self, by: str | Sequence[str], column: str = "count", *, name: str | None = None
+    ) -> ColumnCollection:
         """How many rows each key has: the key's columns, and the count.
 
         Raises:
             GraphError: If there is no such column, or the key has one of the count's name.
         """
         keys = self._key(by)
-        pairs = self.core.map((self._part(keys), None)).count_by_key()
-        own = [(column, self.schema.field(column).type) for column in keys]
-        return self._with((*columns_of(record[0], keys), record[1]), pairs, [*own, (name, "int64")])
+        pairs = self.core.map((self._part(keys), None)).count_by_key(name=name)
+        own = [(one, self.schema.field(one).type) for one in keys]
+        return self._with((*columns_of(record[0], keys), record[1]), pairs, [*own, (column, "int64")])
 
-    def aggregate(self, by: str | Sequence[str], aggregations: Sequence[tuple[str, str]]) -> ColumnCollection:
+    def aggregate(
+        self, by: str | Sequence[str], aggregations: Sequence[tuple[str, str]], *, name: str | None = None
+    ) -> ColumnCollection:
         """Several aggregations of each key's rows in one: the key's columns, and one for each of them.
 
         As in `ArrowStream.aggregate`, nulls are skipped; of no value there is null, and a count of 0.
@@ -294,6 +323,7 @@ class ColumnCollection:
             by: The key's column, or columns.
             aggregations: ``(column, function)`` pairs; a function is ``"sum"``, ``"count"``, ``"min"``,
                 ``"max"`` or ``"mean"``, and its column is named ``"column_function"``.
+            name: The operator's name.
 
         Raises:
             GraphError: If there is no such column or function, or the function is not defined for the column.
@@ -325,6 +355,7 @@ class ColumnCollection:
         by: str | Sequence[str],
         of: str | Sequence[str],
         schema: pa.Schema,
+        name: str | None = None,
     ) -> ColumnCollection:
         """What a function makes of each key's values: the key's columns, and those of its results.
 
@@ -334,6 +365,7 @@ class ColumnCollection:
             by: The key's column, or columns.
             of: The value's column, or columns.
             schema: The columns of a result.
+            name: The operator's name.
 
         Raises:
             GraphError: If there is no such column, or one that is neither of integers nor of strings.
@@ -365,13 +397,7 @@ class ColumnCollection:
         check_scope(operator, self.scope, other, ColumnCollection)
         by = self._key(on)
         other._key(on)
-        for name in by:
-            mine, theirs = self.schema.field(name).type, other.schema.field(name).type
-            if mine != theirs:
-                raise GraphError(
-                    f"{operator}'s key column '{name}' is {mine} here and {theirs} in the other collection: "
-                    "cast one of them before it comes in"
-                )
+        check_types(operator, self.schema, other.schema, by)
         return by
 
     def _rest(self, by: list[str]) -> list[str]:
@@ -393,17 +419,7 @@ class ColumnCollection:
 
     def _typed(self, rows: Collection[Any], columns: Sequence[tuple[str, Any]]) -> ColumnCollection:
         """Rows under a schema of names and types; None for a type that stays what it is."""
-        import pyarrow as pa
-
-        seen = set()
-        fields = []
-        for index, (name, kind) in enumerate(columns):
-            if name in seen:
-                raise GraphError(f"the result would have two columns named '{name}': rename one of them")
-            seen.add(name)
-            kind = self.schema.field(index).type if kind is None else kind
-            fields.append(pa.field(name, getattr(pa, kind)() if isinstance(kind, str) else kind))
-        return ColumnCollection(rows, _core.Schema(pa.schema(fields)))
+        return ColumnCollection(rows, _core.Schema(schema_of(self.schema, columns)))
 
     # ------------------------------------------------------------ scopes and loops
 
@@ -415,7 +431,9 @@ class ColumnCollection:
         """As `Collection.leave`."""
         return self._like(self.core.leave())
 
-    def iterate(self, f: Callable[[Scope, ColumnCollection], ColumnCollection]) -> ColumnCollection:
+    def iterate(
+        self, f: Callable[[Scope, ColumnCollection], ColumnCollection], *, name: str = "Iterate"
+    ) -> ColumnCollection:
         """As `Collection.iterate`: the function's result has this collection's schema.
 
         Examples:
@@ -444,7 +462,7 @@ class ColumnCollection:
             check_same(self.core_schema, result.core_schema, "iterate")
             return result.core
 
-        return self._like(self.core.iterate(rows))
+        return self._like(self.core.iterate(rows, name=name))
 
     # ------------------------------------------------------------ out
 
@@ -468,26 +486,3 @@ class ColumnCollection:
         """
         check_plain("to_records", self.schema)
         return self.core
-
-    def updates(self) -> ArrowStream:
-        """The updates, as record batches with a column ``time`` and a column ``diff`` more.
-
-        The stream's own times are at or before the updates'; of one row and time there may be several
-        updates. Times of several coordinates are lists.
-        """
-        made, columns = _core.column_updates(self.core.core, self.core_schema)
-        return ArrowStream(self.scope, made, columns)
-
-    def capture_into(self, writer: EventWriter) -> None:
-        """Writes the `updates`; ``scope.replay(...).as_collection(diffs=True)`` makes a collection of it."""
-        self.updates().capture_into(writer)
-
-    def capture(self) -> ColumnCapture:
-        """Keeps the updates on this worker in memory."""
-        capture = ColumnCapture(self.core_schema)
-        self.core.core.capture(capture.core)
-        return capture
-
-    def probe(self) -> ProbeHandle:
-        """A handle that reports at which times the collection may still change."""
-        return self.core.probe()

@@ -43,7 +43,8 @@ class Changing:
         return self.handle.closed
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {'closed' if self.closed else f'at {self.time}'}>"
+        state = "closed" if self.closed else f"at {self.time}"
+        return f"<{type(self).__name__} {self.handle.place} {state}>"
 
     def advance_to(self, time: Time) -> None:
         """Moves to a later time: nothing will be changed before it any more.

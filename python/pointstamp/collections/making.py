@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from pointstamp import _core
 from pointstamp._core import InputHandle
+from pointstamp._naming import named
 from pointstamp.collections.arranged import Arranged, Trace
 from pointstamp.collections.collection import Collection
 from pointstamp.collections.column_input import ColumnInput
@@ -28,6 +29,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
+@named
 class CollectionScope:
     """The methods of a scope that make collections."""
 
@@ -38,14 +40,17 @@ class CollectionScope:
         return cast("Scope", self)
 
     @overload
-    def new_collection(self) -> tuple[CollectionInput[Any], Collection[Any]]: ...
+    def new_collection(self, *, name: str | None = None) -> tuple[CollectionInput[Any], Collection[Any]]: ...
     @overload
-    def new_collection(self, *, schema: pa.Schema) -> tuple[ColumnInput, ColumnCollection]: ...
-    def new_collection(self, *, schema: pa.Schema | None = None) -> Any:
+    def new_collection(
+        self, *, schema: pa.Schema, name: str | None = None
+    ) -> tuple[ColumnInput, ColumnCollection]: ...
+    def new_collection(self, *, schema: pa.Schema | None = None, name: str | None = None) -> Any:
         """An input that changes a collection, and the collection.
 
         Args:
             schema: What the columns are, of a collection of columns; None for one of Python values.
+            name: The operator's name.
 
         Raises:
             GraphError: If a collection cannot keep a column of the schema.
@@ -58,7 +63,7 @@ class CollectionScope:
         _core.check_columns(columns)
         return ColumnInput(handle, columns), ColumnCollection(rows, columns)
 
-    def collection(self, records: Iterable[T]) -> Collection[T]:
+    def collection(self, records: Iterable[T], *, name: str | None = None) -> Collection[T]:
         """A collection of the records, from the least time on. Each worker brings its own.
 
         Examples:
@@ -68,7 +73,9 @@ class CollectionScope:
         """
         return self._scope.to_stream(records).as_collection()
 
-    def column_collection(self, data: pa.Table | pa.RecordBatch) -> ColumnCollection:
+    def column_collection(
+        self, data: pa.Table | pa.RecordBatch, *, name: str | None = None
+    ) -> ColumnCollection:
         """A collection of the rows of a table or a record batch, as `collection` is of records.
 
         Raises:
@@ -80,17 +87,20 @@ class CollectionScope:
         return rows
 
     @overload
-    def variable(self, initial: Collection[T] | None = None) -> Variable[T]: ...
+    def variable(self, initial: Collection[T] | None = None, *, name: str | None = None) -> Variable[T]: ...
     @overload
-    def variable(self, initial: ColumnCollection) -> ColumnVariable: ...
+    def variable(self, initial: ColumnCollection, *, name: str | None = None) -> ColumnVariable: ...
     @overload
-    def variable(self, *, schema: pa.Schema) -> ColumnVariable: ...
-    def variable(self, initial: Any = None, *, schema: pa.Schema | None = None) -> Any:
+    def variable(self, *, schema: pa.Schema, name: str | None = None) -> ColumnVariable: ...
+    def variable(
+        self, initial: Any = None, *, schema: pa.Schema | None = None, name: str | None = None
+    ) -> Any:
         """A collection that is defined by itself, in a scope of `iterative`. Several define each other.
 
         Args:
             initial: What it is in the first turn of the loop; None for nothing.
             schema: What the columns are, of a collection of columns that begins with nothing.
+            name: The operator's name.
 
         Raises:
             GraphError: If neither the scope nor one around it is of a loop, or `initial` is of another scope.
@@ -99,7 +109,7 @@ class CollectionScope:
             return ColumnVariable(self._scope, initial, schema)
         return Variable(self._scope, initial)
 
-    def import_trace(self, trace: Trace[K, V]) -> Arranged[K, V]:
+    def import_trace(self, trace: Trace[K, V], *, name: str | None = None) -> Arranged[K, V]:
         """The arrangement that a trace of another dataflow of this worker reads, for joins and reduces here.
 
         It is not copied: both dataflows use one index, from the trace's `since` on.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from pointstamp._core import Field
 
-__all__ = ["aggregated", "check_plain", "columns_of", "mean_of", "sum_of"]
+__all__ = ["aggregated", "check_plain", "check_types", "columns_of", "mean_of", "schema_of", "sum_of"]
 
 
 _FUNCTIONS = {
@@ -65,6 +65,32 @@ def check_plain(operator: str, fields: Iterable[Any]) -> None:
                 f"{operator} takes integers and strings, and column '{field.name}' is {kind}: "
                 "cast it, or leave it out with select"
             )
+
+
+def check_types(operator: str, mine: Any, theirs: Any, key: Iterable[str]) -> None:
+    """Refuses two schemas in which a column of the key has two types."""
+    for name in key:
+        here, there = mine.field(name).type, theirs.field(name).type
+        if here != there:
+            raise GraphError(
+                f"{operator}'s key column '{name}' is {here} here and {there} in the other collection: "
+                "cast one of them before it comes in"
+            )
+
+
+def schema_of(before: Any, columns: Sequence[tuple[str, Any]]) -> Any:
+    """A schema of names and types; None for the type that the column has in the one before."""
+    import pyarrow as pa
+
+    seen = set()
+    fields = []
+    for index, (name, kind) in enumerate(columns):
+        if name in seen:
+            raise GraphError(f"the result would have two columns named '{name}': rename one of them")
+        seen.add(name)
+        kind = before.field(index).type if kind is None else kind
+        fields.append(pa.field(name, getattr(pa, kind)() if isinstance(kind, str) else kind))
+    return pa.schema(fields)
 
 
 def sum_of(field: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 from pointstamp import _core
 from pointstamp._core import ProbeHandle
 from pointstamp._mistakes import unknown_attribute
+from pointstamp._naming import named
 from pointstamp.capture.events import Capture
 from pointstamp.connectors.writing import Writing
 from pointstamp.custom.builder import constructed, operator_info, single_output
@@ -46,6 +47,7 @@ __all__ = ["CustomOperators"]
 T = TypeVar("T")
 
 
+@named
 class CustomOperators(Generic[T]):
     """What streams of both kinds can do: run operators of the user's own, and be observed.
 
@@ -229,13 +231,13 @@ class CustomOperators(Generic[T]):
 
     # ------------------------------------------------------------ observing
 
-    def probe(self) -> ProbeHandle:
+    def probe(self, *, name: str | None = None) -> ProbeHandle:
         """A handle that reports which times may still appear on the stream."""
         handle = ProbeHandle()
         self.core.probe_with(handle)
         return handle
 
-    def capture(self) -> Capture[T]:
+    def capture(self, *, name: str | None = None) -> Capture[T]:
         """Keeps the stream's events on this worker in memory; of an `ArrowStream`, its record batches."""
         capture: Capture[T] = Capture()
         capture.form = (self.scope.dims, self.core_schema)
@@ -262,11 +264,12 @@ class CustomOperators(Generic[T]):
         committed = writing.build_committing
         return single_output(self.scope, f"{name}: commit", [(prepared, Pipeline())], committed, notify=True)
 
-    def capture_into(self, writer: EventWriter) -> None:
+    def capture_into(self, writer: EventWriter, *, name: str | None = None) -> None:
         """Writes the stream's events on this worker, from which `Scope.replay` makes the same stream again.
 
         Args:
             writer: Where to; each worker has its own.
+            name: The operator's name.
 
         Raises:
             GraphError: If the writer was given to a stream already.

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import InputHandle, ProbeHandle
 from pointstamp.collections import Collection, CollectionInput, ColumnCollection, ColumnInput
-from pointstamp.streams.arrow import ArrowInput, ArrowStream
+from pointstamp.streams.arrow import ArrowStream
+from pointstamp.streams.arrow_input import ArrowInput
 from pointstamp.streams.records import Stream
 
 if TYPE_CHECKING:

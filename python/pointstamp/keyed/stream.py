@@ -13,6 +13,7 @@ from weakref import ref
 
 from pointstamp._core import Reduction, StageKind
 from pointstamp._mistakes import function_of, unknown_attribute
+from pointstamp._naming import named
 from pointstamp.keyed import stateful
 from pointstamp.keyed.joins import AsOf, Interval, Table
 from pointstamp.keyed.ordered import in_time_order, root_only
@@ -54,6 +55,7 @@ def _size(kept: ref[KeyedState[Any, Any]]) -> tuple[int, int] | None:
     return None if state is None else state.size()
 
 
+@named
 class KeyedStream(Generic[K, T]):
     """The records of a stream with a key for each: windows, joins in time, and state.
 
@@ -95,7 +97,7 @@ class KeyedStream(Generic[K, T]):
 
         return self._ordered(name, made)
 
-    def map_values(self, f: Callable[[T], U]) -> KeyedStream[K, U]:
+    def map_values(self, f: Callable[[T], U], *, name: str | None = None) -> KeyedStream[K, U]:
         """Each record through a function; key and time stay."""
         function_of("map", f)
 
@@ -128,17 +130,20 @@ class KeyedStream(Generic[K, T]):
 
     # ------------------------------------------------------------ per time
 
-    def reduce(self, f: Callable[[T, T], T]) -> Stream[tuple[K, T]]:
+    def reduce(self, f: Callable[[T, T], T], *, name: str | None = None) -> Stream[tuple[K, T]]:
         """Per time, the records of each key made one, two at a time."""
         function_of("reduce", f)
         return self._ordered("reduce", lambda: stateful.PerTime(None, f))
 
-    def fold(self, init: Callable[[], S], f: Callable[[S, T], S]) -> Stream[tuple[K, S]]:
+    def fold(
+        self, init: Callable[[], S], f: Callable[[S, T], S], *, name: str | None = None
+    ) -> Stream[tuple[K, S]]:
         """Per time, the records of each key folded into one state.
 
         Args:
             init: Makes the state to begin with.
             f: Called with the state and a record; returns the new state.
+            name: The operator's name.
         """
         function_of("fold", init)
         function_of("fold", f)
@@ -153,6 +158,7 @@ class KeyedStream(Generic[K, T]):
         *,
         ttl: Any = None,
         state: KeyedState[K, S] | None = None,
+        name: str | None = None,
     ) -> Stream[tuple[K, S]]:
         """The state of each key after each of its records, at the record's time.
 
@@ -161,6 +167,7 @@ class KeyedStream(Generic[K, T]):
             f: Called with the state and a record; returns the new state.
             ttl: A key is forgotten when no record of it has come for so long, in event time; None: never.
             state: Where to keep it, to be listed, or restored from a snapshot.
+            name: The operator's name.
 
         Examples:
             >>> import pointstamp as ps
@@ -214,6 +221,7 @@ class KeyedStream(Generic[K, T]):
         *,
         ttl: Any = None,
         state: KeyedState[K, S] | None = None,
+        name: str | None = None,
     ) -> Stream[tuple[K, U]]:
         """Each record through a function of its key's state: ``(key, result)``.
 
@@ -222,6 +230,7 @@ class KeyedStream(Generic[K, T]):
                 to forget the key, and the result.
             ttl: As in `scan`.
             state: As in `scan`.
+            name: The operator's name.
         """
         function_of("map_with_state", f)
         return self._stateful("map_with_state", lambda kept: stateful.MapWithState(kept, f), state, ttl)
@@ -232,6 +241,7 @@ class KeyedStream(Generic[K, T]):
         *,
         ttl: Any = None,
         state: KeyedState[K, S] | None = None,
+        name: str | None = None,
     ) -> Stream[tuple[K, U]]:
         """As `map_with_state`, with any number of results for each record."""
         function_of("flat_map_with_state", f)
@@ -239,12 +249,15 @@ class KeyedStream(Generic[K, T]):
             "flat_map_with_state", lambda kept: stateful.FlatMapWithState(kept, f), state, ttl
         )
 
-    def dedup(self, *, ttl: Any = None, state: KeyedState[K, bool] | None = None) -> Stream[T]:
+    def dedup(
+        self, *, ttl: Any = None, state: KeyedState[K, bool] | None = None, name: str | None = None
+    ) -> Stream[T]:
         """The first record of each key.
 
         Args:
             ttl: A key is new again when no record of it has come for so long, in event time; None: never.
             state: As in `scan`.
+            name: The operator's name.
         """
         return self._stateful("dedup", stateful.Dedup, state, ttl)
 
@@ -255,6 +268,7 @@ class KeyedStream(Generic[K, T]):
         *,
         ttl: Any = None,
         state: KeyedState[K, list[T]] | None = None,
+        name: str | None = None,
     ) -> Stream[tuple[K, list[T]]]:
         """The `k` greatest records of each key so far, greatest first, at each time that changes them.
 
@@ -263,6 +277,7 @@ class KeyedStream(Generic[K, T]):
             by: What they are compared by; None: the records themselves.
             ttl: As in `scan`.
             state: As in `scan`.
+            name: The operator's name.
         """
         return self._stateful("top_k", lambda kept: stateful.Largest(kept, k, by), state, ttl)
 
@@ -273,6 +288,7 @@ class KeyedStream(Generic[K, T]):
         *,
         ttl: Any = None,
         state: KeyedState[K, Any] | None = None,
+        name: str | None = None,
     ) -> Stream[Any]:
         """Functions of the user's over the records and the timers of each key, in the order of time.
 
@@ -283,6 +299,7 @@ class KeyedStream(Generic[K, T]):
                 they set is not.
             ttl: As in `scan`.
             state: As in `scan`.
+            name: The operator's name.
 
         Examples:
             >>> import pointstamp as ps
@@ -316,6 +333,7 @@ class KeyedStream(Generic[K, T]):
         upper: Any,
         how: Literal["inner", "left", "right", "outer"] = "inner",
         state: KeyedState[K, Any] | None = None,
+        name: str | None = None,
     ) -> Stream[tuple[K, tuple[Any, Any]]]:
         """Pairs of records with one key, the other's time in ``[time + lower, time + upper]``.
 
@@ -329,6 +347,7 @@ class KeyedStream(Generic[K, T]):
             how: Whose records without a match come all the same, with None in the other's place.
             state: As in `scan`: of each key what can still be matched of ours and of theirs, each a list
                 ``[time, record, whether it was matched]``.
+            name: The operator's name.
         """
         low, high = self.clock.span("lower", lower), self.clock.span("upper", upper)
         if low > high:
@@ -343,6 +362,7 @@ class KeyedStream(Generic[K, T]):
         within: Any = None,
         how: Literal["left", "inner"] = "left",
         state: KeyedState[K, tuple[int, U]] | None = None,
+        name: str | None = None,
     ) -> Stream[tuple[K, tuple[T, U | None]]]:
         """Each record with the latest of the other stream at or before its time: ``(key, (ours, theirs))``.
 
@@ -352,6 +372,7 @@ class KeyedStream(Generic[K, T]):
                 freed.
             how: ``"left"``: a record without one has None in its place; ``"inner"``: it is left out.
             state: As in `scan`: of each key the time and the latest record of the other stream.
+            name: The operator's name.
         """
         left = pairs_of(how)[0]
         span = None if within is None else self.clock.span("within", within)
@@ -363,6 +384,7 @@ class KeyedStream(Generic[K, T]):
         *,
         how: Literal["inner", "left"] = "inner",
         state: KeyedState[K, tuple[int, U]] | None = None,
+        name: str | None = None,
     ) -> Stream[tuple[K, tuple[T, U | None]]]:
         """Each record with its key's row of a table, as of the record's time: ``(key, (ours, row))``.
 
@@ -371,6 +393,7 @@ class KeyedStream(Generic[K, T]):
                 the row.
             how: ``"inner"``: a record without a row is left out; ``"left"``: it has None in its place.
             state: As in `scan`: of each key the time and the row.
+            name: The operator's name.
         """
         left = pairs_of(how)[0]
         return self._joined(table, "table_join", lambda kept: Table(kept, left=left), state)

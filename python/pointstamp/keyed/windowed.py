@@ -6,9 +6,11 @@ Owns `WindowedStream`. Its methods each make one operator, whose results are sen
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
 
 from pointstamp._mistakes import function_of, unknown_attribute
+from pointstamp._naming import named
 from pointstamp.keyed import reducers
 from pointstamp.keyed.assigning import assigner
 from pointstamp.keyed.ordered import in_time_order
@@ -33,6 +35,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
+@partial(named, title="window: {}")
 class WindowedStream(Generic[K, T]):
     """The records of each key in windows of event time: what `KeyedStream.window` returns.
 
@@ -75,12 +78,15 @@ class WindowedStream(Generic[K, T]):
         results = in_time_order(self.scope, self.keyed, self.clock, f"window: {name}", make)
         return results if self._by_key else results.map(_without_key)
 
-    def fold(self, init: Callable[[], U], f: Callable[[U, T], U]) -> Stream[tuple[K, Window, U]]:
+    def fold(
+        self, init: Callable[[], U], f: Callable[[U, T], U], *, name: str | None = None
+    ) -> Stream[tuple[K, Window, U]]:
         """The values of each window folded into one, in the order of time.
 
         Args:
             init: Makes the state to begin with.
             f: Called with the state and a record; returns the new state.
+            name: The operator's name.
 
         Examples:
             >>> import pointstamp as ps
@@ -94,44 +100,58 @@ class WindowedStream(Generic[K, T]):
         """
         return self._reduced("fold", reducers.Fold(function_of("fold", init), function_of("fold", f)))
 
-    def reduce(self, f: Callable[[T, T], T]) -> Stream[tuple[K, Window, T]]:
+    def reduce(self, f: Callable[[T, T], T], *, name: str | None = None) -> Stream[tuple[K, Window, T]]:
         """The records of each window made one, two at a time, in the order of time."""
         return self._reduced("reduce", reducers.Reduce(function_of("reduce", f)))
 
-    def count(self) -> Stream[tuple[K, Window, int]]:
+    def count(self, *, name: str | None = None) -> Stream[tuple[K, Window, int]]:
         """How many records each window has."""
         return self._reduced("count", reducers.Counting())
 
-    def sum(self, of: Callable[[T], Any] | None = None) -> Stream[tuple[K, Window, Any]]:
+    def sum(
+        self, of: Callable[[T], Any] | None = None, *, name: str | None = None
+    ) -> Stream[tuple[K, Window, Any]]:
         """What the records of each window add up to, or what a function makes of them."""
         return self._reduced("sum", reducers.Sum(of))
 
-    def min(self, of: Callable[[T], Any] | None = None) -> Stream[tuple[K, Window, Any]]:
+    def min(
+        self, of: Callable[[T], Any] | None = None, *, name: str | None = None
+    ) -> Stream[tuple[K, Window, Any]]:
         """The least of each window."""
         return self._reduced("min", reducers.Extreme(of, greatest=False))
 
-    def max(self, of: Callable[[T], Any] | None = None) -> Stream[tuple[K, Window, Any]]:
+    def max(
+        self, of: Callable[[T], Any] | None = None, *, name: str | None = None
+    ) -> Stream[tuple[K, Window, Any]]:
         """The greatest of each window."""
         return self._reduced("max", reducers.Extreme(of, greatest=True))
 
-    def mean(self, of: Callable[[T], Any] | None = None) -> Stream[tuple[K, Window, Any]]:
+    def mean(
+        self, of: Callable[[T], Any] | None = None, *, name: str | None = None
+    ) -> Stream[tuple[K, Window, Any]]:
         """The mean of each window."""
         return self._reduced("mean", reducers.Mean(of))
 
-    def top_k(self, k: int, by: Callable[[T], Any] | None = None) -> Stream[tuple[K, Window, list[T]]]:
+    def top_k(
+        self, k: int, by: Callable[[T], Any] | None = None, *, name: str | None = None
+    ) -> Stream[tuple[K, Window, list[T]]]:
         """The `k` greatest records of each window, greatest first; by what a function makes of them."""
         return self._reduced("top_k", reducers.TopK(k, by))
 
-    def collect(self, of: Callable[[T], U] | None = None) -> Stream[tuple[K, Window, list[U]]]:
+    def collect(
+        self, of: Callable[[T], U] | None = None, *, name: str | None = None
+    ) -> Stream[tuple[K, Window, list[U]]]:
         """The records of each window as a list, in the order of time."""
         return self._reduced("collect", reducers.Collect(of))
 
-    def distinct_count(self, of: Callable[[T], Any] | None = None) -> Stream[tuple[K, Window, int]]:
+    def distinct_count(
+        self, of: Callable[[T], Any] | None = None, *, name: str | None = None
+    ) -> Stream[tuple[K, Window, int]]:
         """How many different records each window has; they are kept until it closes."""
         return self._reduced("distinct_count", reducers.Distinct(of))
 
     def quantiles(
-        self, shares: Sequence[float], of: Callable[[T], float] | None = None
+        self, shares: Sequence[float], of: Callable[[T], float] | None = None, *, name: str | None = None
     ) -> Stream[tuple[K, Window, list[float]]]:
         """The numbers below which these shares of each window's lie: 0.5 is the median.
 
@@ -152,6 +172,7 @@ class WindowedStream(Generic[K, T]):
         other: WindowedStream[K, U],
         *,
         how: Literal["inner", "left", "right", "outer"] = "inner",
+        name: str | None = None,
     ) -> Stream[tuple[K, Window, tuple[Any, Any]]]:
         """Every pair of both streams' records with one key and window: ``(key, Window, (ours, theirs))``.
 
@@ -160,6 +181,7 @@ class WindowedStream(Generic[K, T]):
         Args:
             other: Cut into the same windows.
             how: Whose records without any on the other side come all the same, with None in its place.
+            name: The operator's name.
 
         Raises:
             ValueError: If the windows differ, or `how` is none of the four.
@@ -176,7 +198,7 @@ class WindowedStream(Generic[K, T]):
             theirs = [value for side, value in values if side == 1] or [None] * left
             return [(key, window, (a, b)) for a in ours for b in theirs]
 
-        joined = both.collect().flat_map(matched)
+        joined = both.collect(name=name).flat_map(matched)
         if self._by_key:
             return joined
         bare: Stream[Any] = joined.map(_without_key)

@@ -39,10 +39,10 @@ def let_in() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {REQUEST})
 
 
-def ask_first(processes: Iterable[subprocess.Popen[bytes]]) -> None:
-    """Passes a request on to the first process that runs; not to what it has started, which may end by it."""
+def ask_first(processes: Iterable[subprocess.Popen[bytes]], number: int = REQUEST) -> None:
+    """Passes a signal on to the first process that runs; not to what it has started, which may end by it."""
     for process in processes:
         if process.poll() is None:
             with suppress(ProcessLookupError, PermissionError):
-                os.kill(process.pid, REQUEST)
+                os.kill(process.pid, number)
             return

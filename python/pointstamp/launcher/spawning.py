@@ -42,6 +42,9 @@ R = TypeVar("R")
 PATIENCE = 5.0
 """Seconds that processes have to end by themselves after the first failure, or an interruption."""
 
+LAST_WORDS = 3.0
+"""Seconds that the first process has to say what is waited for, when the program is to end."""
+
 CHUNK = 1 << 16
 
 
@@ -146,16 +149,36 @@ class _Processes:
 
     @contextmanager
     def asked(self) -> Iterator[None]:
-        """In the block SIGUSR1 asks the processes what they wait for, where the program has no handler."""
+        """In the block the processes say on SIGUSR1 and SIGTERM what they wait for, and then go on or end.
+
+        Only where the program has no handlers of its own.
+        """
+        handlers = {
+            REQUEST: lambda number, frame: ask_first(self._running.values()),
+            signal.SIGTERM: self._on_terminate,
+        }
         main = threading.current_thread() is threading.main_thread()
-        if not main or signal.getsignal(REQUEST) != signal.SIG_DFL:
-            yield
-            return
-        signal.signal(REQUEST, lambda number, frame: ask_first(self._running.values()))
+        taken = [number for number in handlers if main and signal.getsignal(number) == signal.SIG_DFL]
+        for number in taken:
+            signal.signal(number, handlers[number])
         try:
             yield
         finally:
-            signal.signal(REQUEST, signal.SIG_DFL)
+            for number in taken:
+                signal.signal(number, signal.SIG_DFL)
+
+    def _on_terminate(self, number: int, frame: object) -> None:
+        """Has the first process say what is waited for, and ends as the signal would have ended this program.
+
+        The others end with their leashes. A second signal ends it at once.
+        """
+        signal.signal(number, signal.SIG_DFL)
+        if self._begun and not self._failures:
+            ask_first(self._running.values(), number)
+            with suppress(subprocess.TimeoutExpired):
+                next(iter(self._running.values())).wait(LAST_WORDS)
+            self._pumps.drain(LAST_WORDS)
+        signal.raise_signal(number)
 
     def until_all_have_answered(self) -> None:
         """Returns when every process has answered or ended, or has had its time after another's failure."""
@@ -305,6 +328,11 @@ class _Pumps:
             thread = threading.Thread(target=pump, name="pointstamp-output", daemon=True)
             thread.start()
             self._threads.append(thread)
+
+    def drain(self, seconds: float) -> None:
+        """Waits for so long at most until all is passed on of the first process, which has ended."""
+        for thread in self._threads[:2]:
+            thread.join(seconds)
 
     def close(self) -> None:
         """Waits until all is passed on; the processes have ended."""

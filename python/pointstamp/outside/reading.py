@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from pointstamp import _core
 from pointstamp._errors import GraphError
+from pointstamp._naming import named
 from pointstamp.capture.events import replayed
 from pointstamp.connectors.reading import Reading
 from pointstamp.connectors.timing import Arrival, EventTime, Timing
@@ -31,6 +32,7 @@ __all__ = ["FromOutside"]
 T = TypeVar("T")
 
 
+@named
 class FromOutside(StreamsOf):
     """Streams of what comes from outside the dataflow."""
 
@@ -42,13 +44,19 @@ class FromOutside(StreamsOf):
     peers: int
 
     @overload
-    def replay(self, captures: Iterable[Capture[T]]) -> Stream[T]: ...
+    def replay(self, captures: Iterable[Capture[T]], *, name: str | None = None) -> Stream[T]: ...
     @overload
-    def replay(self, captures: Iterable[Capture[Any] | EventReader]) -> Any: ...
+    def replay(self, captures: Iterable[Capture[Any] | EventReader], *, name: str | None = None) -> Any: ...
     @overload
-    def replay(self, captures: Iterable[Capture[Any] | EventReader], *, schema: pa.Schema) -> ArrowStream: ...
     def replay(
-        self, captures: Iterable[Capture[Any] | EventReader], *, schema: pa.Schema | None = None
+        self, captures: Iterable[Capture[Any] | EventReader], *, schema: pa.Schema, name: str | None = None
+    ) -> ArrowStream: ...
+    def replay(
+        self,
+        captures: Iterable[Capture[Any] | EventReader],
+        *,
+        schema: pa.Schema | None = None,
+        name: str | None = None,
     ) -> Any:
         """The stream that was captured, with its times and its frontier.
 
@@ -61,6 +69,7 @@ class FromOutside(StreamsOf):
                 A reader of a socket, or of a file that it follows, is waited for until its capture has begun.
             schema: Of columns. Where a worker may have no capture, it says that the stream is an
                 `ArrowStream`.
+            name: The operator's name.
 
         Returns:
             A `Stream` of records, or an `ArrowStream` of columns.

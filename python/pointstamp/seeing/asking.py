@@ -98,6 +98,7 @@ class Asking:
         begin = time.monotonic()
         answers = self._cluster.ask(seconds) if worker is None else worker.ask(self._cluster, seconds)
         waited = time.monotonic() - begin
+        at_work = self._cluster.at_work()
         frames = sys._current_frames()
         memory = resident()
         data = []
@@ -112,7 +113,8 @@ class Asking:
                 ran = [(*entry, name, _is_alive(ident, name)) for *entry, ident, name in answer["ran"]]
                 data.append({**answer, **about, "ran": ran, "own": answers_of(who["worker"])})
             else:
-                silent = {"silent": True, "ended": answer == "ended", "inside": inside}
+                name = (at_work[index] or "") if inside else ""
+                silent = {"silent": True, "ended": answer == "ended", "inside": inside, "operator": name}
                 data.append({**who, **about, **silent})
         return data
 
@@ -134,7 +136,7 @@ class Asking:
         for process in range(self._processes):
             if process != self._process and process not in answers:
                 silent = {"worker": None, "process": process, "at": "", "waited": seconds}
-                data.append({**silent, "silent": True, "ended": False, "inside": False})
+                data.append({**silent, "silent": True, "ended": False, "inside": False, "operator": ""})
         return data
 
     def _hear(self, process: int, what: bytes) -> None:
@@ -165,7 +167,7 @@ def resident() -> int:
 def teller(data: dict[str, Any]) -> Told | Silent:
     """What one worker says, of what it said as data."""
     if "silent" in data:
-        keys = ("worker", "process", "waited", "at", "ended", "inside")
+        keys = ("worker", "process", "waited", "at", "ended", "inside", "operator")
         return Silent(*(data[key] for key in keys))
     return Told.from_data(data, data["at"])
 

@@ -422,8 +422,9 @@ def silence(silent: Silent) -> str:
             "code."
         )
     if silent.at and silent.inside:
+        whose = f"its operator '{silent.operator}'" if silent.operator else "one of its operators"
         return (
-            f"{who} runs a function of one of its operators, for {silent.seconds:.1f} s at least: it is at "
+            f"{who} runs a function of {whose}, for {silent.seconds:.1f} s at least: it is at "
             f"{silent.at}. Until that returns, the worker does nothing else. What waits there for another "
             "program or for a thread needs a time limit, or async_map(timeout=), which waits beside it."
         )

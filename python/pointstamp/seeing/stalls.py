@@ -119,10 +119,10 @@ class Report:
         interrupted(self._asking, self.worker, error)
 
     def on_terminate(self, number: int, frame: object) -> None:
-        """Says what is waited for, and ends as the signal would have ended this process."""
+        """Says what is waited for, and ends as the signal would have ended this process; another does now."""
+        signal.signal(number, signal.SIG_DFL)
         with suppress(Exception):
             say(self.text(here=True, seconds=QUICK))
-        signal.signal(number, signal.SIG_DFL)
         signal.raise_signal(number)
 
     def on_request(self, number: int, frame: object) -> None:

@@ -58,7 +58,7 @@ class Logs:
         while self._open:
             self._open.pop().close()
 
-    def add(self, scope: Scope, every: float) -> tuple[Log, ArrowStream]:
+    def add(self, scope: Scope, every: float, name: str) -> tuple[Log, ArrowStream]:
         """See `Worker.new_log`."""
         if not every > 0:
             raise ConfigError(f"a log is read every so many seconds, more than 0, and not {every!r}")
@@ -81,7 +81,7 @@ class Logs:
         self._core.record(recorder)
 
         handle: InputHandle[Any] = InputHandle()
-        builder = OperatorBuilder(scope, "log")
+        builder = OperatorBuilder(scope, name)
         builder.new_input(scope.input_from(handle), Pipeline())
         _, stream = builder.new_output(schema)
         builder.build(lambda capabilities, info: self._logic(recorder, capabilities, info, every))

@@ -124,6 +124,7 @@ class Silent(NamedTuple):
         at: Where its Python code is, as ``"file.py:12 in main"``; empty where that is not known.
         ended: Whether it has ended, which is why.
         inside: Whether what it runs there was called by a step: a function of an operator, then.
+        operator: The name of that operator; empty where it is not known.
     """
 
     worker: int | None
@@ -132,6 +133,7 @@ class Silent(NamedTuple):
     at: str
     ended: bool = False
     inside: bool = False
+    operator: str = ""
 
 
 def _standing(data: Mapping[str, Any]) -> Standing:

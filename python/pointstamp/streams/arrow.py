@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
-from pointstamp._core import InputHandle, PactKind
+from pointstamp._core import PactKind
 from pointstamp._errors import GraphError
 from pointstamp._mistakes import function_of
+from pointstamp._naming import named, named_later
 from pointstamp.custom.typed import ColumnOperators
 from pointstamp.operators.grouped import grouped, is_grouped
 from pointstamp.operators.reclock import reclock
@@ -30,9 +31,10 @@ if TYPE_CHECKING:
     from pointstamp.scope import Scope
     from pointstamp.streams.records import Stream
 
-__all__ = ["ArrowInput", "ArrowStream"]
+__all__ = ["ArrowStream"]
 
 
+@named
 class ArrowStream(ColumnOperators, Columnar):
     """A stream of Arrow record batches of one schema; moved, hashed and partitioned without the GIL.
 
@@ -63,7 +65,7 @@ class ArrowStream(ColumnOperators, Columnar):
         [{'city': 'Ulm', 'rain_sum': 3.0}, {'city': 'Bonn', 'rain_sum': 1.0}]
     """
 
-    __slots__ = ("_made", "_schema", "_source", "core_schema", "placed", "scope")
+    __slots__ = ("_made", "_name", "_schema", "_source", "core_schema", "placed", "scope")
 
     core_schema: _core.Schema
     placed: list[int] | None
@@ -75,11 +77,13 @@ class ArrowStream(ColumnOperators, Columnar):
         columns: _core.Schema,
         placed: Sequence[int] | None = None,
         source: ArrowStream | None = None,
+        name: str | None = None,
     ) -> None:
         self.scope = scope
         self._made = core
         # Of an exchange that has no reader yet: the stream whose rows it is to move.
         self._source = source
+        self._name = name  # of the exchange
         self.core_schema = columns
         # The key columns by which the rows are on the worker that `exchange` would move them to, if known:
         # a keyed operator by the same key need not move them again.
@@ -99,7 +103,8 @@ class ArrowStream(ColumnOperators, Columnar):
         if self._made is None:
             assert self._source is not None
             assert self.placed is not None
-            self._made = _core.exchange_columns(self._source.core, self.placed)
+            with named_later(self.scope, "exchange", self._name):
+                self._made = _core.exchange_columns(self._source.core, self.placed)
         return self._made
 
     def _like(self, core: CoreStream) -> ArrowStream:
@@ -149,17 +154,19 @@ class ArrowStream(ColumnOperators, Columnar):
         """
         return self.map_batches(function, schema, name=name)
 
-    def inspect_batch(self, fn: Callable[[Time, pa.RecordBatch], Any]) -> ArrowStream:
+    def inspect_batch(
+        self, fn: Callable[[Time, pa.RecordBatch], Any], *, name: str | None = None
+    ) -> ArrowStream:
         """Calls a function with the time and each batch, and passes the batches on."""
         return self._like(_core.inspect_columns(self.core, function_of("inspect_batch", fn)))
 
-    def to_records(self) -> Stream[dict[str, Any]]:
+    def to_records(self, *, name: str | None = None) -> Stream[dict[str, Any]]:
         """Each row as a `dict`, as `pyarrow.RecordBatch.to_pylist` makes it."""
         return self.scope.stream_of(_core.to_records(self.core))
 
     # ------------------------------------------------------------ by key
 
-    def exchange(self, by: str | Sequence[str]) -> ArrowStream:
+    def exchange(self, by: str | Sequence[str], *, name: str | None = None) -> ArrowStream:
         """Moves each row to the worker that its key chooses.
 
         A key goes where `Stream.exchange` sends the same Python value: an integer to worker ``key % peers``,
@@ -167,22 +174,24 @@ class ArrowStream(ColumnOperators, Columnar):
 
         Args:
             by: The key's column, or columns.
+            name: The operator's name.
 
         Raises:
             GraphError: If there is no such column, or it cannot be hashed.
         """
         key = self.core_schema.key(names(by))
-        moved = ArrowStream(self.scope, None, self.core_schema, key, self)
+        moved = ArrowStream(self.scope, None, self.core_schema, key, self, name)
         if self.scope.parent is not None:
             _ = moved.core  # it may be read when the scope's block has ended
         return moved
 
-    def partition(self, parts: int, by: str | Sequence[str]) -> list[ArrowStream]:
+    def partition(self, parts: int, by: str | Sequence[str], *, name: str | None = None) -> list[ArrowStream]:
         """Splits the rows by their key into several streams, on their worker.
 
         Args:
             parts: How many streams to make.
             by: The key's column, or columns: as in `exchange`, with parts in place of workers.
+            name: The operator's name.
 
         Raises:
             GraphError: If there is no such column, it cannot be hashed, or `parts` is less than 1.
@@ -192,7 +201,9 @@ class ArrowStream(ColumnOperators, Columnar):
         streams = _core.partition_columns(self.core, parts, self.core_schema.key(names(by)))
         return [self._like(stream) for stream in streams]
 
-    def aggregate(self, by: str | Sequence[str], aggregations: Sequence[tuple[str, str]]) -> ArrowStream:
+    def aggregate(
+        self, by: str | Sequence[str], aggregations: Sequence[tuple[str, str]], *, name: str | None = None
+    ) -> ArrowStream:
         """Per time and key, exchanged by key, sent when the time closes.
 
         Names, types and rules are those of pyarrow's `group_by`: nulls are skipped, a null is a key like any
@@ -205,6 +216,7 @@ class ArrowStream(ColumnOperators, Columnar):
                 ``"last"``, ``"list"``, ``"nunique"``, ``"top_3"`` (of any number, the greatest first),
                 ``"median"`` or ``"quantile_0.9"`` (of any share, from a sketch) among them, a time's rows
                 are kept until it closes; first and last are of arrival.
+            name: The operator's name.
 
         Raises:
             GraphError: If there is no such column or function, or the function is not defined for the column.
@@ -224,7 +236,7 @@ class ArrowStream(ColumnOperators, Columnar):
         made, columns = _core.aggregate_columns(rows.core, self.core_schema, names(by), wanted, in_place)
         return ArrowStream(self.scope, made, columns, range(len(key)))
 
-    def distinct(self, by: str | Sequence[str] | None = None) -> ArrowStream:
+    def distinct(self, by: str | Sequence[str] | None = None, *, name: str | None = None) -> ArrowStream:
         """One row of each key per time, sent when it is first seen; exchanged by key.
 
         Of a key's rows at a time it is the first that arrives. What has been seen is forgotten when the time
@@ -232,13 +244,16 @@ class ArrowStream(ColumnOperators, Columnar):
 
         Args:
             by: The key's column, or columns; None takes them all.
+            name: The operator's name.
 
         Raises:
             GraphError: If there is no such column, or it cannot be hashed.
         """
         return self._one_of_each(_core.distinct_columns, by)
 
-    def distinct_so_far(self, by: str | Sequence[str] | None = None) -> ArrowStream:
+    def distinct_so_far(
+        self, by: str | Sequence[str] | None = None, *, name: str | None = None
+    ) -> ArrowStream:
         """One row of each key at the first time that has one; exchanged by key. Keys are kept for good.
 
         At every time, the keys sent at or before it are those that have come at or before it. In a loop times
@@ -250,6 +265,7 @@ class ArrowStream(ColumnOperators, Columnar):
 
         Args:
             by: The key's column, or columns; None takes them all.
+            name: The operator's name.
 
         Raises:
             GraphError: If there is no such column, or it cannot be hashed.
@@ -274,7 +290,9 @@ class ArrowStream(ColumnOperators, Columnar):
         made = operator(self.core, self.core_schema, key, self.placed == key)
         return ArrowStream(self.scope, made, self.core_schema, key)
 
-    def join(self, other: ArrowStream, on: str | Sequence[str], *, suffix: str = "_right") -> ArrowStream:
+    def join(
+        self, other: ArrowStream, on: str | Sequence[str], *, suffix: str = "_right", name: str | None = None
+    ) -> ArrowStream:
         """Pairs of rows of both streams with equal keys: the inner join.
 
         Both sides are kept: a pair comes out as soon as both of its rows have arrived, at the least time
@@ -285,6 +303,7 @@ class ArrowStream(ColumnOperators, Columnar):
             on: The key's column, or columns, on both sides.
             suffix: Added to names of the right side that the left side has, too. The right side's key
                 columns are left out.
+            name: The operator's name.
 
         Raises:
             GraphError: If there is no such column, it cannot be hashed, its type differs between the sides,
@@ -299,13 +318,13 @@ class ArrowStream(ColumnOperators, Columnar):
         )
         return ArrowStream(self.scope, made, columns, key)
 
-    def count(self) -> Stream[int]:
+    def count(self, *, name: str | None = None) -> Stream[int]:
         """How many rows each time has on this worker, sent when the time closes."""
         return self.scope.stream_of(_core.count(self.core))
 
     # ------------------------------------------------------------ shape
 
-    def concat(self, *others: ArrowStream) -> ArrowStream:
+    def concat(self, *others: ArrowStream, name: str | None = None) -> ArrowStream:
         """The rows of this stream and the others, which have its schema.
 
         Raises:
@@ -320,23 +339,25 @@ class ArrowStream(ColumnOperators, Columnar):
         placed = self.placed if all(stream.placed == self.placed for stream in others) else None
         return ArrowStream(self.scope, made, self.core_schema, placed)
 
-    def branch_when(self, condition: Callable[[Time], bool]) -> tuple[ArrowStream, ArrowStream]:
+    def branch_when(
+        self, condition: Callable[[Time], bool], *, name: str | None = None
+    ) -> tuple[ArrowStream, ArrowStream]:
         """Splits the stream by a condition on the time: (false, true)."""
         no, yes = _core.branch_columns_when(self.core, function_of("branch_when", condition))
         return self._like(no), self._like(yes)
 
-    def broadcast(self) -> ArrowStream:
+    def broadcast(self, *, name: str | None = None) -> ArrowStream:
         """Sends each batch to every worker."""
         return ArrowStream(self.scope, self.core.forward("broadcast", PactKind.BROADCAST), self.core_schema)
 
     # ------------------------------------------------------------ timestamps, scopes and loops
 
-    def reclock(self, clock: Stream[Any] | ArrowStream) -> ArrowStream:
+    def reclock(self, clock: Stream[Any] | ArrowStream, *, name: str | None = None) -> ArrowStream:
         """Holds batches until the clock ticks, and sends them at its time; as `Stream.reclock`."""
         made: ArrowStream = self.binary_frontier(clock, Pipeline(), Pipeline(), "reclock", reclock)
         return made
 
-    def delay_batch(self, fn: Callable[[Time], Time]) -> ArrowStream:
+    def delay_batch(self, fn: Callable[[Time], Time], *, name: str | None = None) -> ArrowStream:
         """Moves batches to a time that depends on their own; as `Stream.delay_batch`."""
         return self._like(_core.delay_batch(self.core, function_of("delay_batch", fn)))
 
@@ -360,97 +381,9 @@ class ArrowStream(ColumnOperators, Columnar):
 
     # ------------------------------------------------------------ observing
 
-    def probe_with(self, handle: ProbeHandle) -> ArrowStream:
+    def probe_with(self, handle: ProbeHandle, *, name: str | None = None) -> ArrowStream:
         """Attaches a handle, which may be attached elsewhere, too, and passes the stream on."""
         return self._like(self.core.probe_with(handle))
-
-
-class ArrowInput:
-    """Introduces record batches at its current time: an `InputHandle` for columns.
-
-    ``ArrowInput(schema)``, then `to_stream`. Batches that are tiny wait until there are enough rows, the time
-    advances, `flush()` is called, or the worker steps.
-
-    Args:
-        schema: A `pyarrow.Schema`, or another object with ``__arrow_c_schema__``.
-
-    Examples:
-        >>> import pyarrow as pa
-        >>> import pointstamp as ps
-        >>> rows = ps.ArrowInput(pa.schema([("n", pa.int64())]))
-        >>> rows.schema.names
-        ['n']
-        >>> rows.time
-        0
-    """
-
-    __slots__ = ("_handle", "_schema", "core_schema")
-
-    def __init__(self, schema: pa.Schema) -> None:
-        self.core_schema = _core.Schema(schema)
-        self._handle: InputHandle[Any] = InputHandle()
-        self._schema: pa.Schema | None = None
-
-    @property
-    def schema(self) -> pa.Schema:
-        """What the batches' columns are."""
-        if self._schema is None:
-            self._schema = self.core_schema.to_pyarrow()
-        return self._schema
-
-    @property
-    def time(self) -> Time:
-        """The time of the rows sent now."""
-        return self._handle.time
-
-    @property
-    def closed(self) -> bool:
-        """Whether nothing can be sent any more."""
-        return self._handle.closed
-
-    def __repr__(self) -> str:
-        state = "closed" if self.closed else f"at {self.time}"
-        return f"<ArrowInput of {', '.join(self.schema.names)} {state}>"
-
-    def to_stream(self, scope: Scope) -> ArrowStream:
-        """The stream of the input in a scope, from the input's current time on."""
-        return ArrowStream(scope, scope.core.input_from(self._handle), self.core_schema)
-
-    def send(self, data: Any) -> None:
-        """Sends the rows of a batch or a table at the current time; steps while too much is on its way.
-
-        Args:
-            data: A `pyarrow.RecordBatch` or `pyarrow.Table`, a Polars or pandas data frame, or anything else
-                with ``__arrow_c_array__`` or ``__arrow_c_stream__``. Strings and bytes may be laid out in
-                any way; otherwise the schema must be the input's.
-
-        Raises:
-            TypeError: If it is something else, or has another schema; it names the fields that differ.
-            PointstampError: If the input is closed, or connected to no dataflow.
-        """
-        _core.send_columns(self._handle, data, self.core_schema)
-
-    def advance_to(self, time: Time) -> None:
-        """Moves to a later time: nothing will be sent before it any more.
-
-        Raises:
-            TimeError: Unless `time` is at or after `self.time`.
-        """
-        self._handle.advance_to(time)
-
-    def flush(self) -> None:
-        """Sends what waits."""
-        self._handle.flush()
-
-    def close(self) -> None:
-        """Closes the input: nothing will be sent any more. Closing it twice does nothing."""
-        self._handle.close()
-
-    def __enter__(self) -> ArrowInput:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def names(by: str | Sequence[str]) -> list[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
 from pointstamp._errors import GraphError
+from pointstamp._naming import named
 from pointstamp.event_times.columns import unit_of
 from pointstamp.keyed.state import claimed
 from pointstamp.operators.in_time_columns import Kept, in_time_order
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["KeyedColumns", "only_row"]
 
 
+@named
 class KeyedColumns:
     """State by key of rows."""
 
@@ -38,6 +40,7 @@ class KeyedColumns:
         ttl: Any = None,
         column: str | None = None,
         state: KeyedState[Any, Any] | None = None,
+        name: str | None = None,
     ) -> ArrowStream:
         """Each row with what its key's rows so far add up to, itself among them, in the order of time.
 
@@ -50,6 +53,7 @@ class KeyedColumns:
             column: The times; left out: the column of `event_time`.
             state: Where to keep it, to be listed, or restored from a snapshot: of each key a dict with the
                 time of its last row and what the functions know.
+            name: The operator's name.
 
         Raises:
             GraphError: If there is no such column or function, or no column of times is known.
@@ -78,6 +82,7 @@ class KeyedColumns:
         ttl: Any = None,
         column: str | None = None,
         state: KeyedState[Any, Any] | None = None,
+        name: str | None = None,
     ) -> ArrowStream:
         """The first row of each key, in the order of time.
 
@@ -86,6 +91,7 @@ class KeyedColumns:
             ttl: A key is new again when no row of it has come for so long, in event time; None: never.
             column: As in `scan`.
             state: As in `scan`.
+            name: The operator's name.
         """
         return _by_key(self, "dedup", by, [], ttl, column, state)
 

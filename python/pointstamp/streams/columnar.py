@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
 from pointstamp._errors import GraphError
+from pointstamp._naming import named
 from pointstamp.event_times.clock import not_ahead
 from pointstamp.event_times.columns import ends_of, layout_of, split_columns, unit_of
 from pointstamp.event_times.windows import Count, Session
@@ -47,6 +48,7 @@ ALL = "all rows"
 """A column that is added where rows have no key, so that they have one and the same."""
 
 
+@named
 class Columnar(JoinsInTime, KeyedColumns):
     """Expressions, rows in order, and event time, of streams of columns."""
 
@@ -89,13 +91,14 @@ class Columnar(JoinsInTime, KeyedColumns):
         )
         return mapped
 
-    def filter(self, condition: Column) -> ArrowStream:
+    def filter(self, condition: Column, *, name: str | None = None) -> ArrowStream:
         """The rows for which a condition is true.
 
         Args:
             condition: An expression of pyarrow (``pc.field("n") > 1``) or Polars (``pl.col("n") > 1``),
                 which is evaluated a batch at a time, or a function of a batch that returns a column of
                 booleans.
+            name: The operator's name.
 
         Examples:
             >>> import pyarrow as pa, pyarrow.compute as pc
@@ -108,7 +111,7 @@ class Columnar(JoinsInTime, KeyedColumns):
         """
         return self._mapped("filter", filtering(condition), self.schema)
 
-    def select(self, *columns: str) -> ArrowStream:
+    def select(self, *columns: str, name: str | None = None) -> ArrowStream:
         """These columns, in this order.
 
         Raises:
@@ -118,11 +121,12 @@ class Columnar(JoinsInTime, KeyedColumns):
             self._has(name)
         return self._mapped("select", lambda batch: batch.select(list(columns)))
 
-    def rename(self, names: Mapping[str, str]) -> ArrowStream:
+    def rename(self, names: Mapping[str, str], *, name: str | None = None) -> ArrowStream:
         """The same rows, with new names for some columns.
 
         Args:
             names: The new name of each column that gets one.
+            name: The operator's name.
 
         Raises:
             GraphError: If there is no such column.
@@ -157,23 +161,27 @@ class Columnar(JoinsInTime, KeyedColumns):
 
     # ------------------------------------------------------------ rows of a time
 
-    def sort(self, by: str | Sequence[str], *, descending: bool = False) -> ArrowStream:
+    def sort(
+        self, by: str | Sequence[str], *, descending: bool = False, name: str | None = None
+    ) -> ArrowStream:
         """The rows of each time, of all workers, in order, on one worker; sent when the time closes.
 
         Args:
             by: The column, or columns, that they are compared by; nulls come last.
             descending: The greatest first.
+            name: The operator's name.
         """
         keys = [by] if isinstance(by, str) else list(by)
         for name in keys:
             self._has(name)
         return self._on_one_worker("sort", sorted_per_time(keys, descending))
 
-    def limit(self, rows: int) -> ArrowStream:
+    def limit(self, rows: int, *, name: str | None = None) -> ArrowStream:
         """The first rows of each time to come, of all workers; after `sort`, the first in order.
 
         Args:
             rows: How many, at most.
+            name: The operator's name.
         """
         if rows < 0:
             raise ValueError(f"limit takes a number of rows, at least 0, not {rows}")
@@ -206,6 +214,7 @@ class Columnar(JoinsInTime, KeyedColumns):
         lateness: Any = 0,
         idle: float | None = 10.0,
         ahead: timedelta | None = None,
+        name: str | None = None,
     ) -> tuple[ArrowStream, ArrowStream]:
         """The rows at the times that a column tells, and those that came too late; as `Stream.event_time`.
 
@@ -216,6 +225,7 @@ class Columnar(JoinsInTime, KeyedColumns):
                 timedelta.
             idle: As in `Stream.event_time`.
             ahead: As in `Stream.event_time`, of timestamps.
+            name: The operator's name.
 
         Raises:
             GraphError: If there is no such column, or it tells no times.
@@ -239,7 +249,7 @@ class Columnar(JoinsInTime, KeyedColumns):
         rows = self.scope.event_columns_of(on_time, stream.core_schema, column)
         return rows, self.scope.stream_of(late, stream.core_schema)
 
-    def delay(self, column: str) -> ArrowStream:
+    def delay(self, column: str, *, name: str | None = None) -> ArrowStream:
         """Each row at the time that a column tells, which is not before the row's own; nothing is held.
 
         Raises:
@@ -285,6 +295,7 @@ class Columnar(JoinsInTime, KeyedColumns):
         column: str | None = None,
         early: Any = None,
         state: KeyedState[Any, Any] | None = None,
+        name: str | None = None,
     ) -> ArrowStream:
         """Aggregations per key and window of event time, sent when the window is final, at its last instant.
 
@@ -302,11 +313,11 @@ class Columnar(JoinsInTime, KeyedColumns):
             column: The times; left out: the column of `event_time`.
             early: Results so far at every multiple of this length, for the keys that have changed since; an
                 int or a timedelta, of tumbling and sliding windows. None: only final ones.
-            state: Where to keep what is open, to be listed, or restored from a snapshot: of each key a pair
-                of
+            state: Where to keep what is open, to be listed, or restored from a snapshot: of each key a pair of
                 lists of dicts, of its panes, the stretches of time that windows are made of, and of the rows
                 since the last early results; of sessions and counted windows a dict with ``first``, ``last``
                 and ``rows``. Rows then wait until their times are final.
+            name: The operator's name.
 
         Raises:
             GraphError: If there is no such column or function, or no column of times is known.

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
+from pointstamp._naming import named_later
 from pointstamp.streams.arrow import ArrowStream
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ class EventColumns(ArrowStream):
         """The extension's stream of the rows at their times."""
         if self._made is None:
             at = _core.time_column_of(self.core_schema, self.time_column)
-            self._made = _core.delay_columns(self.batched, at)
+            with named_later(self.scope):
+                self._made = _core.delay_columns(self.batched, at)
         return self._made
 
     def map_each_batch(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pointstamp import _core
 from pointstamp._core import PactKind, StageKind
 from pointstamp._mistakes import function_of
+from pointstamp._naming import named, named_later
 from pointstamp.event_times.splitting import with_keys
 from pointstamp.streams.records import Stream
 
@@ -33,6 +34,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
+@named
 class EventStream(Stream[T]):
     """A `Stream` of records at their event times."""
 
@@ -50,7 +52,8 @@ class EventStream(Stream[T]):
     def core(self) -> CoreStream:  # type: ignore[override]  # made when it is asked for
         """The extension's stream of the records at their times."""
         if self._made is None:
-            self._made = _core.at_event_times(self.stretches)
+            with named_later(self.scope):
+                self._made = _core.at_event_times(self.stretches)
         return self._made
 
     def _each(
@@ -109,7 +112,7 @@ class EventStream(Stream[T]):
 
         return self._each("inspect", fn, seen, name)
 
-    def concat(self, *others: Stream[T]) -> Stream[T]:
+    def concat(self, *others: Stream[T], name: str | None = None) -> Stream[T]:
         """The records of this stream and the others."""
         streams = [other for other in others if isinstance(other, EventStream)]
         if len(streams) < len(others):

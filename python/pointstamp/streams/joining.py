@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pointstamp import _core
 from pointstamp._errors import GraphError
+from pointstamp._naming import named
 from pointstamp.event_times.columns import unit_of
 from pointstamp.keyed.sides import pairs_of
 from pointstamp.keyed.state import claimed
@@ -27,6 +28,7 @@ __all__ = ["JoinsInTime"]
 Terms = tuple[_core.Schema, _core.Schema, list[str], tuple[str, str], tuple[bool, bool], str, str | None]
 
 
+@named
 class JoinsInTime:
     """Joins of rows by key and time."""
 
@@ -46,6 +48,7 @@ class JoinsInTime:
         joined_at: str = "joined_at",
         column: str | tuple[str, str] | None = None,
         state: KeyedState[Any, Any] | None = None,
+        name: str | None = None,
     ) -> ArrowStream:
         """Pairs of rows with one key, the other's time in ``[time + lower, time + upper]``.
 
@@ -66,6 +69,7 @@ class JoinsInTime:
                 each key
                 the rows of the left and of the right as a pair of lists of dicts, in which ``matched`` says
                 whether a row has been.
+            name: The operator's name.
 
         Raises:
             GraphError: If there is no such column, or the columns of times or keys differ in type.
@@ -89,6 +93,7 @@ class JoinsInTime:
         suffix: str = "_right",
         column: str | tuple[str, str] | None = None,
         state: KeyedState[Any, Any] | None = None,
+        name: str | None = None,
     ) -> ArrowStream:
         """Each row with the latest of the other stream at or before its time, by key.
 
@@ -104,6 +109,7 @@ class JoinsInTime:
             suffix: As in `interval_join`.
             column: As in `interval_join`.
             state: As in `interval_join`: of each key the latest row of the other stream, as a dict.
+            name: The operator's name.
 
         Raises:
             GraphError: As in `interval_join`.
@@ -140,14 +146,15 @@ class JoinsInTime:
         suffix: str = "_right",
         column: str | tuple[str, str] | None = None,
         state: KeyedState[Any, Any] | None = None,
+        name: str | None = None,
     ) -> ArrowStream:
         """Each row with its key's row of a table, as of the row's time.
 
         Args:
             table: The table's changes: a row is the new row of its key from its time on.
             on: The key's column, or columns, on both sides.
-            ends: A column of booleans of the table: where it is true, the row is none, and its key's row
-                ends.
+            ends: A column of booleans of the table: where it is true, the row ends its key's row, and is
+                none.
             ttl: A row of the table ends when there has been no new one of its key for so long, in event time;
                 None: never.
             how: ``"inner"``: a row without one of the table is left out; ``"left"``: it has nulls in its
@@ -155,6 +162,7 @@ class JoinsInTime:
             suffix: As in `interval_join`.
             column: As in `interval_join`.
             state: As in `interval_join`: of each key the row of the table, as a dict.
+            name: The operator's name.
 
         Raises:
             GraphError: As in `interval_join`.

@@ -8,6 +8,7 @@ from pointstamp import _core
 from pointstamp._core import StageKind
 from pointstamp._errors import GraphError
 from pointstamp._mistakes import function_of
+from pointstamp._naming import named
 from pointstamp.custom.typed import RecordOperators
 from pointstamp.operators.accumulate import accumulate
 from pointstamp.operators.aggregate import aggregate
@@ -39,6 +40,7 @@ V = TypeVar("V")
 R = TypeVar("R")
 
 
+@named
 class Stream(RecordOperators[T], Timely[T]):
     """A stream of Python records. Every method adds an operator to the stream's scope.
 
@@ -140,7 +142,7 @@ class Stream(RecordOperators[T], Timely[T]):
 
     # ------------------------------------------------------------ shape
 
-    def concat(self, *others: Stream[T]) -> Stream[T]:
+    def concat(self, *others: Stream[T], name: str | None = None) -> Stream[T]:
         """The records of this stream and the others."""
         return self.scope.concatenate([self, *others])
 
@@ -191,11 +193,12 @@ class Stream(RecordOperators[T], Timely[T]):
 
     # ------------------------------------------------------------ timestamps
 
-    def delay(self, fn: Callable[[T, Time], Time]) -> Stream[T]:
+    def delay(self, fn: Callable[[T, Time], Time], *, name: str | None = None) -> Stream[T]:
         """Moves each record to a time at or after its own. Records are sent at once and wait for nothing.
 
         Args:
             fn: Called with a record and its time; returns the new time.
+            name: The operator's name.
 
         Raises:
             TimeError: When the dataflow runs, for a time that is not at or after the record's.
@@ -208,18 +211,19 @@ class Stream(RecordOperators[T], Timely[T]):
         """
         return Stream(self.scope, _core.delay(self.core, function_of("delay", fn)))
 
-    def delay_batch(self, fn: Callable[[Time], Time]) -> Stream[T]:
+    def delay_batch(self, fn: Callable[[Time], Time], *, name: str | None = None) -> Stream[T]:
         """Moves records to a time that depends on their own time alone; as `delay`, once for each batch.
 
         Args:
             fn: Called with a time; returns the new time.
+            name: The operator's name.
 
         Raises:
             TimeError: When the dataflow runs, for a time that is not at or after the one it is called with.
         """
         return Stream(self.scope, _core.delay_batch(self.core, function_of("delay_batch", fn)))
 
-    def reclock(self, clock: Stream[Any]) -> Stream[T]:
+    def reclock(self, clock: Stream[Any], *, name: str | None = None) -> Stream[T]:
         """Holds records until the clock ticks, and sends them at the time of the tick.
 
         A record on the clock is a tick. When its time is closed on both streams, it sends all records held of
@@ -247,13 +251,14 @@ class Stream(RecordOperators[T], Timely[T]):
         """
         return Stream(scope, scope.core.enter(self.core))
 
-    def enter_at(self, scope: Scope, fn: Callable[[T], Time]) -> Stream[T]:
+    def enter_at(self, scope: Scope, fn: Callable[[T], Time], *, name: str | None = None) -> Stream[T]:
         """As `enter`, with a function that chooses the coordinates that the scope appends, for each record.
 
         Args:
             scope: Directly inside the stream's scope.
             fn: Called with a record; returns the appended coordinates, as a time is written: an int where the
                 scope appends one.
+            name: The operator's name.
 
         Raises:
             GraphError: If `scope` is not directly inside the stream's scope.
@@ -291,7 +296,7 @@ class Stream(RecordOperators[T], Timely[T]):
 
     # ------------------------------------------------------------ aggregation
 
-    def count(self) -> Stream[int]:
+    def count(self, *, name: str | None = None) -> Stream[int]:
         """How many records each time has on this worker, sent when the time closes.
 
         Times without records send nothing.
@@ -303,12 +308,15 @@ class Stream(RecordOperators[T], Timely[T]):
         """
         return Stream(self.scope, _core.count(self.core))
 
-    def accumulate(self, default: Callable[[], U], fold: Callable[[U, list[T]], U]) -> Stream[U]:
+    def accumulate(
+        self, default: Callable[[], U], fold: Callable[[U, list[T]], U], *, name: str | None = None
+    ) -> Stream[U]:
         """The records of each time on this worker folded into one result, sent when the time closes.
 
         Args:
             default: Makes the result to begin with.
             fold: Called with the result so far and a batch of records; returns the new result.
+            name: The operator's name.
 
         Examples:
             >>> import pointstamp as ps
@@ -327,6 +335,7 @@ class Stream(RecordOperators[T], Timely[T]):
         emit: Callable[[K, U], R],
         *,
         default: Callable[[], U],
+        name: str | None = None,
     ) -> Stream[R]:
         """Per time and key, the values folded into a state, and a record made of it when the time closes.
 
@@ -336,6 +345,7 @@ class Stream(RecordOperators[T], Timely[T]):
             fold: Called with a key, a value and the key's state; returns the new state.
             emit: Called with a key and its final state; returns the record to send.
             default: Makes the state of a key that has none.
+            name: The operator's name.
 
         Raises:
             TypeError: When the dataflow runs, for a record of another form, or a key that cannot be routed.
@@ -359,6 +369,7 @@ class Stream(RecordOperators[T], Timely[T]):
         fold: Callable[[K, V, U], tuple[U | None, Iterable[R]]],
         *,
         default: Callable[[], U],
+        name: str | None = None,
     ) -> Stream[R]:
         """Keyed state that is kept across times, and changed in the order of times.
 
@@ -370,6 +381,7 @@ class Stream(RecordOperators[T], Timely[T]):
             fold: Called with a key, a value and the key's state; returns the new state, or None to forget the
                 key, and the records to send at the value's time.
             default: Makes the state of a key that has none.
+            name: The operator's name.
 
         Raises:
             TypeError: When the dataflow runs, for a record of another form, or a key that cannot be routed.
@@ -387,7 +399,7 @@ class Stream(RecordOperators[T], Timely[T]):
         build = state_machine(function_of("state_machine", fold), function_of("state_machine", default))
         return self.unary_frontier(ByKey(), "state_machine", build)
 
-    def distinct(self) -> Stream[T]:
+    def distinct(self, *, name: str | None = None) -> Stream[T]:
         """Each record once per time, sent when it is first seen. Records are exchanged by themselves.
 
         Raises:
@@ -402,7 +414,7 @@ class Stream(RecordOperators[T], Timely[T]):
         once = self._stage(StageKind.MAP_BATCH, dict.fromkeys, "distinct")[0]
         return Stream(self.scope, _core.distinct(once.core))
 
-    def counts(self) -> Stream[tuple[T, int]]:
+    def counts(self, *, name: str | None = None) -> Stream[tuple[T, int]]:
         """Each distinct record of a time with the number of its occurrences, sent when the time closes.
 
         Records are counted where they are, and exchanged by themselves. No function is called for a record.
@@ -420,15 +432,18 @@ class Stream(RecordOperators[T], Timely[T]):
     # ------------------------------------------------------------ collections
 
     @overload
-    def as_collection(self, *, diffs: Literal[False] = False) -> Collection[T]: ...
+    def as_collection(self, *, diffs: Literal[False] = False, name: str | None = None) -> Collection[T]: ...
     @overload
-    def as_collection(self: Stream[tuple[U, int]], *, diffs: Literal[True]) -> Collection[U]: ...
-    def as_collection(self, *, diffs: bool = False) -> Collection[Any]:
+    def as_collection(
+        self: Stream[tuple[U, int]], *, diffs: Literal[True], name: str | None = None
+    ) -> Collection[U]: ...
+    def as_collection(self, *, diffs: bool = False, name: str | None = None) -> Collection[Any]:
         """The records as a collection: each is there once, from its time on.
 
         Args:
             diffs: The records are pairs ``(record, diff)``: each adds so many of a record, or takes them
                 away.
+            name: The operator's name.
 
         Raises:
             TypeError: When the dataflow runs, for a record that a collection cannot keep, or that is no such
@@ -438,17 +453,18 @@ class Stream(RecordOperators[T], Timely[T]):
 
     # ------------------------------------------------------------ observing
 
-    def probe_with(self, handle: ProbeHandle) -> Stream[T]:
+    def probe_with(self, handle: ProbeHandle, *, name: str | None = None) -> Stream[T]:
         """Attaches a handle, which may be attached elsewhere, too, and passes the stream on."""
         return Stream(self.scope, self.core.probe_with(handle))
 
     # ------------------------------------------------------------ columns
 
-    def to_arrow(self, schema: pa.Schema) -> ArrowStream:
+    def to_arrow(self, schema: pa.Schema, *, name: str | None = None) -> ArrowStream:
         """The records as rows of record batches.
 
         Args:
             schema: The columns. A record is a `dict` with their names, or a tuple of their values, in order.
+            name: The operator's name.
 
         Raises:
             TypeError: When the dataflow runs, for a record of another form.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pointstamp._mistakes import function_of
+from pointstamp._naming import named
 from pointstamp.custom.builder import single_output
 from pointstamp.event_times.clock import Clock, not_ahead
 from pointstamp.event_times.splitting import split_records, with_keys
@@ -36,6 +37,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
+@named
 class Timely(Generic[T]):
     """Event time, keys, windows, and what is done per time."""
 
@@ -58,6 +60,7 @@ class Timely(Generic[T]):
         lateness: Any = 0,
         idle: float | None = 10.0,
         ahead: timedelta | None = None,
+        name: str | None = None,
     ) -> tuple[Stream[T], Stream[T]]:
         """The records at the times that they tell, and those that came too late.
 
@@ -76,9 +79,9 @@ class Timely(Generic[T]):
             lateness: How far behind the latest a record may be; an int, or a timedelta for datetimes.
             idle: After how many seconds without a record a worker no longer holds the others up; None: never.
             ahead: For datetimes: how long after now, by the machine's clock, a record may be. One that is
-                later,
-                such as of the year 9999, would make all that come after it late: it goes with the late ones,
-                and moves no watermark. None: any is believed.
+                later, such as of the year 9999, would make all that come after it late: it goes with the late
+                ones, and moves no watermark. None: any is believed.
+            name: The operator's name.
 
         Returns:
             The records at their times, and the late ones, at the watermark that they found.
@@ -109,12 +112,15 @@ class Timely(Generic[T]):
         self.scope.tells_time((stretches, late), clock)
         return self.scope.event_stream_of(stretches, clock), self.scope.stream_of(late)
 
-    def key_by(self, key: Callable[[T], K], value: Callable[[T], V] | None = None) -> KeyedStream[K, Any]:
+    def key_by(
+        self, key: Callable[[T], K], value: Callable[[T], V] | None = None, *, name: str | None = None
+    ) -> KeyedStream[K, Any]:
         """The records with a key for each: windows, joins in time and state are methods of what it returns.
 
         Args:
             key: Returns a record's key: anything that `stable_hash` takes.
             value: Returns what is kept of a record; None keeps the record.
+            name: The operator's name.
         """
         function_of("key_by", key)
         return KeyedStream(self.scope, *self.with_keys(key, value))
@@ -167,6 +173,7 @@ class Timely(Generic[T]):
         backoff: float = 0.1,
         batch: int | None = None,
         linger: float = 0.01,
+        name: str | None = None,
     ) -> tuple[Stream[Any], Stream[tuple[T, Exception]]]:
         """Each record through a coroutine function, many at a time; and the records whose calls failed.
 
@@ -188,6 +195,7 @@ class Timely(Generic[T]):
             backoff: Seconds before the first of them; twice as long before each next.
             batch: How many records one call takes at most; None: one record, by itself.
             linger: Seconds that records wait for others to fill a batch.
+            name: The operator's name.
 
         Returns:
             The results, and the dead letters: each record whose last attempt failed, with its exception.
@@ -223,7 +231,9 @@ class Timely(Generic[T]):
 
     # ------------------------------------------------------------ per time
 
-    def join(self: Timely[tuple[K, V]], other: Stream[tuple[K, U]]) -> Stream[tuple[K, tuple[V, U]]]:
+    def join(
+        self: Timely[tuple[K, V]], other: Stream[tuple[K, U]], *, name: str | None = None
+    ) -> Stream[tuple[K, tuple[V, U]]]:
         """Per time, pairs of both streams' ``(key, value)`` records of one key: ``(key, (ours, theirs))``.
 
         Pairs are sent when the time closes. For times that differ there is `KeyedStream.interval_join`, and
@@ -240,7 +250,9 @@ class Timely(Generic[T]):
         inputs: Any = [(self, ByKey()), (other, ByKey())]
         return single_output(self.scope, "join", inputs, join_per_time, notify=True)
 
-    def reduce(self: Timely[tuple[K, V]], f: Callable[[V, V], V]) -> Stream[tuple[K, V]]:
+    def reduce(
+        self: Timely[tuple[K, V]], f: Callable[[V, V], V], *, name: str | None = None
+    ) -> Stream[tuple[K, V]]:
         """Per time and key, the values of ``(key, value)`` records made one, two at a time.
 
         Examples:
@@ -258,16 +270,17 @@ class Timely(Generic[T]):
 
         stream: Any = self
         result: Stream[tuple[K, V]] = stream.aggregate(
-            fold, lambda key, value: (key, value), default=lambda: missing
+            fold, lambda key, value: (key, value), default=lambda: missing, name=name
         )
         return result
 
-    def top_k(self, k: int, by: Callable[[T], Any] | None = None) -> Stream[T]:
+    def top_k(self, k: int, by: Callable[[T], Any] | None = None, *, name: str | None = None) -> Stream[T]:
         """The `k` greatest records of each time, of all workers, greatest first; sent when the time closes.
 
         Args:
             k: How many.
             by: What they are compared by; None: the records themselves.
+            name: The operator's name.
         """
         if k < 1:
             raise ValueError(f"top_k takes a number of records, at least 1, not {k}")
@@ -276,12 +289,15 @@ class Timely(Generic[T]):
         )
         return shaped
 
-    def sort(self, by: Callable[[T], Any] | None = None, *, reverse: bool = False) -> Stream[T]:
+    def sort(
+        self, by: Callable[[T], Any] | None = None, *, reverse: bool = False, name: str | None = None
+    ) -> Stream[T]:
         """The records of each time, of all workers, in order, on one worker; sent when the time closes.
 
         Args:
             by: What they are compared by; None: the records themselves.
             reverse: The greatest first.
+            name: The operator's name.
         """
         shaped: Stream[T] = gathered(
             self, "sort", lambda records: sorted(records, key=by, reverse=reverse), locally=False

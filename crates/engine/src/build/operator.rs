@@ -62,9 +62,13 @@ impl<P: Payload> OperatorBuilder<P> {
     pub(crate) fn new(scope: &Scope<P>, name: &str) -> Result<Self, Error> {
         let (index, id, activation) = scope.allocate_child()?;
         let worker = scope.worker();
+        let name = worker
+            .host()
+            .renames(name)
+            .unwrap_or_else(|| name.to_owned());
         let (failing, room) = (Rc::clone(worker.failing()), Rc::clone(worker.room()));
         let draft = Rc::new(RefCell::new(Draft {
-            name: name.to_owned(),
+            name,
             dims: scope.dims(),
             site: Site::new(id, activation, failing, room),
             inputs: Vec::new(),

@@ -252,7 +252,7 @@ pub(crate) fn collection_stage(
     name: &str,
 ) -> PyResult<Stream> {
     let tap = match stream.changes_tap()? {
-        Some(tap) => tap.then(kind, name, function)?,
+        Some(tap) => tap.then(kind, &stream.home().naming().named(name), function)?,
         None => Chain::begin(&stream.engine()?, kind, name, function)?,
     };
     Ok(Stream::changes(stream.home(), tap))

@@ -74,6 +74,11 @@ impl Collector {
         notes: &Notes,
     ) -> PyResult<Bound<'py, PyDict>> {
         let graph = self.0.borrow();
+        for (id, _, name, ..) in &graph.operators {
+            if let Some(known) = notes.operator(*id) {
+                known.is_called(name);
+            }
+        }
         let made = |id: OperatorId| {
             let known = notes.operator(id);
             known.map_or_else(String::new, |known| known.made.text())

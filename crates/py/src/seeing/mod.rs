@@ -4,13 +4,14 @@
 //! `notes` is what is noted while a program runs, so that it can be said later; `frames` finds the line of the program that
 //! runs now; `graph` is a dataflow's graph as it is installed; `inquiry` is how any thread asks a worker, which answers
 //! between two steps; `look` is the answer; `record` is what is kept of all that a worker does, where that was asked for; `diagnostics` is
-//! what the engine says of itself; `totals` is what operators have done.
+//! what the engine says of itself; `totals` is what operators have done; `naming` gives the `name=` of a method to its operators.
 
 pub(crate) mod diagnostics;
 pub(crate) mod frames;
 pub(crate) mod graph;
 pub(crate) mod inquiry;
 pub(crate) mod look;
+pub(crate) mod naming;
 pub(crate) mod notes;
 pub(crate) mod record;
 mod totals;

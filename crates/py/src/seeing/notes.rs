@@ -5,7 +5,7 @@
 //! drives where it is. A note costs a lock that is free, and a line where one is noted. What has ended is swept out.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use pointstamp_engine::observe::OperatorId;
@@ -35,6 +35,8 @@ struct Inner {
 /// What is noted of an operator.
 pub(crate) struct Operator {
     pub(crate) made: Line,
+    /// Its name, once its dataflow is installed.
+    name: OnceLock<String>,
     /// Whether it is an input that `main` drives by a handle.
     input: AtomicBool,
     /// How often its Python logic has run.
@@ -64,6 +66,7 @@ impl Operator {
     fn new(made: Line) -> Arc<Self> {
         Arc::new(Operator {
             made,
+            name: OnceLock::new(),
             input: AtomicBool::new(false),
             runs: AtomicU64::new(0),
             last: AtomicU64::new(0),
@@ -71,6 +74,16 @@ impl Operator {
             asked: Mutex::new(None),
             kept: Mutex::new(None),
         })
+    }
+
+    /// Its name, once its dataflow is installed.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.name.get().map(String::as_str)
+    }
+
+    /// Notes what it is called in the dataflow that is installed.
+    pub(crate) fn is_called(&self, name: &str) {
+        self.name.get_or_init(|| name.to_owned());
     }
 
     /// Notes that the logic runs.

@@ -1,0 +1,51 @@
+//! Inputs that `main` drives by capabilities.
+
+use std::sync::Arc;
+
+use pointstamp_engine::operators::UnorderedInput as EngineUnordered;
+use pointstamp_engine::scope::Scope as EngineScope;
+use pyo3::prelude::*;
+
+use crate::batch::Batch;
+use crate::bound::{Home, ThreadBound};
+use crate::driver::Driver;
+use crate::session::{Session, open_session};
+
+/// Where an input is, for people: `'bids' of 'Dataflow'`.
+pub(crate) fn place(home: &Home, own: &str, scope: &EngineScope<Batch>) -> String {
+    format!("'{}' of '{}'", home.naming().named(own), scope.name())
+}
+
+/// An input whose times are given out as capabilities: send at any time for which there is one, in any order.
+#[pyclass(frozen, module = "pointstamp")]
+pub(crate) struct UnorderedInput {
+    pub(crate) input: ThreadBound<EngineUnordered<Batch>>,
+    pub(crate) driver: Arc<Driver>,
+    /// The operator's name and its dataflow's, for people.
+    pub(crate) place: String,
+}
+
+#[pymethods]
+impl UnorderedInput {
+    /// Opens a session to send at a capability's time: `with unordered.session(cap) as session:`.
+    ///
+    /// Raises:
+    ///     CapabilityError: If the capability was dropped, or is another output's.
+    fn session(&self, py: Python<'_>, capability: &Bound<'_, PyAny>) -> PyResult<Session> {
+        let port = self.input.get()?.output().clone();
+        let (home, driver) = (self.input.home(), Some(&self.driver));
+        open_session(py, home, port, capability, None, driver)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<UnorderedInput {}>", self.place)
+    }
+
+    #[classmethod]
+    fn __class_getitem__<'py>(
+        class: &Bound<'py, pyo3::types::PyType>,
+        item: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        crate::generic::generic_alias(class, item)
+    }
+}

@@ -1,0 +1,80 @@
+"""How collections go out: as streams of updates, in captures, and watched by probes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from pointstamp import _core
+from pointstamp._core import ProbeHandle
+from pointstamp._naming import named
+from pointstamp.capture.collections import capture_updates
+from pointstamp.capture.events import Capture
+
+if TYPE_CHECKING:
+    from pointstamp._core import Stream as CoreStream
+    from pointstamp._types import Time
+    from pointstamp.capture.events import EventWriter
+    from pointstamp.scope import Scope
+    from pointstamp.streams.records import Stream
+
+__all__ = ["CollectionCapture", "CollectionOutputs"]
+
+T = TypeVar("T")
+
+
+@named
+class CollectionOutputs(Generic[T]):
+    """What every `Collection` has to be read from outside."""
+
+    __slots__ = ()
+
+    scope: Scope
+
+    if TYPE_CHECKING:
+
+        @property
+        def core(self) -> CoreStream:
+            """The extension's stream of updates."""
+
+    def updates(self, *, name: str | None = None) -> Stream[tuple[T, Time, int]]:
+        """The updates, as a stream of records ``(record, time, diff)``.
+
+        The stream's own times are at or before the updates'; of one record and time there may be several
+        updates.
+        """
+        return self.scope.stream_of(_core.to_updates(self.core))
+
+    def capture(self, *, name: str | None = None) -> CollectionCapture[T]:
+        """Keeps the updates on this worker in memory."""
+        capture: CollectionCapture[T] = CollectionCapture()
+        self.core.capture(capture.core)
+        return capture
+
+    def capture_into(self, writer: EventWriter, *, name: str | None = None) -> None:
+        """Writes the updates as pairs ``(record, diff)``.
+
+        ``scope.replay(...).as_collection(diffs=True)`` makes a collection of them again.
+        """
+        capture_updates(self.updates(), writer)
+
+    def probe(self, *, name: str | None = None) -> ProbeHandle:
+        """A handle that reports at which times the collection may still change."""
+        handle = ProbeHandle()
+        self.core.probe_with(handle)
+        return handle
+
+
+class CollectionCapture(Capture[tuple[T, int]]):
+    """The updates of a collection on one worker. It may be read from any thread, and after the run.
+
+    Iterating gives the events as they came: the data of `Messages` are updates ``(record, time, diff)``.
+    """
+
+    __slots__ = ()
+
+    def extract(self) -> list[tuple[Time, list[tuple[T, int]]]]:
+        """The changes per time, in the order of times: ``(record, diff)``, added up, in the order of records.
+
+        Times that are not ordered come in the order of their coordinates, first coordinate first.
+        """
+        return _core.extract_updates(self.core)

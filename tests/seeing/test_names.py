@@ -1,0 +1,418 @@
+"""Every operator takes `name=`, and is called by it in drawings, metrics and messages."""
+
+import importlib
+import inspect
+import io
+import pkgutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import pointstamp as ps
+from pointstamp.fields import col
+
+N = "the given name"
+
+MADE = (
+    "Stream",
+    "Collection",
+    "Arranged",
+    "ProbeHandle",
+    "Capture",
+    "ColumnCapture",
+    "Variable",
+    "LoopHandle",
+)
+"""What a method returns that makes an operator."""
+
+NO_OPERATOR = {
+    # The border of a scope is no operator; a collection's arrangement enters with it.
+    *((kind, method) for kind in ("Stream", "ArrowStream") for method in ("enter", "leave")),
+    *((kind, method) for kind in ("Collection", "ColumnCollection") for method in ("enter", "leave")),
+    # What is made of these is made by their own methods.
+    ("Timely", "window"),
+    ("KeyedStream", "window"),
+    # Other names for the same.
+    ("ColumnCollection", "rename"),
+    ("ColumnCollection", "to_records"),
+    # Keywords are the names of columns: map_batches takes a name, and `fields` of collections in a tuple do.
+    ("Columnar", "with_columns"),
+    ("ColumnCollection", "select"),
+    # For this package.
+    ("StreamsOf", "event_stream_of"),
+    ("StreamsOf", "event_columns_of"),
+    ("StreamsOf", "stream_of"),
+    ("StreamsOf", "collection_of"),
+    ("Columnar", "with_one_key"),
+    ("Timely", "with_keys"),
+    ("EventStream", "with_keys"),
+}
+
+
+def classes() -> Iterator[type]:
+    """The classes of the package that have operators as methods."""
+    for module in pkgutil.walk_packages(ps.__path__, "pointstamp."):
+        if module.name.startswith(("pointstamp.spark", "pointstamp.__main__", "pointstamp.connectors")):
+            continue
+        loaded = importlib.import_module(module.name)
+        for kind in vars(loaded).values():
+            if inspect.isclass(kind) and kind.__module__ == module.name and not kind.__name__.startswith("_"):
+                yield kind
+
+
+def operators() -> Iterator[tuple[type, str, inspect.Signature]]:
+    for kind in classes():
+        for method, function in vars(kind).items():
+            if method.startswith("_") or not inspect.isfunction(function):
+                continue
+            signature = inspect.signature(function)
+            returned = str(signature.return_annotation).replace("tuple[", "").replace("list[", "")
+            if any(returned.startswith(made) for made in MADE) or method in (
+                "sink",
+                "capture_into",
+                "replay",
+            ):
+                yield kind, method, signature
+
+
+def test_every_method_that_makes_an_operator_takes_a_name() -> None:
+    found = list(operators())
+    assert len(found) > 100
+    unnamed = {
+        (kind.__name__, method) for kind, method, signature in found if "name" not in signature.parameters
+    }
+    assert unnamed <= NO_OPERATOR, unnamed - NO_OPERATOR
+
+
+# ------------------------------------------------------------ the name that was given is that of an operator
+
+SCHEMA = pa.schema([("n", pa.int64()), ("m", pa.int64())])
+BY = ("n", [("m", "sum")])
+
+
+def pairs(scope: ps.Scope) -> Any:
+    return scope.to_stream([(1, 2)])
+
+
+def rows(scope: ps.Scope) -> Any:
+    return pairs(scope).to_arrow(SCHEMA)
+
+
+def keyed(scope: ps.Scope) -> Any:
+    return pairs(scope).key_by(lambda pair: pair[0])
+
+
+def windows(scope: ps.Scope) -> Any:
+    return keyed(scope).window(ps.Tumbling(3))
+
+
+def changes(scope: ps.Scope) -> Any:
+    return scope.collection([(1, 2)])
+
+
+def columns(scope: ps.Scope) -> Any:
+    return scope.column_collection(pa.table({"n": [1], "m": [2]}))
+
+
+async def called(record: Any) -> Any:
+    return record
+
+
+def first(pair: Any) -> Any:
+    return pair[0]
+
+
+def loop(scope: ps.Scope, make: Callable[[ps.Scope], Any]) -> None:
+    with scope.iterative() as inner:
+        handle, back = make(inner)
+        inner.to_stream([]).concat(back).connect_loop(handle)
+
+
+def variable(scope: ps.Scope) -> None:
+    with scope.iterative() as inner:
+        made: ps.Variable[Any] = inner.variable(name=N)
+        made.set(made.collection.distinct())
+
+
+def trace(scope: ps.Scope) -> None:
+    scope.import_trace(changes(scope).arrange().trace, name=N)
+
+
+def entered(scope: ps.Scope) -> Any:
+    arranged = changes(scope).arrange()
+    with scope.iterative() as inner:
+        return arranged.enter(inner, name=N).as_collection().leave()
+
+
+def entered_at(scope: ps.Scope) -> Any:
+    with scope.iterative() as inner:
+        return pairs(scope).enter_at(inner, first, name=N).leave()
+
+
+def called_on(
+    make: Callable[[ps.Scope], Any], method: str, *given: Any, **named: Any
+) -> Callable[[ps.Scope], Any]:
+    return lambda scope: getattr(make(scope), method)(*given, name=N, **named)
+
+
+# What a case returns is read, because some operators are made only then.
+CASES: dict[str, Callable[[ps.Scope], Any]] = {
+    "Scope.new_input": lambda s: s.new_input(name=N)[1],
+    "Scope.input_from": lambda s: s.input_from(ps.InputHandle(), name=N),
+    "InputHandle.to_stream": lambda s: ps.InputHandle().to_stream(s, name=N),
+    "ArrowInput.to_stream": lambda s: ps.ArrowInput(SCHEMA).to_stream(s, name=N),
+    "Scope.new_unordered_input": lambda s: s.new_unordered_input(name=N)[2],
+    "Scope.to_stream": lambda s: s.to_stream([], name=N),
+    "Scope.empty": lambda s: s.empty(name=N),
+    "Scope.concatenate": lambda s: s.concatenate([pairs(s), pairs(s)], name=N),
+    "Scope.feedback": lambda s: loop(s, lambda inner: inner.feedback(name=N)),
+    "Scope.loop_variable": lambda s: loop(s, lambda inner: inner.loop_variable(name=N)),
+    "FromOutside.replay": lambda s: s.replay([], name=N),
+    "CollectionScope.new_collection": lambda s: s.new_collection(name=N)[1],
+    "CollectionScope.collection": lambda s: s.collection([1], name=N),
+    "CollectionScope.column_collection": lambda s: s.column_collection(pa.table({"n": [1]}), name=N),
+    "CollectionScope.variable": variable,
+    "CollectionScope.import_trace": trace,
+    "CustomOperators.probe": lambda s: pairs(s).probe(name=N),
+    "CustomOperators.capture": lambda s: pairs(s).capture(name=N),
+    "CustomOperators.capture_into": lambda s: pairs(s).capture_into(ps.EventWriter(io.BytesIO()), name=N),
+    "Stream.probe_with": lambda s: pairs(s).probe_with(ps.ProbeHandle(), name=N),
+    "Stream.concat": lambda s: pairs(s).concat(pairs(s), name=N),
+    "Stream.delay": lambda s: pairs(s).delay(lambda x, t: t, name=N),
+    "Stream.delay_batch": lambda s: pairs(s).delay_batch(lambda t: t, name=N),
+    "Stream.reclock": lambda s: pairs(s).reclock(pairs(s), name=N),
+    "Stream.enter_at": entered_at,
+    "Stream.count": lambda s: pairs(s).count(name=N),
+    "Stream.accumulate": lambda s: pairs(s).accumulate(int, lambda a, b: a, name=N),
+    "Stream.aggregate": lambda s: pairs(s).aggregate(lambda k, v, a: a, lambda k, a: a, default=int, name=N),
+    "Stream.state_machine": lambda s: pairs(s).state_machine(lambda k, v, a: (a, []), default=int, name=N),
+    "Stream.distinct": lambda s: pairs(s).distinct(name=N),
+    "Stream.counts": lambda s: pairs(s).counts(name=N),
+    "Stream.as_collection": lambda s: pairs(s).as_collection(name=N),
+    "Stream.to_arrow": lambda s: pairs(s).to_arrow(SCHEMA, name=N),
+    "Timely.event_time": lambda s: pairs(s).event_time(first, name=N)[0],
+    "Timely.key_by": lambda s: pairs(s).key_by(first, name=N).reduce(max),
+    "Timely.async_map": lambda s: pairs(s).async_map(called, name=N)[0],
+    "Timely.join": lambda s: pairs(s).join(pairs(s), name=N),
+    "Timely.reduce": lambda s: pairs(s).reduce(max, name=N),
+    "Timely.top_k": lambda s: pairs(s).top_k(1, name=N),
+    "Timely.sort": lambda s: pairs(s).sort(name=N),
+    "EventStream.concat": lambda s: (
+        pairs(s).event_time(first)[0].concat(pairs(s).event_time(first)[0], name=N).key_by(first).reduce(max)
+    ),
+    "KeyedStream.map_values": lambda s: keyed(s).map_values(str, name=N).reduce(max),
+    "KeyedStream.reduce": lambda s: keyed(s).reduce(max, name=N),
+    "KeyedStream.fold": lambda s: keyed(s).fold(int, max, name=N),
+    "KeyedStream.scan": lambda s: keyed(s).scan(int, max, name=N),
+    "KeyedStream.map_with_state": lambda s: keyed(s).map_with_state(lambda a, b: (a, b), name=N),
+    "KeyedStream.flat_map_with_state": lambda s: keyed(s).flat_map_with_state(lambda a, b: (a, []), name=N),
+    "KeyedStream.dedup": lambda s: keyed(s).dedup(name=N),
+    "KeyedStream.top_k": lambda s: keyed(s).top_k(1, name=N),
+    "KeyedStream.process": lambda s: keyed(s).process(lambda c, r: None, name=N),
+    "KeyedStream.interval_join": lambda s: keyed(s).interval_join(keyed(s), lower=0, upper=1, name=N),
+    "KeyedStream.asof_join": lambda s: keyed(s).asof_join(keyed(s), name=N),
+    "KeyedStream.table_join": lambda s: keyed(s).table_join(keyed(s), name=N),
+    "WindowedStream.fold": lambda s: windows(s).fold(int, max, name=N),
+    "WindowedStream.reduce": lambda s: windows(s).reduce(max, name=N),
+    "WindowedStream.quantiles": lambda s: windows(s).quantiles([0.5], name=N),
+    "WindowedStream.join": lambda s: windows(s).join(windows(s), name=N),
+    **{
+        f"WindowedStream.{method}": called_on(windows, method)
+        for method in ("count", "sum", "min", "max", "mean", "collect", "distinct_count")
+    },
+    "WindowedStream.top_k": lambda s: windows(s).top_k(1, name=N),
+    "ArrowStream.map_batches": lambda s: rows(s).map_batches(lambda b: b, name=N),
+    "ArrowStream.inspect_batch": lambda s: rows(s).inspect_batch(lambda t, b: None, name=N),
+    "ArrowStream.to_records": lambda s: rows(s).to_records(name=N),
+    "ArrowStream.exchange": lambda s: rows(s).exchange("n", name=N),
+    "ArrowStream.partition": lambda s: rows(s).partition(2, "n", name=N)[0],
+    "ArrowStream.aggregate": lambda s: rows(s).aggregate(*BY, name=N),
+    "ArrowStream.aggregate, of all": lambda s: rows(s).aggregate([], BY[1], name=N),
+    "ArrowStream.aggregate, kept": lambda s: rows(s).aggregate("n", [("m", "list")], name=N),
+    "ArrowStream.distinct": lambda s: rows(s).distinct(name=N),
+    "ArrowStream.distinct_so_far": lambda s: rows(s).distinct_so_far(name=N),
+    "ArrowStream.join": lambda s: rows(s).join(rows(s), "n", name=N),
+    "ArrowStream.count": lambda s: rows(s).count(name=N),
+    "ArrowStream.concat": lambda s: rows(s).concat(rows(s), name=N),
+    "ArrowStream.branch_when": lambda s: rows(s).branch_when(lambda t: True, name=N)[0],
+    "ArrowStream.broadcast": lambda s: rows(s).broadcast(name=N),
+    "ArrowStream.reclock": lambda s: rows(s).reclock(pairs(s), name=N),
+    "ArrowStream.delay_batch": lambda s: rows(s).delay_batch(lambda t: t, name=N),
+    "ArrowStream.probe_with": lambda s: rows(s).probe_with(ps.ProbeHandle(), name=N),
+    "Columnar.filter": lambda s: rows(s).filter(pc.field("n") > 0, name=N),
+    "Columnar.select": lambda s: rows(s).select("n", name=N),
+    "Columnar.rename": lambda s: rows(s).rename({"n": "k"}, name=N),
+    "Columnar.sort": lambda s: rows(s).sort("n", name=N),
+    "Columnar.limit": lambda s: rows(s).limit(1, name=N),
+    "Columnar.delay": lambda s: rows(s).delay("n", name=N),
+    "Columnar.event_time": lambda s: rows(s).event_time("n", name=N)[0],
+    "Columnar.window": lambda s: rows(s).window(ps.Tumbling(3), *BY, column="n", name=N),
+    "Columnar.window, of all": lambda s: rows(s).window(ps.Tumbling(3), [], BY[1], column="n", name=N),
+    "Columnar.window, sessions": lambda s: rows(s).window(ps.Session(gap=3), *BY, column="n", name=N),
+    "Columnar.window, kept": lambda s: rows(s).window(
+        ps.Tumbling(3), "n", [("m", "list")], column="n", name=N
+    ),
+    "Collection.map": lambda s: changes(s).map(first, name=N),
+    "Collection.filter": lambda s: changes(s).filter(bool, name=N),
+    "Collection.concat": lambda s: changes(s).concat(changes(s), name=N),
+    "Collection.negate": lambda s: changes(s).negate(name=N),
+    "Collection.consolidate": lambda s: changes(s).consolidate(name=N),
+    "Collection.distinct": lambda s: changes(s).distinct(name=N),
+    "Collection.threshold": lambda s: changes(s).threshold(lambda r, n: n, name=N),
+    "Collection.count": lambda s: changes(s).count(name=N),
+    "Collection.join": lambda s: changes(s).join(changes(s), name=N),
+    "Collection.semijoin": lambda s: changes(s).semijoin(s.collection([1]), name=N),
+    "Collection.antijoin": lambda s: changes(s).antijoin(s.collection([1]), name=N),
+    "Collection.reduce": lambda s: changes(s).reduce(lambda k, v: [1], name=N),
+    "Collection.top_k": lambda s: changes(s).top_k(1, name=N),
+    **{
+        f"Collection.{method}": called_on(changes, method)
+        for method in ("min", "max", "sum", "mean", "count_by_key")
+    },
+    "CollectionOutputs.updates": lambda s: changes(s).updates(name=N),
+    "Collection.arrange": lambda s: changes(s).arrange(name=N).as_collection(),
+    "Collection.iterate": lambda s: changes(s).iterate(lambda inner, c: c.consolidate(), name=N),
+    "CollectionOutputs.capture": lambda s: changes(s).capture(name=N),
+    "CollectionOutputs.capture_into": lambda s: changes(s).capture_into(ps.EventWriter(io.BytesIO()), name=N),
+    "CollectionOutputs.probe": lambda s: changes(s).probe(name=N),
+    "Arranged.enter": entered,
+    "Arranged.as_collection": lambda s: changes(s).arrange().as_collection(name=N),
+    "Arranged.join": lambda s: changes(s).arrange().join(changes(s), name=N),
+    "Arranged.reduce": lambda s: changes(s).arrange().reduce(lambda k, v: [1], name=N),
+    "Arranged.top_k": lambda s: changes(s).arrange().top_k(1, name=N),
+    **{
+        f"Arranged.{method}": called_on(lambda s: changes(s).arrange(), method)
+        for method in ("min", "max", "sum", "mean", "count_by_key")
+    },
+    "ColumnCollection.filter": lambda s: columns(s).filter(col("n") > 0, name=N),
+    "ColumnCollection.concat": lambda s: columns(s).concat(columns(s), name=N),
+    "ColumnCollection.join": lambda s: columns(s).join(columns(s), "n", name=N),
+    "ColumnCollection.semijoin": lambda s: columns(s).semijoin(columns(s), "n", name=N),
+    "ColumnCollection.antijoin": lambda s: columns(s).antijoin(columns(s), "n", name=N),
+    "ColumnCollection.top_k": lambda s: columns(s).top_k(1, "m", by="n", name=N),
+    **{
+        f"ColumnCollection.{method}": called_on(columns, method, "m", by="n")
+        for method in ("min", "max", "sum", "mean")
+    },
+    **{
+        f"ColumnCollection.{method}": called_on(columns, method)
+        for method in ("negate", "consolidate", "distinct", "count")
+    },
+    **{f"ColumnOutputs.{method}": called_on(columns, method) for method in ("updates", "capture", "probe")},
+    "ColumnOutputs.capture_into": lambda s: columns(s).capture_into(ps.EventWriter(io.BytesIO()), name=N),
+    "ColumnCollection.count_by_key": lambda s: columns(s).count_by_key("n", name=N),
+    "ColumnCollection.aggregate": lambda s: columns(s).aggregate(*BY, name=N),
+    "ColumnCollection.reduce": lambda s: columns(s).reduce(
+        lambda k, v: [1], by="n", of="m", schema=pa.schema([("o", pa.int64())]), name=N
+    ),
+    "ColumnCollection.iterate": lambda s: columns(s).iterate(lambda inner, c: c.consolidate(), name=N),
+}
+
+
+def made_by(build: Callable[[ps.Scope], Any]) -> tuple[list[str], str]:
+    """The names of what a function builds, and the drawing."""
+
+    def main(worker: ps.Worker) -> tuple[list[str], str]:
+        with worker.dataflow() as scope:
+            made = build(scope)
+            if hasattr(made, "capture"):
+                made.capture()
+        for number in worker.installed_dataflows():
+            worker.drop_dataflow(number)
+        graph = scope.graph
+        names = [operator.name for operator in graph.operators.values()]
+        return names + [inner.name for inner in graph.scopes.values()], scope.to_dot()
+
+    [result] = ps.execute(main)
+    return result
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_operator_has_the_name(case: str) -> None:
+    names, drawn = made_by(CASES[case])
+    parts = {part for name in names for part in name.split(" > ")}
+    assert N in parts, names
+    assert N in drawn
+
+
+def test_a_case_for_each_method_that_takes_a_name() -> None:
+    """Of those that make an operator here, and have not been named before (`test_reprs`)."""
+    ours = {f"{kind.__name__}.{method}" for kind, method, signature in operators()}
+    cased = {case.split(",")[0] for case in CASES}
+    others = {
+        name
+        for name in ours - cased
+        if tuple(name.split(".")) not in NO_OPERATOR and not name.startswith(("CustomOperators.", "Scope."))
+    }
+    assert others <= {
+        *(f"Stream.{method}" for method in NAMED_BEFORE),
+        *(f"EventStream.{method}" for method in ("map", "filter", "flat_map", "inspect", "exchange")),
+        "ArrowStream.map_each_batch",
+        "EventColumns.map_each_batch",
+        "Collection.flat_map",
+        "Collection.inspect",
+    }, others
+
+
+NAMED_BEFORE = (
+    "map",
+    "flat_map",
+    "filter",
+    "map_in_place",
+    "map_batch",
+    "try_map",
+    "ok_err",
+    "inspect",
+    "inspect_time",
+    "inspect_batch",
+    "partition",
+    "branch",
+    "branch_when",
+    "exchange",
+    "broadcast",
+    "forwarded",
+)
+
+
+def test_a_name_stays_with_its_operator() -> None:
+    """What is made late, when another operator first reads it, does not get that operator's name."""
+    names, _ = made_by(lambda s: rows(s).exchange("n").map_batches(lambda b: b, name=N))
+    assert sorted(names) == ["Dataflow", "capture", "exchange", N, "to_arrow", "to_stream"]
+    names, _ = made_by(lambda s: changes(s).count(name="counted").map(str, name=N))
+    assert {"counted", "counted: arrange", N} < set(names)
+    names, _ = made_by(lambda s: pairs(s).event_time(first)[0].delay_batch(lambda t: t, name=N))
+    assert [name for name in names if N in name] == [N]
+
+
+def test_parts_of_an_operator_are_named_for_it() -> None:
+    names, _ = made_by(lambda s: changes(s).join(changes(s), name="pairs"))
+    assert sorted(name for name in names if "pairs" in name) == ["pairs", "pairs: arrange", "pairs: arrange"]
+
+
+def test_a_name_is_forgotten_when_its_method_fails() -> None:
+    def build(scope: ps.Scope) -> Any:
+        with pytest.raises(ps.GraphError):
+            rows(scope).aggregate("nowhere", [], name=N)
+        return rows(scope).distinct()
+
+    names, _ = made_by(build)
+    assert not [name for name in names if N in name]
+
+
+def test_metrics_and_explanations_use_the_name() -> None:
+    def main(worker: ps.Worker) -> str:
+        with worker.dataflow("shop") as scope:
+            bids, stream = scope.new_input(name="bids")
+            probe = stream.probe(name="all of it")
+        bids.advance_to(1)
+        text = str(worker.explain(probe, 2))
+        bids.close()
+        return f"{text}\n{bids!r}\n{probe!r}"
+
+    [said] = ps.execute(main)
+    assert "'bids'" in said
+    assert "all of it" in said
+    assert "<InputHandle 'bids' of 'shop' closed>" in said
