@@ -188,6 +188,7 @@ class KeyedStream(Generic[K, T]):
         *,
         ttl: Any = None,
         state: KeyedState[K, Any] | None = None,
+        name: str | None = None,
     ) -> Stream[tuple[K, Any]]:
         """What each key's records so far add up to, after each of them; as `scan`, without a closure.
 
@@ -197,6 +198,7 @@ class KeyedStream(Generic[K, T]):
             of: Returns what counts of a record; None: the record.
             ttl: As in `scan`.
             state: As in `scan`; of a mean it is the sum and the number.
+            name: The operator's name.
 
         Examples:
             >>> import pointstamp as ps
@@ -211,9 +213,7 @@ class KeyedStream(Generic[K, T]):
         if of is not None:
             function_of("running", of)
         kind = _RUNNING[function]
-        return self._stateful(
-            f"running {function}", lambda kept: stateful.Running(kept, kind, of), state, ttl
-        )
+        return self._stateful("running", lambda kept: stateful.Running(kept, kind, of), state, ttl)
 
     def map_with_state(
         self,

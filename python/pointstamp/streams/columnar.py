@@ -313,7 +313,8 @@ class Columnar(JoinsInTime, KeyedColumns):
             column: The times; left out: the column of `event_time`.
             early: Results so far at every multiple of this length, for the keys that have changed since; an
                 int or a timedelta, of tumbling and sliding windows. None: only final ones.
-            state: Where to keep what is open, to be listed, or restored from a snapshot: of each key a pair of
+            state: Where to keep what is open, to be listed, or restored from a snapshot: of each key a pair
+                of
                 lists of dicts, of its panes, the stretches of time that windows are made of, and of the rows
                 since the last early results; of sessions and counted windows a dict with ``first``, ``last``
                 and ``rows``. Rows then wait until their times are final.
