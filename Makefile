@@ -126,10 +126,15 @@ bench: $(dev_stamp) $(wheel_stamp)
 	$(BIN)/python benches/python/report.py --wheel $(wheels)/*.whl $(ARGS)
 
 # A workspace of its own, so that its peers are compiled for this alone. ARGS="--scale 0.01" takes a hundredth of the
-# sizes, "--galen ARCHIVE" the ontology, too; the table is written to target/bench. The kernels alone come after it.
+# sizes, "--galen ARCHIVE" the ontology, too, "--workers 1 2" what two workers gain; tables are written to target/bench.
+# Then closures beside columns, Pathway (in an environment of its own) and a dict of sets, at the sizes that
+# PEERS="--scale 0.02" says; then the kernels alone, of KERNEL="arrange 100000" pairs.
 bench-collections: $(dev_stamp) $(wheel_stamp)
 	$(CARGO) build --release --locked --manifest-path benches/collections/Cargo.toml
 	$(BIN)/python benches/python/bench_collections.py --peer benches/collections/target/release/peer $(ARGS)
+	-test -x target/pathway/bin/python || ($(PYTHON) -m venv target/pathway && \
+		target/pathway/bin/python -m pip install --quiet --only-binary :all: pathway==0.33.0 pandas)
+	$(BIN)/python benches/python/collection_peers.py --pathway target/pathway/bin/python $(PEERS)
 	$(CARGO) run --release --locked --manifest-path benches/collections/Cargo.toml -- $(KERNEL)
 
 # ARGS=--large takes the large graphs, for half an hour and more.

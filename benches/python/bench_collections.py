@@ -40,6 +40,9 @@ PROGRAMS: dict[str, tuple[str, int, int, int, int, float]] = {
     "strong components": ("scc", 100_000, 200_000, 10, 100, 1.5),
 }
 
+# How much faster two workers are to be than one, in the time that passes.
+GAIN = 1.7
+
 EDGES = pa.schema([("source", pa.int64()), ("target", pa.int64())])
 
 
@@ -84,7 +87,7 @@ def run_graph(
 ) -> dict[str, Any]:
     """One program of ours: the seconds of loading and of the rounds, and what came out."""
 
-    def main(worker: ps.Worker) -> tuple[float, list[float], Any]:
+    def main(worker: ps.Worker) -> tuple[float, list[float], float, Any]:
         with worker.dataflow() as scope:
             handle, columns = scope.new_collection(schema=EDGES)
             pairs = columns.to_records()
@@ -106,6 +109,7 @@ def run_graph(
             worker.step_while(lambda: probe.less_than(at + 1))
             return (time.process_time() if workers == 1 else time.perf_counter()) - began
 
+        start = time.perf_counter()
         load = round_of(0, range(0), range(edges))
         took = []
         for at in range(1, rounds + 1):
@@ -113,22 +117,23 @@ def run_graph(
             took.append(
                 round_of(at, range(first, first + changes), range(edges + first, edges + first + changes))
             )
-        return load, took, captured
+        return load, took, time.perf_counter() - start, captured
 
     results = ps.execute(main, workers=workers)
     count, total = 0, 0
-    for _, _, captured in results:
+    for *_, captured in results:
         for _, updates in captured.extract():
             rows = np.array([(a, b, diff) for (a, b), diff in updates], dtype=np.int64).reshape(-1, 3)
             word = rows[:, 0].astype(np.uint64) << np.uint64(32) | rows[:, 1].astype(np.uint64)
             with np.errstate(over="ignore"):
                 total += int((numbers(word) * rows[:, 2].astype(np.uint64)).sum())
             count += int(rows[:, 2].sum())
-    load, took, _ = results[0]
+    load, took, passed, _ = results[0]
     return {
         "load": load,
         "rounds": sum(took),
-        "median": float(np.median(took)),
+        "median": float(np.median(took)) if took else 0.0,
+        "passed": passed,
         "check": [count, total % 2**64],
     }
 
@@ -183,6 +188,7 @@ def compare(chosen: argparse.Namespace) -> list[str]:
         if chosen.only and program not in chosen.only:
             continue
         sizes = [max(10, int(size * chosen.scale)) for size in (nodes, edges)]
+        passed = {}
         for workers in chosen.workers:
             theirs = peer(chosen.peer, program, workers, *sizes, changes, rounds)
             mine = ours(program, workers, *sizes, changes, rounds)
@@ -192,6 +198,14 @@ def compare(chosen: argparse.Namespace) -> list[str]:
             say(line(f"{of}: load {sizes[0]:,} / {sizes[1]:,}", mine, theirs, "load", aim))
             say(line(f"{of}: median of {rounds:,} rounds", mine, theirs, "median", aim))
             say(line(f"{of}: {rounds:,} rounds of {changes:,}", mine, theirs, "rounds", aim))
+            passed[workers] = mine["passed"]
+            if workers > 1 and 1 in passed:
+                gain = passed[1] / passed[workers]
+                verdict = "met" if gain >= GAIN * workers / 2 else "missed"
+                say(
+                    f"| {name}: {workers} workers beside 1, all of it | {passed[workers]:.4g} s "
+                    f"| {passed[1]:.4g} s | {gain:.2f} times as fast | {GAIN * workers / 2} {verdict} |"
+                )
     if chosen.galen and not (chosen.only and "galen" not in chosen.only):
         with tempfile.TemporaryDirectory() as folder:
             zipfile.ZipFile(chosen.galen).extractall(folder)

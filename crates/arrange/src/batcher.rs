@@ -11,19 +11,16 @@ use std::sync::Arc;
 use pointstamp_order::Antichain;
 
 use crate::batch::Batch;
-use crate::builder::Builder;
 use crate::columns::Columns;
 use crate::error::Overflow;
 use crate::merge::Merge;
 use crate::rows::Rows;
+use crate::sealing::{Run, Sealing, Timed, run_of};
 use crate::time::Time;
 use crate::updates::Updates;
 
 /// Updates in the buffer before it is sorted: larger ones load faster, and keep others waiting longer.
 const BUFFER: usize = 1 << 18;
-
-/// Batches and, for each, the time of the capability that it is sent with.
-pub type Timed<K, V, T> = Vec<(T, Batch<K, V, T>)>;
 
 /// Turns updates in any order into batches of consecutive intervals of times.
 ///
@@ -51,6 +48,10 @@ pub struct Batcher<K, V, T> {
     frontier: Antichain<T>,
     /// What has been sealed already.
     lower: Antichain<T>,
+    /// The seal under way, with the updates that it is about.
+    sealing: Option<Sealing<K, V, T>>,
+    /// Whether the frontier may be another after it.
+    stale: bool,
 }
 
 impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
@@ -62,6 +63,8 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
             parked: Vec::new(),
             frontier: Antichain::new(),
             lower,
+            sealing: None,
+            stale: false,
         }
     }
 
@@ -128,7 +131,8 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
     /// The number of updates held.
     pub fn len(&self) -> usize {
         let runs = self.runs.iter().chain(&self.parked);
-        self.buffer.len() + runs.map(|run| run.len()).sum::<usize>()
+        let sealing = self.sealing.as_ref().map_or(0, Sealing::len);
+        self.buffer.len() + sealing + runs.map(|run| run.len()).sum::<usize>()
     }
 
     /// True when nothing is held.
@@ -180,78 +184,71 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
     ///
     /// When differences that add up do not fit.
     pub fn seal(&mut self, upper: &Antichain<T>) -> Result<Timed<K, V, T>, Overflow> {
-        let mut sealed = Vec::new();
-        if self.frontier.iter().all(|time| upper.less_equal(time)) {
-            self.lower = upper.clone();
-            return Ok(sealed);
+        self.begin_seal(upper)?;
+        let mut unlimited = usize::MAX;
+        Ok(self.work(&mut unlimited)?.unwrap_or_default())
+    }
+
+    /// Begins a [`seal`](Self::seal) that is made by [`work`](Self::work). One that is under way has to be complete.
+    ///
+    /// # Errors
+    ///
+    /// When differences that add up do not fit.
+    pub fn begin_seal(&mut self, upper: &Antichain<T>) -> Result<(), Overflow> {
+        debug_assert!(self.sealing.is_none(), "one seal at a time");
+        let mut taken = Vec::new();
+        self.stale = !self.frontier.iter().all(|time| upper.less_equal(time));
+        if self.stale {
+            self.flush()?;
+            let ready =
+                |run: &mut Run<K, V, T>| !run.times.iter().all(|time| upper.less_equal(time));
+            taken.extend(self.parked.extract_if(.., ready));
+            taken.extend(self.runs.extract_if(.., ready));
         }
-        self.flush()?;
-        let mut all = self.take_ready(upper)?;
         let mut held: Vec<T> = self.frontier.elements().to_vec();
         held.sort_unstable();
-        for (time, tile) in tiles(&held, upper) {
-            let Some(run) = all.take() else { break };
-            let late = run.times.iter().map(|time| tile.less_equal(time));
-            let late: Vec<bool> = late.collect();
-            let (ready, kept) = split(run, &late);
-            all = kept;
-            if let Some((columns, times)) = ready {
-                let lower = std::mem::replace(&mut self.lower, tile.clone());
-                let batch = Batch::new((columns, times), lower.clone(), tile, lower);
-                sealed.push((time, batch));
-            }
-        }
-        if let Some(kept) = all {
-            self.keep(kept);
-        }
-        self.lower = upper.clone();
-        let runs = self.runs.iter().chain(&self.parked);
-        self.frontier = runs.flat_map(|run| run.times.iter().cloned()).collect();
-        Ok(sealed)
+        self.sealing = Some(Sealing::new(
+            taken,
+            &held,
+            self.lower.clone(),
+            upper.clone(),
+        ));
+        Ok(())
     }
 
-    /// Takes out, as one, the runs that have updates before `upper`.
-    fn take_ready(&mut self, upper: &Antichain<T>) -> Result<Option<Run<K, V, T>>, Overflow> {
-        let ready = |run: &mut Run<K, V, T>| !run.times.iter().all(|time| upper.less_equal(time));
-        let mut taken: Vec<Run<K, V, T>> = self.parked.extract_if(.., ready).collect();
-        taken.extend(self.runs.extract_if(.., ready));
-        // The shortest first, so that none is copied more often than it has to be.
-        taken.sort_by_key(|run| std::cmp::Reverse(run.len()));
-        let mut all = taken.pop();
-        while let Some(next) = taken.pop() {
-            all = match all.take() {
-                Some(merged) => Some(Arc::new(merge(next, merged)?)),
-                None => Some(next),
-            };
+    /// Goes on with the seal that was begun until the fuel, in updates, is used up. Its batches, when it is complete; `None`
+    /// before, and when none is under way. Meanwhile updates at or after its upper may be added, and those that it is
+    /// about still count for the [`frontier`](Self::frontier).
+    ///
+    /// # Errors
+    ///
+    /// When differences that add up do not fit.
+    pub fn work(&mut self, fuel: &mut usize) -> Result<Option<Timed<K, V, T>>, Overflow> {
+        let Some(sealing) = &mut self.sealing else {
+            return Ok(None);
+        };
+        if !sealing.work(fuel)? {
+            return Ok(None);
         }
-        Ok(all.filter(|all| !all.is_empty()))
+        let Some(sealing) = self.sealing.take() else {
+            return Ok(None);
+        };
+        let (sealed, kept) = sealing.finish();
+        self.runs.extend(kept.soon);
+        self.parked.extend(kept.later);
+        self.lower = kept.upper;
+        if self.stale {
+            let runs = self.runs.iter().chain(&self.parked);
+            let times = runs.flat_map(|run| run.times.iter());
+            self.frontier = times.chain(self.buffer.times()).cloned().collect();
+        }
+        Ok(Some(sealed))
     }
 
-    /// Keeps what is not complete yet. Of a long run with many times the later half is put aside, not to
-    /// be copied again before its turn comes.
-    fn keep(&mut self, mut run: Run<K, V, T>) {
-        if run.len() >= LONG && run.times.len() >= MANY {
-            let middle = run.times.len() / 2;
-            let late: Vec<bool> = (0..run.times.len()).map(|time| time >= middle).collect();
-            let (soon, later) = split(run, &late);
-            self.parked.extend(later);
-            let Some(soon) = soon else { return };
-            run = run_of(soon);
-        }
-        self.runs.push(run);
+    /// True while a seal is under way.
+    pub fn is_sealing(&self) -> bool {
+        self.sealing.is_some()
     }
-}
-
-/// A run this long, and with so many times, is kept in parts.
-const LONG: usize = 1 << 10;
-const MANY: usize = 4;
-
-/// Sorted updates whose times are not complete yet.
-type Run<K, V, T> = Arc<Batch<K, V, T>>;
-
-fn run_of<K: Rows, V: Rows, T: Time>((columns, times): (Columns<K, V>, Vec<T>)) -> Run<K, V, T> {
-    let none = Antichain::new;
-    Arc::new(Batch::new((columns, times), none(), none(), none()))
 }
 
 fn merge<K: Rows, V: Rows, T: Time>(
@@ -262,59 +259,4 @@ fn merge<K: Rows, V: Rows, T: Time>(
     let mut unlimited = usize::MAX;
     merge.work(&mut unlimited)?;
     Ok(merge.finish())
-}
-
-/// Cuts what is before `upper` along times at which capabilities are held, `held` in order: the part
-/// before each frontier, and not before the one before it, is at or after the time beside it.
-pub(crate) fn tiles<T: Time>(held: &[T], upper: &Antichain<T>) -> Vec<(T, Antichain<T>)> {
-    let cut = |(index, time): (usize, &T)| {
-        let mut tile = upper.clone();
-        tile.extend(held[index + 1..].iter().cloned());
-        (time.clone(), tile)
-    };
-    held.iter().enumerate().map(cut).collect()
-}
-
-type Parts<K, V, T> = (Option<(Columns<K, V>, Vec<T>)>, Option<Run<K, V, T>>);
-
-/// The updates at times that are not late, and the others.
-fn split<K: Rows, V: Rows, T: Time>(all: Run<K, V, T>, is_late: &[bool]) -> Parts<K, V, T> {
-    if is_late.iter().all(|late| *late) {
-        return (None, Some(all));
-    }
-    if !is_late.contains(&true) {
-        let all = Arc::unwrap_or_clone(all);
-        return (Some((Arc::unwrap_or_clone(all.columns), all.times)), None);
-    }
-    let mut early = Builder::new(all.times.clone());
-    let mut late = Builder::new(all.times.clone());
-    let columns = &all.columns;
-    for key in 0..all.keys().len() {
-        for val in all.vals_of(key) {
-            for update in columns.val_ends.range(val) {
-                let time = columns.index.get(update);
-                let into = if is_late[time as usize] {
-                    &mut late
-                } else {
-                    &mut early
-                };
-                into.update(time, columns.diffs.get(update));
-            }
-            early.end_val(all.vals().get(val));
-            late.end_val(all.vals().get(val));
-        }
-        early.end_key(all.keys().get(key));
-        late.end_key(all.keys().get(key));
-    }
-    (Some(early.finish()), Some(run_of(late.finish())))
-}
-
-/// Sorted, added-up updates as one batch of `[lower, upper)`.
-pub(crate) fn batch_of<K: Rows, V: Rows, T: Time>(
-    updates: &Updates<K, V, T>,
-    lower: Antichain<T>,
-    upper: Antichain<T>,
-) -> Result<Batch<K, V, T>, Overflow> {
-    let since = lower.clone();
-    Ok(Batch::new(updates.sorted()?, lower, upper, since))
 }

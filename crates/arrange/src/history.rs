@@ -42,40 +42,135 @@ impl<T> Edit<T> {
 }
 
 /// Appends the edits of the key at which `places` are, by value and time, as seen from `from` on.
-#[allow(clippy::cast_possible_truncation)] // batches are few, and one key's values fewer than 2^32
 pub(crate) fn load<K: Rows, V: Rows, T: Time>(
     batches: &[Arc<Batch<K, V, T>>],
     places: &Places,
     from: Option<&T>,
     edits: &mut Vec<Edit<T>>,
 ) -> Result<(), Overflow> {
-    let start = edits.len();
-    let mut several = 0;
-    for (index, vals) in places.vals(batches) {
-        several += 1;
-        let batch = &batches[index];
-        for val in vals {
-            for (time, diff) in batch.updates_of(val) {
-                let time = from.map_or_else(|| time.clone(), |from| time.join(from));
-                edits.push(Edit {
-                    rank: val as u32,
-                    batch: index as u32,
-                    val,
-                    time,
-                    diff,
-                });
+    let mut few: [(usize, Range<usize>); FEW] = std::array::from_fn(|_| (0, 0..0));
+    let mut many = Vec::new();
+    let mut count = 0;
+    for part in places.vals(batches) {
+        match few.get_mut(count) {
+            Some(place) => *place = part,
+            None => many.push(part),
+        }
+        count += 1;
+    }
+    let mut loading = Loading {
+        batches,
+        from,
+        edits,
+        rank: 0,
+    };
+    if many.is_empty() {
+        loading.merge(&mut few[..count])
+    } else {
+        many.extend(few);
+        loading.merge(&mut many)
+    }
+}
+
+/// A key is in so many batches at most, most of the time.
+const FEW: usize = 8;
+
+/// Edits of a key that are loaded value by value.
+struct Loading<'a, K, V, T> {
+    batches: &'a [Arc<Batch<K, V, T>>],
+    from: Option<&'a T>,
+    edits: &'a mut Vec<Edit<T>>,
+    /// Of the value that is next.
+    rank: u32,
+}
+
+impl<K: Rows, V: Rows, T: Time> Loading<'_, K, V, T> {
+    /// Loads the values of all parts, each of them in order: a batch, and the values in it.
+    fn merge(&mut self, parts: &mut [(usize, Range<usize>)]) -> Result<(), Overflow> {
+        let batches = self.batches;
+        let mut rest = &mut parts[..];
+        loop {
+            // Parts at their end go to the back.
+            let mut left = 0;
+            for index in 0..rest.len() {
+                if !rest[index].1.is_empty() {
+                    rest.swap(left, index);
+                    left += 1;
+                }
+            }
+            rest = &mut rest[..left];
+            if let [(batch, vals)] = rest {
+                let (batch, vals) = (*batch, vals.clone());
+                return self.load_all(batch, vals);
+            }
+            let value = |part: &(usize, Range<usize>)| batches[part.0].vals().get(part.1.start);
+            let Some(least) =
+                (0..rest.len()).min_by(|a, b| V::compare(value(&rest[*a]), value(&rest[*b])))
+            else {
+                return Ok(());
+            };
+            // The least of the others: all before it can be taken at once.
+            let others = (0..rest.len()).filter(|index| *index != least);
+            let Some(next) = others.min_by(|a, b| V::compare(value(&rest[*a]), value(&rest[*b])))
+            else {
+                return Ok(());
+            };
+            let bound = value(&rest[next]);
+            let (batch, vals) = &mut rest[least];
+            if V::compare(batches[*batch].vals().get(vals.start), bound).is_lt() {
+                let end = batches[*batch].vals().seek(vals.start + 1..vals.end, bound);
+                let (batch, vals) = (*batch, std::mem::replace(&mut vals.start, end)..end);
+                self.load_all(batch, vals)?;
+            } else {
+                let start = self.edits.len();
+                for (batch, vals) in &mut *rest {
+                    if V::compare(batches[*batch].vals().get(vals.start), bound).is_eq() {
+                        self.push(*batch, vals.start);
+                        vals.start += 1;
+                    }
+                }
+                self.end_value(start)?;
             }
         }
     }
-    let loaded = &mut edits[start..];
-    if several > 1 {
-        // Stable, for it finds the runs that the batches are.
-        loaded.sort_by(|a, b| V::compare(a.val(batches), b.val(batches)));
-        rank(loaded, |a, b| {
-            V::compare(a.val(batches), b.val(batches)).is_eq()
-        });
+
+    /// Loads values that one batch alone has.
+    fn load_all(&mut self, batch: usize, vals: Range<usize>) -> Result<(), Overflow> {
+        for val in vals {
+            let start = self.edits.len();
+            self.push(batch, val);
+            self.end_value(start)?;
+        }
+        Ok(())
     }
-    add_up(edits, start, by_rank)
+
+    /// Adds the updates of a value in a batch.
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // batches are few
+    fn push(&mut self, batch: usize, val: usize) {
+        for (time, diff) in self.batches[batch].updates_of(val) {
+            let time = self
+                .from
+                .map_or_else(|| time.clone(), |from| time.join(from));
+            self.edits.push(Edit {
+                rank: self.rank,
+                batch: batch as u32,
+                val,
+                time,
+                diff,
+            });
+        }
+    }
+
+    /// The edits from `start` on are of one value.
+    #[inline]
+    fn end_value(&mut self, start: usize) -> Result<(), Overflow> {
+        self.rank = self.rank.wrapping_add(1);
+        if self.edits.len() > start + 1 {
+            add_up(self.edits, start, |_, _| Ordering::Equal)?;
+        }
+        Ok(())
+    }
 }
 
 /// The values of one key in order, merged from several batches as they are asked for: a key may have too many to be
@@ -164,17 +259,6 @@ impl Values {
             add_up(edits, start, by_rank)?;
         }
         Ok(looked_at)
-    }
-}
-
-/// Numbers edits that are in the order of their values.
-fn rank<T>(edits: &mut [Edit<T>], alike: impl Fn(&Edit<T>, &Edit<T>) -> bool) {
-    let mut rank = 0;
-    for index in 0..edits.len() {
-        if index > 0 && !alike(&edits[index - 1], &edits[index]) {
-            rank += 1;
-        }
-        edits[index].rank = rank;
     }
 }
 

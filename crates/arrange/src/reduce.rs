@@ -9,12 +9,13 @@
 
 use pointstamp_order::Antichain;
 
-use crate::batcher::tiles;
+use crate::batch::Batch;
 use crate::error::{Error, Overflow};
 use crate::pending::Pending;
 use crate::reducer::Reducer;
 use crate::round::Round;
 use crate::rows::Rows;
+use crate::sealing::tiles;
 use crate::time::{Time, join_frontiers};
 use crate::trace::{Sealed, Source, Trace, TraceWriter};
 
@@ -91,7 +92,7 @@ impl<K: Rows, V: Rows, W: Rows, T: Time, R: Reducer<K, V, W>> Reduce<K, V, W, T,
 
     /// True when [`work`](Self::work) has nothing to do.
     pub fn is_idle(&self) -> bool {
-        self.round.is_none() && self.upper == self.lower
+        self.round.is_none() && self.upper == self.lower && !self.output.owes()
     }
 
     /// Works until the fuel, in updates looked at, is used up. When a round is done, returns the
@@ -102,6 +103,9 @@ impl<K: Rows, V: Rows, W: Rows, T: Time, R: Reducer<K, V, W>> Reduce<K, V, W, T,
     ///
     /// When a difference does not fit, and what the reducer failed with.
     pub fn work(&mut self, fuel: &mut usize) -> Result<Option<Output<K, W, T>>, Error> {
+        if !self.output.pay(fuel)? {
+            return Ok(None);
+        }
         if self.round.is_none() {
             if self.upper == self.lower {
                 return Ok(None);
@@ -152,7 +156,7 @@ impl<K: Rows, V: Rows, W: Rows, T: Time, R: Reducer<K, V, W>> Reduce<K, V, W, T,
         let (upper, held, outputs, pending) = round.into_parts();
         let mut lower = self.lower.clone();
         for ((time, tile), updates) in tiles(&held, &upper).into_iter().zip(outputs) {
-            let batch = crate::batcher::batch_of(&updates, lower, tile.clone())?;
+            let batch = Batch::new(updates.finish()?, lower.clone(), tile.clone(), lower);
             lower = tile;
             if let Some(sealed) = self.output.insert(batch)? {
                 output.push((time, sealed));

@@ -77,11 +77,6 @@ impl<V: Rows> Lists<V> {
         self.diffs.extend_from_slice(&other.diffs[range]);
         self.end();
     }
-
-    /// The number of values in all lists.
-    pub(crate) fn total(&self) -> usize {
-        self.diffs.len()
-    }
 }
 
 /// What a [`Reduce`](crate::Reduce) computes: from the values of a key those of its output.

@@ -3,10 +3,10 @@
 //! Owns [`Round`]. A window's keys are loaded and their moments found first. Then, moment by moment,
 //! the reducer is called once for all keys of the window that have another, since what a key's output
 //! is corrected by at one moment matters at its next. Memory follows the window, which ends after a
-//! bounded number of updates, but never within a key.
+//! bounded number of updates. A key with more than that has a window to itself, and is loaded and added up
+//! in instalments; only the reducer sees its list whole.
 
 use std::cmp::Ordering;
-use std::ops::Range;
 use std::sync::Arc;
 
 use pointstamp_order::Antichain;
@@ -14,17 +14,27 @@ use pointstamp_order::Antichain;
 use crate::batch::Batch;
 use crate::cursor::Places;
 use crate::error::{Error, Overflow, add};
+use crate::gather::Gathered;
 use crate::history::{Edit, by_rank, load};
 use crate::moments::Moments;
 use crate::pending::Pending;
 use crate::reducer::{Lists, Reducer};
-use crate::replay::{Replay, suffix_meets};
 use crate::rows::Rows;
 use crate::time::{Time, meet_all};
-use crate::updates::Updates;
+use crate::window::{CORRECTION, Loading, Window};
 
 /// Updates and keys loaded before a window ends.
 const WINDOW: usize = 1 << 13;
+
+/// What there is to work on after loading.
+enum Loaded {
+    /// A window, or a key of it.
+    Window,
+    /// A part of it: the rest waits for fuel, or for a window of its own.
+    Part,
+    /// Nothing more.
+    Nothing,
+}
 
 type Batches<K, V, T> = Vec<Arc<Batch<K, V, T>>>;
 
@@ -32,7 +42,7 @@ pub(crate) struct Round<K, V, W, T> {
     upper: Antichain<T>,
     /// Times of the capabilities held, in order, and the output to be sent with each.
     held: Vec<T>,
-    outputs: Vec<Updates<K, W, T>>,
+    outputs: Vec<Gathered<K, W, T>>,
     fresh: Batches<K, V, T>,
     fresh_at: Places,
     /// What was pending, and the next key of it.
@@ -45,74 +55,13 @@ pub(crate) struct Round<K, V, W, T> {
     output_at: Places,
     moments: Moments<T>,
     window: Window<K, W, T>,
+    /// The large key that is being loaded.
+    loading: Option<Loading<T>>,
+    /// The lists for the reducer, and how far they are made: the window's state, and the edit of it.
+    inputs: Lists<V>,
+    made: (usize, usize),
     seeds: Vec<T>,
     later: Vec<T>,
-}
-
-/// Keys under way.
-struct Window<K, W, T> {
-    keys: K,
-    states: Vec<State<T>>,
-    input: Vec<Edit<T>>,
-    output: Vec<Edit<T>>,
-    moments: Vec<T>,
-    /// Values that outputs have been corrected by.
-    corrections: W,
-    /// Updates and keys loaded.
-    cost: usize,
-}
-
-/// What of the window is a key's.
-struct State<T> {
-    key: usize,
-    input: Range<usize>,
-    output: Range<usize>,
-    /// The moments to come.
-    moments: Range<usize>,
-    /// Corrections of the output so far; their values are in the window.
-    corrected: Vec<Edit<T>>,
-    /// Where there are many moments, the edits, gone through in the order of times.
-    long: Option<Box<Long<T>>>,
-}
-
-/// A key with many moments.
-struct Long<T> {
-    input: Replay<T>,
-    output: Replay<T>,
-    /// The meet of each moment to come and those after, the next one last.
-    meets: Vec<T>,
-}
-
-/// So many moments, and edits, of a key are gone through in the order of times.
-const LONG: usize = 8;
-
-/// In place of a batch: the value of an edit is among the window's corrections.
-const CORRECTION: u32 = u32::MAX;
-
-impl<K: Rows, W, T: Time> Window<K, W, T> {
-    /// Adds a state for the last key, of the input, output and moments from these on.
-    fn add(&mut self, input: usize, output: usize, moments: usize) {
-        let mut long = None;
-        let edits = self.input.len() - input + self.output.len() - output;
-        if self.moments.len() - moments > LONG && edits > LONG {
-            let mut meets = Vec::new();
-            suffix_meets(self.moments[moments..].iter(), &mut meets);
-            meets.reverse();
-            long = Some(Box::new(Long {
-                input: Replay::new(self.input.split_off(input)),
-                output: Replay::new(self.output.split_off(output)),
-                meets,
-            }));
-        }
-        self.states.push(State {
-            key: self.keys.len() - 1,
-            input: input..self.input.len(),
-            output: output..self.output.len(),
-            moments: moments..self.moments.len(),
-            corrected: Vec::new(),
-            long,
-        });
-    }
 }
 
 impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
@@ -128,7 +77,7 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
     ) -> Self {
         Self {
             upper,
-            outputs: held.iter().map(|_| Updates::default()).collect(),
+            outputs: held.iter().map(|_| Gathered::default()).collect(),
             held,
             fresh_at: Places::new(fresh.len()),
             fresh,
@@ -149,6 +98,9 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
                 corrections: W::default(),
                 cost: 0,
             },
+            loading: None,
+            inputs: Lists::default(),
+            made: (0, 0),
             seeds: Vec::new(),
             later: Vec::new(),
         }
@@ -161,7 +113,9 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
 
     /// Upper, capabilities, the output for each, and what is pending.
     #[allow(clippy::type_complexity)]
-    pub(crate) fn into_parts(self) -> (Antichain<T>, Vec<T>, Vec<Updates<K, W, T>>, Pending<K, T>) {
+    pub(crate) fn into_parts(
+        self,
+    ) -> (Antichain<T>, Vec<T>, Vec<Gathered<K, W, T>>, Pending<K, T>) {
         (self.upper, self.held, self.outputs, self.pending)
     }
 
@@ -171,20 +125,28 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
         fuel: &mut usize,
         reducer: &mut R,
     ) -> Result<bool, Error> {
-        let mut inputs = Lists::default();
         let mut outputs = Lists::default();
         loop {
-            if self.window.states.is_empty() && !self.load_window(fuel)? {
-                return Ok(true);
+            if self.window.states.is_empty() {
+                match self.load_window(fuel)? {
+                    Loaded::Window => {}
+                    Loaded::Part => return Ok(false),
+                    Loaded::Nothing => return self.gather(fuel),
+                }
             }
             while !self.window.states.is_empty() {
-                if *fuel == 0 {
+                if *fuel == 0 || !self.accumulate(fuel)? {
                     return Ok(false);
                 }
-                self.accumulate(&mut inputs)?;
-                *fuel = fuel.saturating_sub(inputs.total());
+                let inputs = std::mem::take(&mut self.inputs);
                 self.call(reducer, &inputs, &mut outputs)?;
                 self.correct(&outputs)?;
+                self.inputs = inputs;
+                self.inputs.clear();
+                self.made = (0, 0);
+            }
+            for output in &mut self.outputs {
+                output.end_window()?;
             }
             if *fuel == 0 {
                 return Ok(false);
@@ -192,33 +154,78 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
         }
     }
 
-    /// Loads keys, as many as a window has or the fuel allows; false when there were no more.
-    fn load_window(&mut self, fuel: &mut usize) -> Result<bool, Overflow> {
-        let window = &mut self.window;
-        window.keys.clear();
-        window.input.clear();
-        window.output.clear();
-        window.moments.clear();
-        window.corrections.clear();
-        window.cost = 0;
-        let limit = WINDOW.min((*fuel).max(1));
-        while self.window.cost < limit {
-            if !self.load_key()? {
-                return Ok(!self.window.states.is_empty());
+    /// Puts the windows' outputs together; true when that is done.
+    fn gather(&mut self, fuel: &mut usize) -> Result<bool, Error> {
+        for output in &mut self.outputs {
+            if !output.work(fuel)? {
+                return Ok(false);
             }
         }
-        *fuel = fuel.saturating_sub(self.window.cost);
         Ok(true)
     }
 
-    /// Loads the next key that changed; false if there is none.
-    fn load_key(&mut self) -> Result<bool, Overflow> {
+    /// Loads keys, as many as a window has or the fuel allows.
+    fn load_window(&mut self, fuel: &mut usize) -> Result<Loaded, Overflow> {
+        let window = &mut self.window;
+        if self.loading.is_none() {
+            window.keys.clear();
+            window.input.clear();
+            window.output.clear();
+            window.moments.clear();
+            window.corrections.clear();
+            window.cost = 0;
+            let limit = WINDOW.min((*fuel).max(1));
+            while self.window.cost < limit && self.loading.is_none() {
+                match self.load_key()? {
+                    Loaded::Window => {}
+                    // A large key is next, which waits for a window of its own.
+                    Loaded::Part => break,
+                    Loaded::Nothing if self.window.states.is_empty() => return Ok(Loaded::Nothing),
+                    Loaded::Nothing => return Ok(Loaded::Window),
+                }
+            }
+            *fuel = fuel.saturating_sub(self.window.cost);
+        }
+        while let Some(loading) = &mut self.loading {
+            if *fuel == 0 {
+                return Ok(Loaded::Part);
+            }
+            if loading.load(fuel, &self.input, &self.output, &mut self.window)? {
+                self.loaded_large();
+            }
+        }
+        Ok(Loaded::Window)
+    }
+
+    /// All of a large key is in the window.
+    fn loaded_large(&mut self) {
+        let Some(loading) = self.loading.take() else {
+            return;
+        };
+        let window = &mut self.window;
+        self.moments.find(
+            &self.seeds,
+            loading.times().iter(),
+            &self.upper,
+            &mut window.moments,
+            &mut self.later,
+        );
+        self.later.sort_unstable();
+        self.later.dedup();
+        self.pending.push(window.keys.get(0), &self.later);
+        if !window.moments.is_empty() {
+            window.add(0, 0, 0);
+        }
+    }
+
+    /// Loads the next key that changed, unless there is none; of a large one, only the beginning, where the window has no others.
+    fn load_key(&mut self) -> Result<Loaded, Overflow> {
         // The key, and whether it is among those that were pending.
         let due = (self.due_at < self.due.keys().len()).then(|| self.due.keys().get(self.due_at));
         let fresh = self.fresh_at.least(&self.fresh);
         let fresh = fresh.map(|(batch, key)| self.fresh[batch].keys().get(key));
         let (key, order) = match (due, fresh) {
-            (None, None) => return Ok(false),
+            (None, None) => return Ok(Loaded::Nothing),
             (Some(due), None) => (due, Ordering::Less),
             (None, Some(fresh)) => (fresh, Ordering::Greater),
             (Some(due), Some(fresh)) => match K::compare(due, fresh) {
@@ -228,10 +235,15 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
         };
         self.seeds.clear();
         self.later.clear();
-        if order != Ordering::Less {
+        let (is_fresh, is_due) = (order != Ordering::Less, order != Ordering::Greater);
+        if is_fresh {
             self.fresh_at.seek(&self.fresh, key);
             for (batch, vals) in self.fresh_at.vals(&self.fresh) {
                 let batch = &self.fresh[batch];
+                if let [only] = batch.times() {
+                    self.seeds.push(only.clone());
+                    continue;
+                }
                 for update in batch.columns.val_ends.span(&vals) {
                     let (time, _) = batch.update(update);
                     if self.seeds.last() != Some(time) {
@@ -239,9 +251,8 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
                     }
                 }
             }
-            self.fresh_at.pass();
         }
-        if order != Ordering::Greater {
+        if is_due {
             for time in self.due.times_of(self.due_at) {
                 let into = if self.upper.less_equal(time) {
                     &mut self.later
@@ -250,28 +261,45 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
                 };
                 into.push(time.clone());
             }
-            self.due_at += 1;
         }
         self.seeds.sort_unstable();
         self.seeds.dedup();
         let window = &mut self.window;
+        let from = meet_all(&self.seeds);
+        if let Some(from) = &from {
+            self.input_at.seek(&self.input, key);
+            self.output_at.seek(&self.output, key);
+            let input = (&self.input[..], &self.input_at);
+            let output = (&self.output[..], &self.output_at);
+            self.loading = Loading::of(from, input, output);
+            if self.loading.is_some() && !window.states.is_empty() {
+                self.loading = None;
+                return Ok(Loaded::Part);
+            }
+        }
+        if is_fresh {
+            self.fresh_at.pass();
+        }
+        self.due_at += usize::from(is_due);
+        if self.loading.is_some() {
+            window.input.clear();
+            window.output.clear();
+            window.keys.push(key);
+            return Ok(Loaded::Window);
+        }
         let starts = (
             window.input.len(),
             window.output.len(),
             window.moments.len(),
         );
-        if let Some(from) = meet_all(&self.seeds) {
-            if self.input_at.seek(&self.input, key) {
-                load(&self.input, &self.input_at, Some(&from), &mut window.input)?;
-            }
-            if self.output_at.seek(&self.output, key) {
-                load(
-                    &self.output,
-                    &self.output_at,
-                    Some(&from),
-                    &mut window.output,
-                )?;
-            }
+        if let Some(from) = from {
+            load(&self.input, &self.input_at, Some(&from), &mut window.input)?;
+            load(
+                &self.output,
+                &self.output_at,
+                Some(&from),
+                &mut window.output,
+            )?;
             let input = window.input[starts.0..].iter();
             let base = input
                 .chain(&window.output[starts.1..])
@@ -292,15 +320,15 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
             window.keys.push(key);
             window.add(starts.0, starts.1, starts.2);
         }
-        Ok(true)
+        Ok(Loaded::Window)
     }
 
-    /// Adds the input of each key up at its next moment.
-    fn accumulate(&mut self, inputs: &mut Lists<V>) -> Result<(), Overflow> {
-        inputs.clear();
+    /// Adds the input of each key up at its next moment, until the fuel, in updates, is used up; true when all lists are
+    /// made.
+    fn accumulate(&mut self, fuel: &mut usize) -> Result<bool, Overflow> {
         let window = &mut self.window;
         let mut passed = Vec::new();
-        for state in &mut window.states {
+        while let Some(state) = window.states.get_mut(self.made.0) {
             let time = &window.moments[state.moments.start];
             let edits = match &mut state.long {
                 None => &window.input[state.input.clone()],
@@ -314,20 +342,36 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
                     &passed[..]
                 }
             };
-            let before = edits.iter().filter(|edit| edit.time.less_equal(time));
-            let mut edits = before.peekable();
-            while let Some(edit) = edits.next() {
-                let mut sum = edit.diff;
-                while let Some(next) = edits.next_if(|next| next.rank == edit.rank) {
-                    sum = add(sum, next.diff)?;
+            let mut next = self.made.1;
+            let end = match state.long {
+                None => edits.len().min(next.saturating_add(*fuel)),
+                Some(_) => edits.len(),
+            };
+            let start = next;
+            while next < end {
+                let value = &edits[next];
+                let mut sum = 0;
+                while let Some(edit) = edits.get(next)
+                    && edit.rank == value.rank
+                {
+                    if edit.time.less_equal(time) {
+                        sum = add(sum, edit.diff)?;
+                    }
+                    next += 1;
                 }
                 if sum != 0 {
-                    inputs.push(edit.val(&self.input), sum);
+                    self.inputs.push(value.val(&self.input), sum);
                 }
             }
-            inputs.end();
+            *fuel = fuel.saturating_sub(1 + next - start);
+            if next < edits.len() {
+                self.made.1 = next;
+                return Ok(false);
+            }
+            self.inputs.end();
+            self.made = (self.made.0 + 1, 0);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Calls the reducer for the keys that have input.

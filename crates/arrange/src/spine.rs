@@ -4,7 +4,7 @@
 //! merged when the older is less than twice as long as the newer, so that lengths end up geometric.
 //! A merge under way is paid for in instalments: each new batch brings work in proportion to its own
 //! length to each of them, so that none costs more than a few times what arrived, and all are done
-//! before the next of their size is due. The memory of batches that were merged is given back in parts, too. Every data batch has a number; a reader that holds a place
+//! before the next of their size is due. Of the work that a large batch brings, most is owed, to be done in parts. The memory of batches that were merged is given back in parts, too. Every data batch has a number; a reader that holds a place
 //! between two batches by number keeps them apart. Batches without updates extend the last one.
 
 use std::sync::Arc;
@@ -22,6 +22,8 @@ use crate::waste::Waste;
 const EFFORT: usize = 4;
 /// And besides, for each batch that arrives.
 const MINIMUM: usize = 64;
+/// Of that, so much when it arrives; what is more is owed.
+const AT_ONCE: usize = 1 << 17;
 
 #[derive(Debug)]
 pub(crate) struct Spine<K, V, T> {
@@ -29,6 +31,8 @@ pub(crate) struct Spine<K, V, T> {
     /// The number of batches with updates that have come.
     count: u64,
     upper: Antichain<T>,
+    /// Fuel for merges that batches brought and that was not used yet.
+    owed: usize,
     /// What was merged, on its way back to the allocator, and the fuel for that.
     waste: Waste,
     fuel: usize,
@@ -100,6 +104,7 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
             entries: Vec::new(),
             count: 0,
             upper: lower,
+            owed: 0,
             waste: Waste::default(),
             fuel: 0,
         }
@@ -122,15 +127,37 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
     ) -> Result<(), Overflow> {
         self.upper = batch.upper().clone();
         self.count += 1;
-        let fuel = EFFORT * batch.len() + MINIMUM;
+        self.owed += EFFORT * batch.len() + MINIMUM;
         self.entries.push(Entry::One(Numbered {
             batch,
             start: self.count - 1,
             end: self.count,
         }));
         self.begin_merges(demands);
-        self.fuel += fuel;
-        self.work(fuel, demands)
+        let mut fuel = AT_ONCE;
+        self.pay(&mut fuel, demands)
+    }
+
+    /// True when batches brought more work on merges than was done when they arrived.
+    pub(crate) fn owes(&self) -> bool {
+        self.owed > 0
+    }
+
+    /// Does what is owed until the fuel is used up.
+    pub(crate) fn pay(&mut self, fuel: &mut usize, demands: &Demands<T>) -> Result<(), Overflow> {
+        let now = self.owed.min(*fuel);
+        self.owed -= now;
+        *fuel -= now;
+        self.fuel += now;
+        self.work(now, demands)?;
+        if !self
+            .entries
+            .iter()
+            .any(|entry| matches!(entry, Entry::Two { .. }))
+        {
+            self.owed = 0;
+        }
+        Ok(())
     }
 
     /// Says that there are no updates before `upper` but those that came.
@@ -150,6 +177,7 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
     /// Forgets everything: there is no reader.
     pub(crate) fn clear(&mut self) {
         self.entries = Vec::new();
+        self.owed = 0;
         self.waste = Waste::default();
     }
 

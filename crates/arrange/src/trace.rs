@@ -115,7 +115,8 @@ impl<K: Rows, V: Rows, T: Time> TraceWriter<K, V, T> {
         (Self { shared }, trace)
     }
 
-    /// Adds the batch that comes next, and does its share of merging. Gives it back to be handed to
+    /// Adds the batch that comes next, and does its share of merging; of a large batch the rest is [`pay`](Self::pay)'s.
+    /// Gives it back to be handed to
     /// those who follow the trace; `None` when it has no updates.
     ///
     /// # Errors
@@ -139,6 +140,29 @@ impl<K: Rows, V: Rows, T: Time> TraceWriter<K, V, T> {
     /// Says that everything before `upper` has been added.
     pub fn seal(&mut self, upper: Antichain<T>) {
         lock(&self.shared).spine.seal(upper);
+    }
+
+    /// Goes on with merges that large batches brought and [`insert`](Self::insert) did not finish, until `fuel`, in updates,
+    /// is used up; true when nothing is owed. To be called until then before much else is inserted.
+    ///
+    /// # Errors
+    ///
+    /// When differences that add up do not fit.
+    pub fn pay(&mut self, fuel: &mut usize) -> Result<bool, Overflow> {
+        let mut shared = lock(&self.shared);
+        if shared.spine.owes()
+            && let Some(demands) = shared.demands()
+        {
+            shared.spine.pay(fuel, &demands)?;
+            return Ok(!shared.spine.owes());
+        }
+        Ok(true)
+    }
+
+    /// True when [`pay`](Self::pay) has something to do.
+    pub fn owes(&self) -> bool {
+        let shared = lock(&self.shared);
+        shared.spine.owes() && shared.readers.iter().any(Option::is_some)
     }
 
     /// Merges until `fuel`, in updates, is used up; true when nothing is left to merge. For a worker

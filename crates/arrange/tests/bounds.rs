@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use pointstamp_arrange::{Batcher, Join, JoinStep, Rows, TraceWriter, Words};
+use pointstamp_arrange::{Batcher, Error, Join, JoinStep, Lists, Reduce, Rows, TraceWriter, Words};
 use pointstamp_order::Antichain;
 
 thread_local! {
@@ -249,4 +249,138 @@ fn both_sides_of_a_key_may_be_large() {
         }
     }
     assert_eq!((sevens, nines), (5_000 * 3_000, 2 * 6_000));
+}
+
+#[test]
+fn a_reduction_works_on_a_key_of_many_values_a_part_at_a_time() {
+    let mut arranged = Arranged::new();
+    let calls = std::rc::Rc::new(Cell::new(0));
+    let called = calls.clone();
+    // The least value and how many there are; what it is given whole it reads here.
+    let least = move |_: &Watched, inputs: &Lists<Watched>, outputs: &mut Lists<Watched>| {
+        called.set(called.get() + 1);
+        for index in 0..inputs.len() {
+            if let Some((val, _)) = inputs.list(index).next() {
+                outputs.push(val, 1);
+            }
+            outputs.end();
+        }
+        Ok::<(), Error>(())
+    };
+    let mut reduce = Reduce::new(
+        Box::new(arranged.trace.clone()),
+        Antichain::from_elem(0),
+        least,
+    );
+    let out = reduce.trace();
+    let many = 100_000;
+    let mut most = 0;
+    let mut instalments = |reduce: &mut Reduce<_, _, Watched, u64, _>, time: u64| {
+        reduce.advance(&Antichain::from_elem(time + 1));
+        let mut count = 0;
+        while !reduce.is_idle() {
+            COPIED.set(0);
+            COMPARED.set(0);
+            reduce.work(&mut 1_000).unwrap();
+            most = most.max(COPIED.get() + COMPARED.get());
+            count += 1;
+        }
+        count
+    };
+    // Several batches, none of which is merged with another before it was seen, of one large key between small ones.
+    for time in 0..4 {
+        for val in (time..many).step_by(4) {
+            arranged.batcher.push(7, val, &time, 1).unwrap();
+        }
+        for key in [3, 5, 11] {
+            arranged.batcher.push(key, 100 + time, &time, 1).unwrap();
+        }
+        reduce.push(arranged.seal(time).unwrap());
+    }
+    assert!(instalments(&mut reduce, 3) > 100, "in parts");
+    let least_at = |key, time| out.get(key, &time).unwrap().iter().next();
+    for time in 0..4 {
+        assert_eq!(least_at(7, time), Some((0, 1)));
+        assert_eq!(least_at(5, time), Some((100, 1)));
+    }
+    // One change to it.
+    arranged.batcher.push(7, 0, &4, -1).unwrap();
+    reduce.push(arranged.seal(4).unwrap());
+    let before = calls.get();
+    assert!(instalments(&mut reduce, 4) > 100, "in parts");
+    assert_eq!(calls.get() - before, 1);
+    assert_eq!(least_at(7, 4), Some((1, 1)));
+    // Each value is compared with one of each other batch.
+    assert!(most < 30_000, "{most} rows in one instalment");
+}
+
+#[test]
+fn a_seal_merges_what_is_complete_a_part_at_a_time() {
+    // More than one buffer, at two times, of which one is complete.
+    let many = 600_000;
+    let mut batcher = Batcher::<Watched, Watched, u64>::new(Antichain::from_elem(0));
+    for number in 0..many {
+        let (key, val) = pair(number);
+        batcher.push(key, val, &(number % 2), 1).unwrap();
+    }
+    batcher.begin_seal(&Antichain::from_elem(1)).unwrap();
+    let (mut most, mut parts) = (0, 0);
+    let sealed = loop {
+        COPIED.set(0);
+        let sealed = batcher.work(&mut 1_000).unwrap();
+        most = most.max(COPIED.get());
+        parts += 1;
+        assert_eq!(
+            batcher.frontier(),
+            &Antichain::from_elem(u64::from(sealed.is_some()))
+        );
+        if let Some(sealed) = sealed {
+            break sealed;
+        }
+        if parts == 10 {
+            // What comes meanwhile waits for the next.
+            batcher.push(1, 1, &1, 1).unwrap();
+        }
+    };
+    assert!(
+        most < 10_000 && parts > 600,
+        "{most} rows copied in one of {parts} parts"
+    );
+    let found: Vec<_> = sealed
+        .iter()
+        .map(|(time, batch)| (*time, batch.len()))
+        .collect();
+    assert_eq!(found, [(0, 300_000)]);
+    let rest = batcher.seal(&Antichain::new()).unwrap();
+    assert_eq!(rest[0].1.len(), 300_001);
+    assert!(batcher.is_empty());
+}
+
+#[test]
+fn a_large_batch_leaves_most_of_its_merges_for_later() {
+    let mut arranged = Arranged::new();
+    for time in 0..2 {
+        for number in 0..200_000 {
+            let (key, val) = pair(2 * number + time);
+            arranged.batcher.push(key, val, &time, 1).unwrap();
+        }
+        let upper = Antichain::from_elem(time + 1);
+        let (_, batch) = arranged.batcher.seal(&upper).unwrap().remove(0);
+        COPIED.set(0);
+        arranged.writer.insert(batch).unwrap();
+    }
+    assert!(
+        COPIED.get() < 300_000,
+        "{} rows copied at once",
+        COPIED.get()
+    );
+    let mut parts = 0;
+    while arranged.writer.owes() {
+        COPIED.set(0);
+        arranged.writer.pay(&mut 1_000).unwrap();
+        assert!(COPIED.get() < 10_000);
+        parts += 1;
+    }
+    assert!(parts > 100);
+    assert_eq!(arranged.trace.batches().len(), 1);
 }

@@ -114,11 +114,12 @@ mod _core {
     // Collections.
     #[pymodule_export]
     use crate::collections::{
-        arrange::{Arrangement, arrange, arrangement_updates, consolidate},
+        arrange::{Arrangement, arrange, arrangement_updates},
         columns::{
             back::collect_columns, check_columns, column_updates, extract_column_updates,
             filter_columns, select_columns, update_columns,
         },
+        consolidate::consolidate,
         entered::enter_arrangement,
         fields::{Field, column_field, source_field},
         input::{send_updates, update_input},

@@ -1,4 +1,4 @@
-//! Arrangements: the operator that builds one, what reads it, and consolidation.
+//! Arrangements: the operator that builds one, and what reads it.
 //!
 //! The operator stages updates until their times are complete, seals them into immutable batches, adds these to the trace
 //! and sends them on, to the joins and reductions of this worker, which read the trace beside them. A message on this
@@ -9,23 +9,22 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use pointstamp_arrange::{Sealed, Source, Trace as Reader, TraceWriter};
-use pointstamp_engine::error::BoxError;
 use pointstamp_engine::observe::OperatorId;
 use pointstamp_engine::pact::Pact;
-use pointstamp_engine::port::{InputPort, SendError};
+use pointstamp_engine::port::SendError;
 use pointstamp_engine::stream::Stream as EngineStream;
 use pointstamp_order::{Antichain, Point};
 use pyo3::prelude::*;
 
 use super::follow::{Followers, Publisher};
 use super::reducers::Form;
-use super::route::{By, exchange, not_a_pair};
-use super::rows::{Cells, Cutter, Row};
+use super::route::{By, exchange};
+use super::rows::Cells;
 use super::sealed::SealedBatch;
-use super::staged::Staged;
-use super::time::{ScopeTime, by_dims, frontier_of};
+use super::send;
+use super::staging::{FUEL, Staging};
+use super::time::{ScopeTime, by_dims};
 use super::updates::Builder;
-use super::{give, send, updates_of};
 use crate::batch::Batch;
 use crate::bound::{Home, ThreadBound};
 use crate::errors::{GraphError, IntoException};
@@ -138,13 +137,16 @@ impl<T: ScopeTime> Arranged<T> {
         let arranged = Arranged::new(result, form, Rc::clone(&template), followers, move || {
             now.0.borrow().reader(now.1.borrow().clone())
         });
+        let activator = builder.activator();
         let mut staging = Staging::<T>::new(by, dims, name);
         builder.build(move || {
             template.borrow_mut().take();
+            let mut fuel = FUEL;
+            let mut writer = writer.borrow_mut();
+            writer.pay(&mut fuel)?;
             staging.receive(&input)?;
-            if let Some(frontier) = staging.moved(&input) {
-                let mut writer = writer.borrow_mut();
-                for (capability, run) in staging.staged.seal(&frontier)? {
+            while let Some((frontier, parts)) = staging.seal(&input, &mut fuel)? {
+                for (capability, run) in parts {
                     if let Some(sealed) = writer.insert(run)? {
                         publisher.0.added(capability.time(), &sealed);
                         let sealed = Batch::Sealed(SealedBatch::new(sealed));
@@ -156,6 +158,9 @@ impl<T: ScopeTime> Arranged<T> {
                 upper.borrow_mut().clone_from(&frontier);
                 publisher.0.complete(&frontier);
                 writer.seal(frontier);
+            }
+            if staging.has_more(&input) || writer.owes() {
+                activator.activate();
             }
             Ok(false)
         });
@@ -172,62 +177,6 @@ pub(crate) fn kept_by(
     if let Some(noted) = home.notes().operator(operator) {
         let size = ThreadBound::new(home, size);
         noted.keeps(Kept::Native(Arc::new(move || size.get().ok()?())));
-    }
-}
-
-/// Updates received and staged, and the frontier that was acted on last.
-struct Staging<T> {
-    staged: Staged<T>,
-    by: By,
-    name: String,
-    frontier: Vec<Point>,
-    cutter: Cutter,
-}
-
-impl<T: ScopeTime> Staging<T> {
-    fn new(by: By, dims: usize, name: &str) -> Self {
-        Staging {
-            staged: Staged::new(dims),
-            by,
-            name: name.to_owned(),
-            frontier: vec![Point::minimum(dims)],
-            cutter: Cutter::default(),
-        }
-    }
-
-    fn receive(&mut self, input: &InputPort<Batch>) -> Result<(), BoxError> {
-        while let Some((message, batch)) = input.next()? {
-            let updates = updates_of(batch);
-            self.staged.hold(&message)?;
-            let (at, dims) = (T::of(message.time()), message.time().dims());
-            for update in updates.iter() {
-                let time = update.time_in(&at, dims);
-                match self.by {
-                    By::Record => {
-                        self.staged
-                            .push(update.row, Row::UNIT, &time, update.diff)?;
-                    }
-                    By::Key => {
-                        let Some((key, value)) = self.cutter.cut(update.row) else {
-                            return Err(not_a_pair(update.row, &self.name));
-                        };
-                        self.staged.push(key, value, &time, update.diff)?;
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The input's frontier, if it is another than before.
-    fn moved(&mut self, input: &InputPort<Batch>) -> Option<Antichain<T>> {
-        let frontier = input.frontier();
-        let frontier = frontier.frontier();
-        if self.frontier == frontier {
-            return None;
-        }
-        self.frontier = frontier.to_vec();
-        Some(frontier_of(frontier))
     }
 }
 
@@ -306,32 +255,6 @@ pub(crate) fn arrangement_updates(arrangement: &Arrangement) -> PyResult<Stream>
                     if builder.is_full() {
                         send(&mut builder, &capability, output)?;
                     }
-                }
-                send(&mut builder, &capability, output)?;
-            }
-            Ok(())
-        })
-    }))
-}
-
-/// The same updates, each time's added up, when it is complete.
-#[pyfunction]
-pub(crate) fn consolidate(stream: &Stream) -> PyResult<Stream> {
-    let engine = stream.engine()?;
-    let dims = engine.scope().dims();
-    let name = "consolidate";
-    let unary = Unary::new(&engine, name, exchange(By::Record, name))?;
-    Ok(by_dims!(dims, T => {
-        let mut staging = Staging::<T>::new(By::Record, dims, name);
-        unary.on_messages_and_frontier(stream, move |input, output| {
-            staging.receive(input)?;
-            let Some(frontier) = staging.moved(input) else {
-                return Ok(());
-            };
-            let mut builder = Builder::default();
-            for (capability, run) in staging.staged.seal(&frontier)? {
-                for (record, _, time, diff) in run.iter() {
-                    give(&mut builder, record, &time.point(), diff, &capability, output)?;
                 }
                 send(&mut builder, &capability, output)?;
             }

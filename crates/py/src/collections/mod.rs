@@ -8,6 +8,7 @@
 pub(crate) mod arrange;
 pub(crate) mod chain;
 pub(crate) mod columns;
+pub(crate) mod consolidate;
 pub(crate) mod entered;
 pub(crate) mod fields;
 mod follow;
@@ -23,6 +24,7 @@ pub(crate) mod rows;
 pub(crate) mod sealed;
 pub(crate) mod shape;
 mod staged;
+mod staging;
 pub(crate) mod terms;
 mod time;
 pub(crate) mod totals;

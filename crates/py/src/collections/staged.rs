@@ -15,6 +15,9 @@ use super::time::ScopeTime;
 /// Sorted updates of pairs of rows.
 pub(crate) type Run<T> = Sorted<Cells, Cells, T>;
 
+/// What became complete, each part with the right to send it.
+pub(crate) type Parts<T> = Vec<(Capability, Run<T>)>;
+
 /// The updates, and the capabilities for them.
 pub(crate) struct Staged<T> {
     batcher: Batcher<Cells, Cells, T>,
@@ -47,12 +50,21 @@ impl<T: ScopeTime> Staged<T> {
         Ok(self.batcher.push(key, value, time, diff)?)
     }
 
-    /// What is complete before a frontier, each part with the right to send it.
-    pub(crate) fn seal(
-        &mut self,
-        frontier: &Antichain<T>,
-    ) -> Result<Vec<(Capability, Run<T>)>, BoxError> {
-        let sealed = self.batcher.seal(frontier)?;
+    /// Begins to take out what is complete before a frontier.
+    pub(crate) fn begin(&mut self, frontier: &Antichain<T>) -> Result<(), BoxError> {
+        Ok(self.batcher.begin_seal(frontier)?)
+    }
+
+    /// True while that is under way.
+    pub(crate) fn is_sealing(&self) -> bool {
+        self.batcher.is_sealing()
+    }
+
+    /// Goes on with it until the fuel is used up; when it is done, the parts, each with the right to send it.
+    pub(crate) fn seal(&mut self, fuel: &mut usize) -> Result<Option<Parts<T>>, BoxError> {
+        let Some(sealed) = self.batcher.work(fuel)? else {
+            return Ok(None);
+        };
         let mut parts = Vec::with_capacity(sealed.len());
         for (time, run) in sealed {
             parts.push((delayed(&self.capabilities, &time.point())?, run));
@@ -60,7 +72,7 @@ impl<T: ScopeTime> Staged<T> {
         let least = self.batcher.frontier().iter();
         let kept = least.map(|time| delayed(&self.capabilities, &time.point()));
         self.capabilities = kept.collect::<Result<_, _>>()?;
-        Ok(parts)
+        Ok(Some(parts))
     }
 }
 

@@ -38,6 +38,7 @@ trait Reads {
     fn items(&self, at: &Point) -> Result<Vec<(RowBuf, Counted)>, pointstamp_arrange::Overflow>;
     fn import(&self, scope: &EngineScope<Batch>) -> PyResult<ByTime>;
     fn len(&self) -> usize;
+    fn bytes(&self) -> usize;
 }
 
 /// A reader of an arrangement, and those who follow the arrangement.
@@ -56,6 +57,10 @@ impl<T: ScopeTime> Reads for Read<T> {
 
     fn len(&self) -> usize {
         self.trace.len()
+    }
+
+    fn bytes(&self) -> usize {
+        self.trace.bytes()
     }
 
     fn since(&self) -> Vec<Point> {
@@ -188,6 +193,12 @@ impl Trace {
     #[getter]
     fn updates(&self) -> PyResult<usize> {
         self.with(|reads| Ok(reads.len()))
+    }
+
+    /// How many bytes of memory it holds.
+    #[getter]
+    fn bytes(&self) -> PyResult<usize> {
+        self.with(|reads| Ok(reads.bytes()))
     }
 
     /// The values of a key at a time, each with how often it is there, in order.

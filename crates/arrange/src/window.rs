@@ -1,0 +1,159 @@
+//! The keys that a round of a reduction has under way.
+//!
+//! Owns [`Window`]: edits of some keys, one key after the other, and their moments to come; and [`Loading`], a key that is
+//! too large to be loaded at once, which has a window to itself.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::batch::Batch;
+use crate::cursor::Places;
+use crate::error::Overflow;
+use crate::history::{Edit, Values};
+use crate::replay::{Replay, suffix_meets};
+use crate::rows::Rows;
+use crate::time::Time;
+
+/// Keys under way.
+pub(crate) struct Window<K, W, T> {
+    pub(crate) keys: K,
+    pub(crate) states: Vec<State<T>>,
+    pub(crate) input: Vec<Edit<T>>,
+    pub(crate) output: Vec<Edit<T>>,
+    pub(crate) moments: Vec<T>,
+    /// Values that outputs have been corrected by.
+    pub(crate) corrections: W,
+    /// Updates and keys loaded.
+    pub(crate) cost: usize,
+}
+
+/// What of the window is a key's.
+pub(crate) struct State<T> {
+    pub(crate) key: usize,
+    pub(crate) input: Range<usize>,
+    pub(crate) output: Range<usize>,
+    /// The moments to come.
+    pub(crate) moments: Range<usize>,
+    /// Corrections of the output so far; their values are in the window.
+    pub(crate) corrected: Vec<Edit<T>>,
+    /// Where there are many moments, the edits, gone through in the order of times.
+    pub(crate) long: Option<Box<Long<T>>>,
+}
+
+/// A key with many moments.
+pub(crate) struct Long<T> {
+    pub(crate) input: Replay<T>,
+    pub(crate) output: Replay<T>,
+    /// The meet of each moment to come and those after, the next one last.
+    pub(crate) meets: Vec<T>,
+}
+
+/// So many moments, and edits, of a key are gone through in the order of times.
+const LONG: usize = 8;
+
+/// In place of a batch: the value of an edit is among the window's corrections.
+pub(crate) const CORRECTION: u32 = u32::MAX;
+
+impl<K: Rows, W, T: Time> Window<K, W, T> {
+    /// Adds a state for the last key, of the input, output and moments from these on.
+    pub(crate) fn add(&mut self, input: usize, output: usize, moments: usize) {
+        let mut long = None;
+        let edits = self.input.len() - input + self.output.len() - output;
+        if self.moments.len() - moments > LONG && edits > LONG {
+            let mut meets = Vec::new();
+            suffix_meets(self.moments[moments..].iter(), &mut meets);
+            meets.reverse();
+            long = Some(Box::new(Long {
+                input: Replay::new(self.input.split_off(input)),
+                output: Replay::new(self.output.split_off(output)),
+                meets,
+            }));
+        }
+        self.states.push(State {
+            key: self.keys.len() - 1,
+            input: input..self.input.len(),
+            output: output..self.output.len(),
+            moments: moments..self.moments.len(),
+            corrected: Vec::new(),
+            long,
+        });
+    }
+}
+
+/// A key with more updates than this is loaded in parts, and has a window to itself; fewer where tests run.
+const LARGE: usize = if cfg!(debug_assertions) { 64 } else { 1 << 12 };
+
+type Batches<'a, K, V, T> = &'a [Arc<Batch<K, V, T>>];
+
+/// A large key that is being loaded; it is the window's only one.
+pub(crate) struct Loading<T> {
+    /// The meet of the seeds.
+    from: T,
+    input: Values,
+    output: Values,
+    /// Distinct times of the edits loaded so far, but for the last ones.
+    times: Vec<T>,
+    settled: usize,
+}
+
+impl<T: Time> Loading<T> {
+    /// The key at which both are, if it is large.
+    pub(crate) fn of<K: Rows, V: Rows, W: Rows>(
+        from: &T,
+        input: (Batches<'_, K, V, T>, &Places),
+        output: (Batches<'_, K, W, T>, &Places),
+    ) -> Option<Self> {
+        let (batches, kept) = (input.0, output.0);
+        let (input, output) = (Values::new(batches, input.1), Values::new(kept, output.1));
+        (input.updates(batches) + output.updates(kept) > LARGE).then(|| Self {
+            from: from.clone(),
+            input,
+            output,
+            times: Vec::new(),
+            settled: 0,
+        })
+    }
+
+    /// Loads the next part into the window; true when nothing is left.
+    pub(crate) fn load<K: Rows, V: Rows, W: Rows>(
+        &mut self,
+        fuel: &mut usize,
+        input: Batches<'_, K, V, T>,
+        output: Batches<'_, K, W, T>,
+        window: &mut Window<K, W, T>,
+    ) -> Result<bool, Overflow> {
+        let part = LARGE.min((*fuel).max(1));
+        let starts = (window.input.len(), window.output.len());
+        let mut looked_at = self
+            .input
+            .load(part, input, &self.from, &mut window.input)?;
+        if looked_at == 0 {
+            looked_at = self
+                .output
+                .load(part, output, &self.from, &mut window.output)?;
+        }
+        if !T::TOTAL {
+            let edits = window.input[starts.0..]
+                .iter()
+                .chain(&window.output[starts.1..]);
+            for edit in edits {
+                if self.times.last() != Some(&edit.time) {
+                    self.times.push(edit.time.clone());
+                }
+            }
+            if self.times.len() > 2 * self.settled + LARGE {
+                self.times.sort_unstable();
+                self.times.dedup();
+                self.settled = self.times.len();
+            }
+        }
+        window.cost += looked_at;
+        *fuel = fuel.saturating_sub(looked_at);
+        Ok(looked_at == 0)
+    }
+
+    /// The times of the key's edits, once all are loaded, in any order.
+    pub(crate) fn times(&self) -> &[T] {
+        &self.times
+    }
+}

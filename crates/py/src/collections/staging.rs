@@ -1,0 +1,96 @@
+//! What arranging and consolidating have in common: updates on their way from messages to sealed runs.
+//!
+//! Both work in instalments: so many updates are received, and so many merged, in one activation; while more waits the
+//! operator asks to run again. A frontier is acted on when all messages before it were received.
+
+use pointstamp_engine::error::BoxError;
+use pointstamp_engine::port::InputPort;
+use pointstamp_order::{Antichain, Point};
+
+use super::route::{By, not_a_pair};
+use super::rows::{Cutter, Row};
+use super::staged::{Parts, Staged};
+use super::time::{ScopeTime, frontier_of};
+use super::updates_of;
+use crate::batch::Batch;
+
+/// How many updates an activation receives, and how many it merges, before others get their turn.
+pub(crate) const FUEL: usize = 1 << 17;
+
+/// Updates received and staged, and the frontier that was acted on last.
+pub(crate) struct Staging<T> {
+    staged: Staged<T>,
+    by: By,
+    name: String,
+    frontier: Vec<Point>,
+    cutter: Cutter,
+}
+
+/// A frontier, and what became complete before it.
+pub(crate) type Complete<T> = (Antichain<T>, Parts<T>);
+
+impl<T: ScopeTime> Staging<T> {
+    pub(crate) fn new(by: By, dims: usize, name: &str) -> Self {
+        Staging {
+            staged: Staged::new(dims),
+            by,
+            name: name.to_owned(),
+            frontier: vec![Point::minimum(dims)],
+            cutter: Cutter::default(),
+        }
+    }
+
+    /// Stages the updates of messages that wait, up to a bounded number.
+    pub(crate) fn receive(&mut self, input: &InputPort<Batch>) -> Result<(), BoxError> {
+        let mut received = 0;
+        while received < FUEL
+            && let Some((message, batch)) = input.next()?
+        {
+            let updates = updates_of(batch);
+            self.staged.hold(&message)?;
+            let (at, dims) = (T::of(message.time()), message.time().dims());
+            for update in updates.iter() {
+                received += 1;
+                let time = update.time_in(&at, dims);
+                match self.by {
+                    By::Record => {
+                        self.staged
+                            .push(update.row, Row::UNIT, &time, update.diff)?;
+                    }
+                    By::Key => {
+                        let Some((key, value)) = self.cutter.cut(update.row) else {
+                            return Err(not_a_pair(update.row, &self.name));
+                        };
+                        self.staged.push(key, value, &time, update.diff)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on with what is complete, or begins with it when the input's frontier is another than before. To be called
+    /// again after it gave something.
+    pub(crate) fn seal(
+        &mut self,
+        input: &InputPort<Batch>,
+        fuel: &mut usize,
+    ) -> Result<Option<Complete<T>>, BoxError> {
+        if !self.staged.is_sealing() {
+            let frontier = input.frontier();
+            let frontier = frontier.frontier();
+            if input.has_messages() || self.frontier == frontier {
+                return Ok(None);
+            }
+            self.frontier = frontier.to_vec();
+            self.staged.begin(&frontier_of(frontier))?;
+        }
+        let parts = self.staged.seal(fuel)?;
+        Ok(parts.map(|parts| (frontier_of(&self.frontier), parts)))
+    }
+
+    /// Whether the operator has to run again although nothing new has come.
+    pub(crate) fn has_more(&self, input: &InputPort<Batch>) -> bool {
+        self.staged.is_sealing() || input.has_messages()
+    }
+}

@@ -1,0 +1,61 @@
+"""Work in instalments: a large batch, and a key with very many values, do not keep a worker to themselves."""
+
+from __future__ import annotations
+
+import pointstamp as ps
+
+MANY = 300_000
+
+
+def steps_until(worker: ps.Worker, probe: ps.ProbeHandle, time: int) -> int:
+    """How many steps it takes until a time has passed."""
+    steps = 0
+    while probe.less_than(time):
+        worker.step()
+        steps += 1
+        assert steps < 10_000
+    return steps
+
+
+def test_one_key_of_many_values_takes_many_steps() -> None:
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            handle, pairs = scope.new_collection()
+            least = pairs.min()
+            captured, probe = least.capture(), least.probe()
+        handle.insert_many((7, number) for number in range(MANY))
+        handle.advance_to(1)
+        # What is received, merged, loaded and added up in one step is bounded.
+        assert steps_until(worker, probe, 1) > 5
+        # One change, and the whole key is gone through again.
+        handle.remove((7, 0))
+        handle.advance_to(2)
+        assert steps_until(worker, probe, 2) > 3
+        handle.close()
+        worker.run()
+        assert captured.extract() == [(0, [((7, 0), 1)]), (1, [((7, 0), -1), ((7, 1), 1)])]
+
+    ps.execute(main)
+
+
+def test_consolidation_of_a_large_batch_takes_many_steps() -> None:
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            handle, numbers = scope.new_collection()
+            summed = numbers.consolidate()
+            captured, probe = summed.capture(), summed.probe()
+        half = range(MANY // 2)
+        handle.insert_many(half)
+        handle.insert_many(half)
+        handle.advance_to(1)
+        worker.step()
+        # What comes while a batch is on its way is of its own time.
+        handle.remove_many(half)
+        handle.advance_to(2)
+        assert steps_until(worker, probe, 2) > 3
+        handle.close()
+        worker.run()
+        expected = [(time, [(number, diff) for number in half]) for time, diff in ((0, 2), (1, -1))]
+        assert captured.extract() == expected
+
+    ps.execute(main)
