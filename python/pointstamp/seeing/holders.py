@@ -322,8 +322,8 @@ class Look:
         if len(self._said) == 1 and not self._silent:
             [alone] = self._said
             what = (
-                f"Time {when} was held by {thing} the operator '{name}'{_made(made)} when worker {alone} last "
-                f"stepped, and has been let go of since{self._turn(stamp)}."
+                f"Time {when} was held by {thing} the operator '{name}'{_made(made)} when worker {alone} "
+                f"last stepped, and has been let go of since{self._turn(stamp)}."
             )
             return Holder(
                 *("messages", name, stamp.place.address, stamp.place.port, outside(stamp.time), alone),
