@@ -6,6 +6,7 @@ import os
 import resource
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
@@ -330,6 +331,34 @@ def test_a_bad_line_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(ValueError, match="Empty CSV") as caught:
         csv(tmp_path / "empty.csv", b"")
     assert any("empty.csv" in note for note in notes(caught.value))
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_putting_ends_when_the_dataflow_ends_before_it_reads(fails: bool) -> None:
+    queue: QueueSource[int] = QueueSource(size=5)
+    said: list[str] = []
+
+    def put() -> None:
+        try:
+            for n in range(20):
+                queue.put(n)
+        except ValueError as error:
+            said.append(str(error))
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            scope.read(queue).probe()
+        if fails:
+            raise RuntimeError("before the first step")
+        worker.drop_dataflow(worker.installed_dataflows()[0])
+
+    thread = threading.Thread(target=put, daemon=True)
+    thread.start()
+    with pytest.raises(RuntimeError, match="before the first") if fails else nullcontext():
+        ps.execute(main)
+    thread.join(30)
+    assert said
+    assert not thread.is_alive()
 
 
 def _lines(path: Path, first: datetime, seconds: list[int]) -> None:
