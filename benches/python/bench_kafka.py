@@ -1,14 +1,16 @@
-"""Kafka in to Kafka out beside a bare loop over the client, on a broker that this starts.
+"""Kafka in to Kafka out beside a bare loop over the client, and beside Bytewax, on a broker that this starts.
 
-    PYTHONPATH=tests/support python benches/python/bench_kafka.py [--messages 200000]
+    KAFKA_JARS=target/kafka PYTHONPATH=tests/support python benches/python/bench_kafka.py [--messages 200000]
 
-`make test-connectors` brings the broker. Each figure is messages per second of wall time, the best of several
-rounds; both sides send in one transaction.
+`make test-connectors` brings the broker to target/kafka. Each figure is messages per second of wall time, the
+best of several rounds. The bare loop sends in one transaction, as the sink does; Bytewax, which takes part
+where it is installed, has no transactions.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import tempfile
 import time
 import uuid
@@ -36,6 +38,23 @@ def best(run: Callable[[], object]) -> float:
         run()
         times.append(time.perf_counter() - start)
     return min(times)
+
+
+def copy_with_bytewax(servers: str, origin: str, target: str) -> None:
+    """The same with Bytewax's connectors, in batches as long as ours."""
+    import bytewax.operators as op
+    from bytewax.connectors.kafka import KafkaSink as BytewaxSink
+    from bytewax.connectors.kafka import KafkaSinkMessage
+    from bytewax.connectors.kafka import KafkaSource as BytewaxSource
+    from bytewax.dataflow import Dataflow
+    from bytewax.testing import run_main
+
+    flow = Dataflow("copy")
+    source = BytewaxSource([servers], [origin], tail=False, batch_size=4096)
+    messages = op.input("read", flow, source)
+    values = op.map("value", messages, lambda message: KafkaSinkMessage(message.key, message.value))
+    op.output("write", values, BytewaxSink([servers], target, add_config={"linger.ms": "5"}))
+    run_main(flow)
 
 
 def main() -> None:
@@ -81,9 +100,17 @@ def main() -> None:
                 producer.commit_transaction(30)
                 consumer.close()
 
-            us, them = best(ours), best(bare)
-            speeds = f"ours {options.messages / us:,.0f}/s, bare {options.messages / them:,.0f}/s"
-            print(f"{options.messages:,} messages: {speeds}, ratio of times {us / them:.2f}")
+            def bytewax() -> None:
+                copy_with_bytewax(broker.servers, origin, broker.topic(1))
+
+            us = best(ours)
+            print(f"{options.messages:,} messages: ours {options.messages / us:,.0f}/s")
+            peers = [("a bare loop", bare)]
+            if importlib.util.find_spec("bytewax") is not None:
+                peers.append(("Bytewax", bytewax))
+            for name, peer in peers:
+                them = best(peer)
+                print(f"{name} {options.messages / them:,.0f}/s, ratio of times {us / them:.2f}")
         finally:
             broker.stop()
 

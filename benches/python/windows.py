@@ -2,8 +2,10 @@
 
     python benches/python/windows.py [--records N] [--rows N] [--calls N] [--sessions N]
 
-Each figure is a ratio of times, the best of three runs of each side in turn; 1.0 is as fast as the other. Of
-sessions, one for each of so many keys, it is the memory of the process along the way.
+Each figure is a ratio of times, the best of three runs of each side in turn, or the median of CPU times; 1.0
+is as
+fast as the other. Of sessions, one for each of so many keys, and of joins in time it is the memory of the
+process along the way.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ import asyncio
 import random
 import time
 from collections.abc import Callable
+from operator import itemgetter
+from statistics import median
 from typing import Any
 
 from figures import leave
@@ -30,8 +34,19 @@ def best(run: Callable[[], Any], times: int = 3) -> float:
     return min(found)
 
 
-def running_maximum(count: int) -> tuple[float, float]:
-    """A running maximum for each of 1,000 keys, by a closure: a loop over a dict, and `scan`."""
+def alternated(*runs: Callable[[], Any], times: int = 5) -> list[float]:
+    """The median of the CPU seconds of each of several calls, which take turns."""
+    found: list[list[float]] = [[] for _ in runs]
+    for _ in range(times):
+        for run, seconds in zip(runs, found, strict=True):
+            start = time.process_time()
+            run()
+            seconds.append(time.process_time() - start)
+    return [median(seconds) for seconds in found]
+
+
+def running_maximum(count: int) -> list[float]:
+    """A running maximum of 1,000 keys: `scan` by a closure, `running` by name, and a loop with a dict."""
     source = random.Random(1)
     records = [(source.randrange(1000), source.random()) for _ in range(count)]
 
@@ -46,19 +61,21 @@ def running_maximum(count: int) -> tuple[float, float]:
             results.append((key, state))
         return len(results)
 
-    def ours() -> int:
+    def ours(*, named: bool) -> int:
         seen = [0]
 
         def build(scope: ps.Scope) -> None:
-            by_key = scope.to_stream(records).key_by(lambda record: record[0], lambda record: record[1])
-            results = by_key.scan(float, larger)
+            by_key = scope.to_stream(records).key_by(itemgetter(0), itemgetter(1))
+            if not named:
+                by_key = scope.to_stream(records).key_by(lambda record: record[0], lambda record: record[1])
+            results = by_key.running("max") if named else by_key.scan(float, larger)
             results.inspect_batch(lambda _, batch: seen.__setitem__(0, seen[0] + len(batch)))
 
         ps.example(build)
         assert seen == [count]
         return seen[0]
 
-    return best(ours), best(loop)
+    return alternated(lambda: ours(named=False), lambda: ours(named=True), loop)
 
 
 def tumbling_count(count: int) -> tuple[float, float, float]:
@@ -112,16 +129,18 @@ def tumbling_count(count: int) -> tuple[float, float, float]:
     return best(ours), best(polars), best(plain)
 
 
+def memory() -> float:
+    """How many MB the process has now."""
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * 4096 / 1e6
+
+
 def sessions(count: int, *, columns: bool) -> list[float]:
     """The memory of the process, in MB, as sessions of ever new keys come and go: at each tenth of them."""
     import pyarrow as pa
 
     schema = pa.schema([("at", pa.int64()), ("key", pa.int64())])
     seen = 0
-
-    def memory() -> float:
-        with open("/proc/self/statm") as statm:
-            return int(statm.read().split()[1]) * 4096 / 1e6
 
     def main(worker: ps.Worker) -> list[float]:
         def add(_time: ps.Time, batch: Any) -> None:
@@ -159,6 +178,47 @@ def sessions(count: int, *, columns: bool) -> list[float]:
     return found
 
 
+def joins(count: int) -> list[float]:
+    """The memory of the process, in MB, as pairs of new keys are joined in time on columns: at each tenth."""
+    import pyarrow as pa
+
+    left = pa.schema([("at", pa.int64()), ("key", pa.int64())])
+    right = pa.schema([("when", pa.int64()), ("key", pa.int64())])
+    seen = 0
+
+    def main(worker: ps.Worker) -> list[float]:
+        def add(_time: ps.Time, batch: Any) -> None:
+            nonlocal seen
+            seen += len(batch)
+
+        inputs = [ps.ArrowInput(left), ps.ArrowInput(right)]
+        with worker.dataflow() as scope:
+            sides = [
+                rows.to_stream(scope).event_time(column, lateness=100)[0]
+                for rows, column in zip(inputs, ("at", "when"), strict=True)
+            ]
+            sides[0].interval_join(sides[1], "key", lower=-50, upper=50, how="outer").inspect_batch(add)
+            sides[0].asof_join(sides[1], "key", within=50).inspect_batch(add)
+        found = []
+        for first in range(0, count, 1000):
+            keys = list(range(first, min(first + 1000, count)))
+            times = [key // 10 for key in keys]
+            inputs[0].send(pa.table({"at": times, "key": keys}, schema=left))
+            inputs[1].send(pa.table({"when": times, "key": keys}, schema=right))
+            for _ in range(8):
+                worker.step()
+            if first % (count // 10) == 0:
+                found.append(memory())
+        for rows in inputs:
+            rows.close()
+        worker.run()
+        return [*found, memory()]
+
+    [found] = ps.execute(main)
+    assert seen == 2 * count
+    return found
+
+
 def calls(count: int, capacity: int = 1000, seconds: float = 0.01) -> tuple[float, float, float]:
     """Calls that wait: `async_map`, the ideal, and as many asyncio tasks over one iterator."""
 
@@ -193,9 +253,14 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=10_000)
     parser.add_argument("--sessions", type=int, default=1_000_000)
     given = parser.parse_args()
-    ours, loop = running_maximum(given.records)
-    print(f"keyed running maximum: {ours:.3f} s, a dict loop {loop:.3f} s: {loop / ours:.2f} of its speed")
-    leave("Events", f"keyed running maximum of {given.records:,} records", ours, "a dict loop", loop, aim=1.0)
+    closure, named, loop = running_maximum(given.records)
+    for how, ours in (("by a closure", closure), ("by name", named)):
+        print(
+            f"keyed running maximum {how}: {ours:.3f} s of CPU, a dict loop {loop:.3f} s: "
+            f"{loop / ours:.2f} of its speed"
+        )
+        what = f"keyed running maximum {how} of {given.records:,} records"
+        leave("Events", what, ours, "a dict loop", loop, aim=1.0)
     ours, polars, plain = tumbling_count(given.rows)
     print(
         f"tumbling count of columns: {ours:.3f} s, Polars' group_by_dynamic {polars:.3f} s: "
@@ -210,6 +275,10 @@ def main() -> None:
         what = f"{given.sessions:,} sessions of as many keys, {'columns' if columns else 'records'}"
         print(f"{what}: {', '.join(f'{megabytes:.0f}' for megabytes in along)} MB")
         leave("Events", what, along[-1], "after a tenth", along[1], unit="MB")
+    along = joins(given.sessions)
+    what = f"{given.sessions:,} pairs of as many keys, joined in time on columns"
+    print(f"{what}: {', '.join(f'{megabytes:.0f}' for megabytes in along)} MB")
+    leave("Events", what, along[-1], "after a tenth", along[1], unit="MB")
     ours, ideal, tasks = calls(given.calls)
     print(
         f"async_map: {ours:.3f} s, {ours / ideal:.2f} times the ideal {ideal:.3f} s; asyncio alone "

@@ -54,9 +54,10 @@ def test_files_of_some_workers_are_replayed_by_others(writers: int, readers: int
     assert merged(run(readers, build)) == EXPECTED
 
 
-def test_files_are_replayed_by_two_processes(tmp_path: Path) -> None:
-    paths = [tmp_path / f"{n}.events" for n in range(3)]
-    run(3, lambda scope: numbers(scope).capture_into(ps.EventWriter(paths[scope.index])))
+@pytest.mark.parametrize("writers", [1, 2, 5])
+def test_files_are_replayed_by_two_processes(writers: int, tmp_path: Path) -> None:
+    paths = [tmp_path / f"{n}.events" for n in range(writers)]
+    run(writers, lambda scope: numbers(scope).capture_into(ps.EventWriter(paths[scope.index])))
 
     def main(worker: ps.Worker) -> Any:
         with worker.dataflow() as scope:

@@ -1,19 +1,31 @@
 """Reading: what waits holds nobody up, what fails hides nothing, and what is over is let go of."""
 
 import asyncio
+import json
 import os
 import resource
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
+from datetime import datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import pointstamp as ps
 from harness import notes
-from pointstamp.connectors import CSVSource, JSONLinesSource, PartitionReader, QueueSource, Source
+from pointstamp.connectors import (
+    CSVSource,
+    JSONLinesSource,
+    ParquetSource,
+    PartitionReader,
+    QueueSource,
+    Source,
+)
 
 
 class Given(Source[Any]):
@@ -319,3 +331,113 @@ def test_a_bad_line_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(ValueError, match="Empty CSV") as caught:
         csv(tmp_path / "empty.csv", b"")
     assert any("empty.csv" in note for note in notes(caught.value))
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_putting_ends_when_the_dataflow_ends_before_it_reads(fails: bool) -> None:
+    queue: QueueSource[int] = QueueSource(size=5)
+    said: list[str] = []
+
+    def put() -> None:
+        try:
+            for n in range(20):
+                queue.put(n)
+        except ValueError as error:
+            said.append(str(error))
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            scope.read(queue).probe()
+        if fails:
+            raise RuntimeError("before the first step")
+        worker.drop_dataflow(worker.installed_dataflows()[0])
+
+    thread = threading.Thread(target=put, daemon=True)
+    thread.start()
+    with pytest.raises(RuntimeError, match="before the first") if fails else nullcontext():
+        ps.execute(main)
+    thread.join(30)
+    assert said
+    assert not thread.is_alive()
+
+
+def _lines(path: Path, first: datetime, seconds: list[int]) -> None:
+    days = [{"at": (first + timedelta(seconds=n)).isoformat(), "n": n} for n in seconds]
+    path.write_text("".join(json.dumps(day) + "\n" for day in days))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_each_partition_has_a_watermark_of_its_own(tmp_path: Path, workers: int) -> None:
+    """Of two files that one worker reads in turn, the second is not late; what is late in its own file is."""
+    first = datetime(2024, 5, 1, tzinfo=timezone.utc)
+    _lines(tmp_path / "a.jsonl", first, [0, 50, 100])
+    _lines(tmp_path / "b.jsonl", first, [1, 60, 2, 101])
+
+    def build(scope: ps.Scope) -> Any:
+        on_time, late = scope.read(
+            JSONLinesSource(str(tmp_path / "*.jsonl")),
+            event_time=lambda record: datetime.fromisoformat(record["at"]),
+            lateness=timedelta(seconds=10),
+        )
+        windows = on_time.window(ps.Tumbling(timedelta(minutes=1))).count()
+        return on_time.capture(), late.capture(), windows.capture()
+
+    results = _results(build, workers)
+    kept = [(time, record["n"]) for on_time, _, _ in results for time, some in on_time for record in some]
+    start = int(first.timestamp()) * 1_000_000
+    late = [record["n"] for _, found, _ in results for _, some in found for record in some]
+    # Whether what is behind in its own file is late depends on how far the other is.
+    assert set(late) <= {2}
+    assert sorted([n for _, n in kept] + late) == [0, 1, 2, 50, 60, 100, 101]
+    assert all(time == start + n * 1_000_000 for time, n in kept)
+    counts = {window.start: count for *_, found in results for _, some in found for window, count in some}
+    assert sum(counts.values()) == 7 - len(late)
+    assert counts[first + timedelta(minutes=1)] == 3
+
+
+def _results(build: Callable[[ps.Scope], Any], workers: int) -> list[Any]:
+    def main(worker: ps.Worker) -> Any:
+        with worker.dataflow() as scope:
+            captures = build(scope)
+        worker.run()
+        return [capture.extract() for capture in captures]
+
+    return ps.execute(main, workers=workers)
+
+
+def test_columns_of_timestamps_are_read_at_their_times(tmp_path: Path) -> None:
+    first = datetime(2024, 5, 1, tzinfo=timezone.utc)
+    schema = pa.schema([("at", pa.timestamp("ms", "UTC")), ("n", pa.int64())])
+    for name, seconds in (("a", [0, 50, 100]), ("b", [1, 60, 101])):
+        rows = [{"at": first + timedelta(seconds=n), "n": n} for n in seconds]
+        pq.write_table(pa.Table.from_pylist(rows, schema=schema), tmp_path / f"{name}.parquet")
+
+    def build(scope: ps.Scope) -> Any:
+        source = ParquetSource(str(tmp_path))
+        on_time, late = scope.read(source, event_time="at", lateness=timedelta(seconds=1))
+        counted = on_time.window(ps.Tumbling(timedelta(minutes=1)), [], [("n", "count")], column="at")
+        return counted.to_records().capture(), late.to_records().capture()
+
+    [[counted, late]] = _results(build, 1)
+    assert late == []
+    assert [row["n_count"] for _, rows in counted for row in rows] == [3, 3]
+    with pytest.raises(ps.GraphError, match="is the name of a column"):
+        ps.example(lambda scope: scope.read(ParquetSource(str(tmp_path)), event_time=len))
+    with pytest.raises(ps.GraphError, match="not both"):
+        ps.example(lambda scope: scope.read(ParquetSource(str(tmp_path)), event_time="at", every=1))
+    with pytest.raises(ValueError, match="at least 0"):
+        ps.example(lambda scope: scope.read(ParquetSource(str(tmp_path)), event_time="at", lateness=-1))
+
+
+def test_a_file_whose_turn_has_not_come_is_not_idle(tmp_path: Path) -> None:
+    """Reading the first takes longer than what is idle: the second's records keep their times all the
+    same."""
+    (tmp_path / "a.jsonl").write_text("".join(f"{n}\n" for n in range(1000, 3000)))
+    (tmp_path / "b.jsonl").write_text("5\n6\n")
+
+    def build(scope: ps.Scope) -> Any:
+        read = scope.read(JSONLinesSource(str(tmp_path / "*.jsonl")), time=lambda n: n, idle=0.0)
+        return [read.capture()]
+
+    [[found]] = _results(build, 1)
+    assert found[0] == (5, [5])

@@ -1,5 +1,6 @@
 """Files that somebody else wrote, and that are not what they should be: errors that name them, no crash."""
 
+import csv
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 import pointstamp as ps
 from harness import notes
-from pointstamp.connectors import CSVSource, JSONLinesSource, ParquetSource
+from pointstamp.connectors import CSVSource, JSONLinesSource, ParquetSource, files
 
 NUMBERS = pa.schema([("a", pa.int64())])
 
@@ -33,9 +34,9 @@ def test_names_of_columns_that_are_not_text(encoding: str, tmp_path: Path) -> No
 
 def test_a_schema_whose_names_are_not_text_is_refused() -> None:
     """pyarrow makes such ones, and what reads them in Rust panics."""
-    from pyarrow import csv
+    from pyarrow import csv as reader
 
-    table = csv.read_csv(pa.BufferReader("größe\n1\n".encode("latin-1")))
+    table = reader.read_csv(pa.BufferReader("größe\n1\n".encode("latin-1")))
     with pytest.raises(ValueError, match=r"(?i)utf-8"):
         ps.ArrowInput(table.schema)
     for data in (table, table.to_batches()[0]):
@@ -80,3 +81,31 @@ def test_a_file_of_several_names_is_read_once(tmp_path: Path) -> None:
     (tmp_path / "link.parquet").symlink_to(path)
     spelled: list[Any] = [path, tmp_path / "link.parquet", f"{tmp_path}/../{tmp_path.name}/a.parquet"]
     assert rows_of(lambda: ParquetSource(spelled)) == [{"a": 1}]
+
+
+@pytest.mark.parametrize("delimiter", [",", "|"])
+def test_line_breaks_in_quotes_wherever_blocks_end(
+    delimiter: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ["plain", "two\nlines", 'a "word"', "a, | b\n\n", 'ends in ""\n"', "", '5" pipe'] * 6
+    path = tmp_path / "texts.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        writer.writerow(["n", "text"])
+        writer.writerows(enumerate(texts))
+        file.write(f'{len(texts)}{delimiter}stray " quote\n')  # which opens nothing
+    expected = [*texts, 'stray " quote']
+    schema = pa.schema([("n", pa.int64()), ("text", pa.string())])
+    for block in (20, 33, 64, 100, 1 << 20):
+        monkeypatch.setattr(files, "BLOCK", block)
+        got = rows_of(lambda: CSVSource(path, schema=schema, delimiter=delimiter))
+        assert [row["text"] for row in sorted(got, key=lambda row: row["n"])] == expected, block
+
+
+def test_a_quote_that_has_no_end_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "open.csv"
+    path.write_text('a\n1\n"2' + "\n3" * 500 + "\n")
+    monkeypatch.setattr(files, "BLOCK", 100)
+    monkeypatch.setattr(files, "MOST_QUOTED", 1000)
+    with pytest.raises(ValueError, match=r"line 3 of .*open\.csv: a value in quotes has no end"):
+        rows_of(lambda: CSVSource(path, schema=NUMBERS))

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -253,7 +254,11 @@ def test_operators_of_a_worker_share_a_loop() -> None:
         (print, {"capacity": 0}, "capacity is at least 1"),
         (print, {"retry": -1}, "retry is at least 0"),
         (print, {"timeout": 0}, "timeout is a number of seconds"),
-        (print, {"linger": -1}, "linger are numbers of seconds"),
+        (print, {"linger": -1}, "linger is a number of seconds"),
+        (print, {"linger": float("inf")}, "linger is a number of seconds"),
+        (print, {"capacity": 1.5}, "capacity is a whole number"),
+        (print, {"retry": 1.5}, "retry is a whole number"),
+        (print, {"batch": 2.5}, "batch is a whole number"),
     ],
 )
 def test_mistakes_are_told(function: Any, terms: dict[str, Any], message: str) -> None:
@@ -267,6 +272,29 @@ def test_a_batch_has_as_many_results_as_records() -> None:
 
     with pytest.raises(TypeError, match="called with 3 records"):
         results_of(short, [1, 2, 3], batch=3)
+
+
+def test_a_call_may_change_the_list_of_its_batch() -> None:
+    async def changes(records: list[int]) -> list[int]:
+        made = [record * 10 for record in records]
+        records.clear()
+        return made
+
+    assert results_of(changes, [3, 1, 2], batch=3) == ([10, 20, 30], [])
+
+
+@pytest.mark.parametrize("terms", [{}, {"timeout": 20.0}, {"retry": 1}])
+def test_what_a_call_sets_in_its_context_is_not_there_for_the_next(terms: dict[str, Any]) -> None:
+    told: ContextVar[int] = ContextVar("told")
+
+    async def tell(record: int) -> int | None:
+        before = told.get(None)
+        told.set(record)
+        await asyncio.sleep(0)
+        assert told.get() == record
+        return before
+
+    assert results_of(tell, list(range(20)), capacity=2, **terms) == ([None] * 20, [])
 
 
 # ------------------------------------------------------------ whom it holds back, and what does not hang

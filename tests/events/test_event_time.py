@@ -214,3 +214,54 @@ def test_an_idle_worker_follows_the_least_of_those_that_are_not() -> None:
         worker.run(MagicMock(), [(None, said)])  # type: ignore[arg-type]
         floors.append(watermark.floor)
     assert floors == [20, 40, 50, 60, 60, 70]
+
+
+def test_a_timestamp_function_that_stops_iterating_is_named() -> None:
+    """A function that raises StopIteration must not end the batch as if that were its end."""
+    for records in ([1, 2], [2, 1]):
+        with pytest.raises(StopIteration):
+            ps.example(
+                lambda scope, records=records: (
+                    scope.to_stream(records)  # type: ignore[misc]
+                    .event_time(lambda n: next(iter([5] * (n - 1))))[0]
+                    .capture()
+                )
+            )
+
+
+def test_a_missing_datetime_is_no_time() -> None:
+    class Missing(datetime):
+        """As pandas.NaT: a datetime that equals nothing, itself included."""
+
+        def __eq__(self, other: object) -> bool:
+            return False
+
+        def __ne__(self, other: object) -> bool:
+            return True
+
+        __hash__ = None  # type: ignore[assignment]
+
+    good = datetime(2020, 1, 1, tzinfo=timezone.utc)
+    for times in ([good, Missing(2020, 1, 1)], [Missing(2020, 1, 1)]):
+        with pytest.raises(TypeError, match="stands for none"):
+            ps.example(
+                lambda scope, times=times: scope.to_stream(times).event_time(lambda time: time)[0].capture()  # type: ignore[misc]
+            )
+
+
+@pytest.mark.parametrize("idle", [float("nan"), -1.0])
+def test_no_number_of_seconds_to_be_idle_for(idle: float) -> None:
+    with pytest.raises(ValueError, match="idle is a number of seconds"):
+        ps.example(lambda scope: scope.to_stream([1]).event_time(lambda n: n, idle=idle)[0].capture())
+
+
+def test_idle_for_ever_is_never() -> None:
+    found = run(2, lambda scope: scope.to_stream([3]).event_time(lambda n: n, idle=float("inf"))[0].capture())
+    assert [capture.extract() for capture in found] == [[(3, [3])], [(3, [3])]]
+
+
+@pytest.mark.parametrize("early", [0, -3])
+def test_early_results_need_a_length(early: int) -> None:
+    """A tick of no length never ended."""
+    with pytest.raises(ValueError, match="more than 0"):
+        ps.example(lambda scope: scope.to_stream([1]).window(ps.Tumbling(10), early=early).count().capture())

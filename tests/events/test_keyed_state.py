@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -290,3 +291,43 @@ def test_programs_on_several_workers_agree() -> None:
         )
 
     assert results(1) == results(2) == results(4)
+
+
+def named(stream: ps.Stream[Event], *, name: Any, ttl: int | None) -> ps.Stream[Any]:
+    return stream.key_by(lambda event: event.key).running(name, lambda event: event.value, ttl=ttl)
+
+
+@on_workers
+@given(data=events(), ttl=st.none() | st.integers(1, 20))
+def test_running_functions(workers: int, data: list[Event], ttl: int | None) -> None:
+    """Each by name is what a scan by a closure is."""
+    data = list({(event.at, event.key): event for event in data}.values())
+    closures: dict[Any, Callable[[list[int]], Any]] = {
+        "count": len,
+        "sum": sum,
+        "min": min,
+        "max": max,
+        "mean": lambda values: sum(values) / len(values),
+    }
+    for name, closure in closures.items():
+        found = collected(
+            workers,
+            data,
+            partial(named, name=name, ttl=ttl),
+        )
+        expected = collected(
+            workers,
+            data,
+            lambda stream: stream.key_by(lambda event: event.key, lambda event: event.value).scan(
+                list, lambda values, value: [*values, value], ttl=ttl
+            ),
+        )
+        assert found == sorted(
+            ((time, (key, closure(values))) for time, (key, values) in expected),
+            key=lambda result: (result[0], repr(result[1])),
+        )
+
+
+def test_a_running_function_has_a_name() -> None:
+    with pytest.raises(ValueError, match="one of count, sum, min, max, mean"):
+        ps.example(lambda scope: scope.to_stream([1]).key_by(lambda n: n).running("median"))  # type: ignore[arg-type]

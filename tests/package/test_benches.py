@@ -29,11 +29,11 @@ def test_the_benches_of_columns_run() -> None:
 
 
 def test_the_benches_of_windows_run() -> None:
-    given = ["--records", "2000", "--rows", "20000", "--calls", "200"]
+    given = ["--records", "2000", "--rows", "20000", "--calls", "200", "--sessions", "20000"]
     command = [sys.executable, "-W", "error", str(RUN.parent / "windows.py"), *given]
     result = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
-    for name in ("maximum:", "columns:", "async_map:"):
+    for name in ("by a closure:", "by name:", "columns:", "joined in time", "async_map:"):
         assert name in result.stdout
 
 

@@ -207,6 +207,14 @@ CASES: dict[str, Callable[[ps.Scope], Any]] = {
     "KeyedStream.reduce": lambda s: keyed(s).reduce(max, name=N),
     "KeyedStream.fold": lambda s: keyed(s).fold(int, max, name=N),
     "KeyedStream.scan": lambda s: keyed(s).scan(int, max, name=N),
+    "KeyedStream.running": lambda s: keyed(s).running("max", name=N),
+    "JoinsInTime.interval_join": lambda s: rows(s).interval_join(
+        rows(s), "n", lower=0, upper=1, column="m", name=N
+    ),
+    "JoinsInTime.asof_join": lambda s: rows(s).asof_join(rows(s), "n", column="m", name=N),
+    "JoinsInTime.table_join": lambda s: rows(s).table_join(rows(s), "n", column="m", name=N),
+    "KeyedColumns.scan": lambda s: rows(s).scan("n", [("m", "max")], column="m", name=N),
+    "KeyedColumns.dedup": lambda s: rows(s).dedup("n", column="m", name=N),
     "KeyedStream.map_with_state": lambda s: keyed(s).map_with_state(lambda a, b: (a, b), name=N),
     "KeyedStream.flat_map_with_state": lambda s: keyed(s).flat_map_with_state(lambda a, b: (a, []), name=N),
     "KeyedStream.dedup": lambda s: keyed(s).dedup(name=N),

@@ -24,7 +24,7 @@ use arrow_schema::{DataType, Field, Fields};
 use crate::error::Error;
 
 /// What is known of each group about one column.
-pub(crate) trait Accumulator: Send {
+pub(crate) trait Accumulator: Send + Sync {
     /// Adds the rows of a column; `groups[row]` is below `len`, the number of groups so far.
     fn update(&mut self, groups: &[u32], len: usize, column: &ArrayRef) -> Result<(), Error>;
 

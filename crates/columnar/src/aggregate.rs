@@ -115,6 +115,9 @@ impl Plan {
                 });
             };
             let name = format!("{column}_{name}");
+            if fields.iter().any(|field| *field.name() == name) {
+                return Err(Error::Collision { name });
+            }
             states.push(Field::new(&name, made.state_type(), true));
             fields.push(Field::new(name, made.result_type(), true));
             functions.push((at, function));
@@ -137,6 +140,11 @@ impl Plan {
     /// The schema of the result.
     pub fn output(&self) -> &SchemaRef {
         &self.output
+    }
+
+    /// The schema of [`Table::states`].
+    pub(crate) fn states(&self) -> &SchemaRef {
+        &self.states
     }
 
     /// The key's columns among those of [`Table::states`].

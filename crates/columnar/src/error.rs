@@ -38,8 +38,17 @@ pub enum Error {
         data_type: DataType,
     },
     /// An aggregation that does not exist.
-    #[error("'{name}' is not an aggregation: there are sum, count, min, max and mean")]
+    #[error(
+        "'{name}' is not an aggregation: there are sum, count, min, max and mean, and first, last, list, nunique, \
+         median, top_3 and quantile_0.9, for which rows are kept"
+    )]
     NoAggregation {
+        /// The name that was asked for.
+        name: String,
+    },
+    /// A running function that does not exist.
+    #[error("'{name}' is no running function: there are count, sum, min, max and mean")]
+    NotRunning {
         /// The name that was asked for.
         name: String,
     },
@@ -79,6 +88,16 @@ pub enum Error {
         /// Its type.
         data_type: DataType,
     },
+    /// A column that says no yes or no.
+    #[error(
+        "column '{name}' of type {data_type} is not of booleans: it says of each row whether it ends the one before"
+    )]
+    NotBoolean {
+        /// The column.
+        name: String,
+        /// Its type.
+        data_type: DataType,
+    },
     /// A row without a time.
     #[error("a row has no event time, but null: filter such rows out, or fill them in, before")]
     NullTime,
@@ -94,7 +113,9 @@ pub enum Error {
         least: u64,
     },
     /// A column's name that would stand twice in a result.
-    #[error("the result would have two columns named '{name}': choose another suffix")]
+    #[error(
+        "the result would have two columns named '{name}': rename one, or choose another suffix"
+    )]
     Collision {
         /// The name.
         name: String,

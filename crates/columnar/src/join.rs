@@ -110,6 +110,16 @@ impl Plan {
         &self.right_key
     }
 
+    /// The right side's columns that are in the result.
+    pub(crate) fn right_rest(&self) -> &[usize] {
+        &self.right_rest
+    }
+
+    /// The types of the key's columns, as they are compared.
+    pub(crate) fn key_types(&self) -> &[DataType] {
+        &self.key_types
+    }
+
     /// The schema of the result.
     pub fn output(&self) -> &SchemaRef {
         &self.output
@@ -300,7 +310,7 @@ fn without_null_keys(batch: &RecordBatch, key: &[usize]) -> Result<RecordBatch, 
 }
 
 /// The column in the form in which keys of both sides are compared.
-fn comparable(column: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, Error> {
+pub(crate) fn comparable(column: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, Error> {
     let column = hydrate(column)?;
     if column.data_type() == data_type {
         return Ok(column);

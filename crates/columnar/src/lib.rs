@@ -17,25 +17,35 @@
 //! | [`physical`] | columns as a few kinds of plain values |
 //! | [`event_time`] | columns that tell times, and the rows of a batch by time |
 //! | [`windows`] | aggregations per key and window of event time |
+//! | [`open_windows`] | the same, of which early results are told, and what is open is written |
 //! | [`runs`] | the same, where windows follow the rows of a key: sessions and counted windows |
+//! | [`running`] | counts, sums, extremes and means so far, and first rows, by key in the order of time |
 //! | [`ipc`] | batches as bytes, for other processes |
 //! | [`join`] | pairs of rows with equal keys, as they become known |
+//! | [`in_time`] | the two sides of a join in time: rows in the order of time, and the results made of them |
+//! | [`interval`] | pairs of rows with equal keys whose times are close |
+//! | [`as_of`] | rows with the latest row of another stream, or a table's, as of their time |
 
 #![forbid(unsafe_code)]
 
 pub mod aggregate;
+pub mod as_of;
 pub mod column_hash;
 pub mod distinct;
 pub mod error;
 pub mod event_time;
 pub mod groups;
 pub mod hash;
+pub mod in_time;
+pub mod interval;
 pub mod ipc;
 pub mod join;
+pub mod open_windows;
 pub mod partial;
 pub mod partition;
 pub mod physical;
 pub mod pieces;
+pub mod running;
 pub mod runs;
 pub mod schema;
 pub mod windows;
@@ -45,7 +55,11 @@ mod dictionary;
 mod extent;
 mod extremes;
 mod floats;
+mod gathered;
 mod kept;
+mod known;
+mod slots;
 mod times;
+mod waiting;
 
 pub use error::Error;

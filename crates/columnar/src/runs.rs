@@ -10,21 +10,22 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt32Array, UInt64Array};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int64Type, UInt64Type};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use arrow_select::concat::{concat, concat_batches};
-use arrow_select::take::{take, take_record_batch};
 
 use crate::aggregate::{Plan, Table};
 use crate::dictionary::dehydrate;
 use crate::error::Error;
 use crate::event_time::{time_column, times_of};
+use crate::gathered::gathered;
 use crate::groups::Groups;
 use crate::pieces::MAX_ROWS;
 use crate::schema::project;
+use crate::waiting::Waiting;
 use crate::windows::{bounds_of, fields_of};
 
 /// When a window of a key ends.
@@ -58,8 +59,7 @@ pub struct Runs {
     output: SchemaRef,
     ends: Ends,
     column: usize,
-    /// What is not final, with its first and last time.
-    waiting: Vec<(i64, i64, RecordBatch)>,
+    waiting: Waiting,
     keys: Groups,
     /// The open window of each key.
     current: Vec<Option<u32>>,
@@ -114,7 +114,7 @@ impl Runs {
             output,
             ends,
             column,
-            waiting: Vec::new(),
+            waiting: Waiting::new(column),
             current: Vec::new(),
             windows: Vec::new(),
             open: 0,
@@ -134,7 +134,7 @@ impl Runs {
     }
 
     /// How many windows are known, open or not.
-    pub fn kept(&self) -> usize {
+    pub fn held(&self) -> usize {
         self.windows.len()
     }
 
@@ -144,17 +144,12 @@ impl Runs {
     ///
     /// As [`times_of`].
     pub fn update(&mut self, batch: RecordBatch, earliest: u64) -> Result<(), Error> {
-        let times = times_of(batch.column(self.column), earliest)?;
-        let ends = (times.values().iter().min(), times.values().iter().max());
-        if let (Some(&first), Some(&last)) = ends {
-            self.waiting.push((first, last, batch));
-        }
-        Ok(())
+        self.waiting.add(batch, earliest)
     }
 
     /// The earliest instant at which a result may be sent without another row; none where nothing is kept.
     pub fn next_instant(&self) -> Option<i64> {
-        let waits = self.waiting.iter().map(|&(first, ..)| first).min();
+        let waits = self.waiting.first();
         let ends = match self.ends {
             Ends::Silence(_) => self.due.peek().map(|Reverse((end, _))| end - 1),
             Ends::Rows(_) => (self.open > 0).then_some(self.stands),
@@ -173,7 +168,7 @@ impl Runs {
         emit: impl FnMut(i64, RecordBatch) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut closed = Vec::new();
-        if let Some(rows) = self.take(frontier)? {
+        if let Some(rows) = self.waiting.take(frontier)? {
             self.assign(&rows, &mut closed)?;
         }
         if let Some(frontier) = frontier {
@@ -185,45 +180,6 @@ impl Runs {
             self.move_on()?;
         }
         Ok(())
-    }
-
-    /// Takes out the rows that are final, in the order of time.
-    fn take(&mut self, frontier: Option<i64>) -> Result<Option<RecordBatch>, Error> {
-        let mut ready = Vec::new();
-        for (first, last, batch) in std::mem::take(&mut self.waiting) {
-            if frontier.is_none_or(|frontier| last < frontier) {
-                ready.push(batch);
-            } else if frontier.is_none_or(|frontier| first >= frontier) {
-                self.waiting.push((first, last, batch));
-            } else if let Some(frontier) = frontier {
-                let times = times_of(batch.column(self.column), 0)?;
-                let places = |is_final: bool| {
-                    let rows = times.values().iter().enumerate();
-                    let wanted = rows.filter(|&(_, &time)| (time < frontier) == is_final);
-                    UInt32Array::from_iter_values(wanted.map(|(place, _)| number(place)))
-                };
-                ready.push(take_record_batch(&batch, &places(true))?);
-                let rest = take_record_batch(&batch, &places(false))?;
-                let times = times_of(rest.column(self.column), 0)?;
-                let first = times.values().iter().copied().min().unwrap_or(last);
-                self.waiting.push((first, last, rest));
-            }
-        }
-        let Some(one) = ready.first() else {
-            return Ok(None);
-        };
-        let rows = if ready.len() == 1 {
-            one.clone()
-        } else {
-            concat_batches(&one.schema(), &ready)?
-        };
-        let times = times_of(rows.column(self.column), 0)?;
-        if times.values().is_sorted() {
-            return Ok(Some(rows));
-        }
-        let mut order: Vec<u32> = (0..number(rows.num_rows())).collect();
-        order.sort_by_key(|&place| times.value(place as usize)); // stable
-        Ok(Some(take_record_batch(&rows, &UInt32Array::from(order))?))
     }
 
     /// Finds the window of each row, and adds the rows to them.
@@ -356,6 +312,76 @@ impl Runs {
         Ok(RecordBatch::try_new(Arc::clone(&self.output), columns)?)
     }
 
+    /// The windows that are open: the key's columns, the first and last time, how many rows, and what is known of them.
+    ///
+    /// # Errors
+    ///
+    /// An error of a kernel.
+    pub fn kept(&self) -> Result<RecordBatch, Error> {
+        let live: Vec<u32> = (0..number(self.windows.len()))
+            .filter(|&at| self.windows[at as usize].open)
+            .collect();
+        let windows = || live.iter().map(|&at| self.windows[at as usize]);
+        let of: Vec<u32> = windows().map(|window| window.key).collect();
+        let mut columns = if live.is_empty() {
+            self.keys.keys(0..0)?
+        } else {
+            gathered(&of, |range| self.keys.keys(range))?
+        };
+        let mut names: Vec<String> = (self.plan.key().iter())
+            .map(|&at| self.input.field(at).name().clone())
+            .collect();
+        let firsts = Int64Array::from_iter_values(windows().map(|window| window.first));
+        let lasts = Int64Array::from_iter_values(windows().map(|window| window.last));
+        let rows = UInt64Array::from_iter_values(windows().map(|window| window.rows));
+        columns.push(Arc::new(firsts));
+        columns.push(Arc::new(lasts));
+        columns.push(Arc::new(rows));
+        names.extend(["first", "last", "rows"].map(str::to_owned));
+        columns.extend(if live.is_empty() {
+            self.table.states_of(0..0)?
+        } else {
+            gathered(&live, |range| self.table.states_of(range))?
+        });
+        let results = &self.plan.output().fields()[self.plan.key().len()..];
+        names.extend(results.iter().map(|field| field.name().clone()));
+        let fields: Vec<Field> = names
+            .into_iter()
+            .zip(&columns)
+            .map(|(name, column)| Field::new(name, column.data_type().clone(), true))
+            .collect();
+        Ok(RecordBatch::try_new(
+            Arc::new(Schema::new(fields)),
+            columns,
+        )?)
+    }
+
+    /// Takes in what [`kept`](Self::kept) gave of other keys.
+    ///
+    /// # Errors
+    ///
+    /// An error of a kernel.
+    pub fn put(&mut self, open: &RecordBatch) -> Result<(), Error> {
+        let (keys, rest) = open.columns().split_at(self.plan.key().len());
+        let numbers = self.keys.number(keys)?;
+        self.current.resize(self.keys.len(), None);
+        let (firsts, lasts) = (
+            rest[0].as_primitive::<Int64Type>(),
+            rest[1].as_primitive::<Int64Type>(),
+        );
+        let rows = rest[2].as_primitive::<UInt64Type>();
+        let mut places = Vec::with_capacity(numbers.len());
+        for (row, &key) in numbers.iter().enumerate() {
+            let at = self.begin(key, firsts.value(row));
+            let window = &mut self.windows[at as usize];
+            (window.last, window.rows) = (lasts.value(row), rows.value(row));
+            self.stands = self.stands.max(window.last);
+            places.push(u64::from(at));
+        }
+        let places: ArrayRef = Arc::new(UInt64Array::from(places));
+        self.table.merge_columns(&[places], &rest[3..])
+    }
+
     /// Moves what is open to a new table, and forgets what has closed.
     fn move_on(&mut self) -> Result<(), Error> {
         let live: Vec<u32> = (0..number(self.windows.len()))
@@ -407,33 +433,6 @@ fn number(place: usize) -> u32 {
     place as u32
 }
 
-/// The columns of some numbers, of which `of` gives those of a stretch: stretches of neighbours are asked for at once.
-fn gathered(
-    numbers: &[u32],
-    of: impl Fn(Range<usize>) -> Result<Vec<ArrayRef>, Error>,
-) -> Result<Vec<ArrayRef>, Error> {
-    let mut sorted = numbers.to_vec();
-    sorted.sort_unstable();
-    sorted.dedup();
-    let mut parts: Vec<Vec<ArrayRef>> = Vec::new();
-    for stretch in sorted.chunk_by(|one, next| one + 1 == *next) {
-        let first = stretch[0] as usize;
-        parts.push(of(first..first + stretch.len())?);
-    }
-    let places: UInt32Array = numbers
-        .iter()
-        .map(|wanted| number(sorted.binary_search(wanted).unwrap_or_default()))
-        .collect::<Vec<_>>()
-        .into();
-    let columns = parts.first().map_or(0, Vec::len);
-    let column = |at: usize| {
-        let pieces: Vec<&dyn arrow_array::Array> =
-            parts.iter().map(|part| part[at].as_ref()).collect();
-        Ok(take(&concat(&pieces)?, &places, None)?)
-    };
-    (0..columns).map(column).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -462,7 +461,7 @@ mod tests {
                     Ok(())
                 })
                 .unwrap();
-                kept = kept.max(runs.kept());
+                kept = kept.max(runs.held());
             }
             runs.advance::<Error>(None, |_, rows| {
                 results += rows.num_rows();

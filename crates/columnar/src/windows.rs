@@ -13,6 +13,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_select::concat::concat_batches;
 
 use crate::aggregate::{Plan, Table};
 use crate::error::Error;
@@ -42,7 +43,7 @@ impl Layout {
     }
 
     /// The last start of a window at or before a time.
-    fn start_before(&self, time: i64) -> i64 {
+    pub(crate) fn start_before(&self, time: i64) -> i64 {
         floor(time, self.every, self.offset)
     }
 }
@@ -138,6 +139,78 @@ impl Windows {
         self.first().map(|start| start + self.layout.length)
     }
 
+    /// The results of the window that begins at `start`, as they are so far.
+    ///
+    /// # Errors
+    ///
+    /// An error of a kernel, and whatever `emit` fails with.
+    pub(crate) fn result<E: From<Error>>(
+        &self,
+        start: i64,
+        mut emit: impl FnMut(RecordBatch) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let end = start.saturating_add(self.layout.length);
+        let mut panes = self.panes.range(start..end);
+        let output = &self.output;
+        let keys = self.plan.key().len();
+        let column = output.field(keys).data_type();
+        let bounds = [bound(start, column)?, bound(end, column)?];
+        let with_bounds = |rows: RecordBatch| emit(framed(&rows, keys, &bounds, output)?);
+        if let (Some((_, only)), None) = (panes.next(), panes.next()) {
+            return only.finish(with_bounds);
+        }
+        let mut whole = Table::new(&self.plan)?;
+        for (_, table) in self.panes.range(start..end) {
+            table.states(|states| whole.merge(&states))?;
+        }
+        whole.finish(with_bounds)
+    }
+
+    /// Where windows lie.
+    pub(crate) fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// The start of the last window that has closed.
+    pub(crate) fn closed(&self) -> Option<i64> {
+        self.closed
+    }
+
+    /// What is known of each key and pane, and which pane each row is of.
+    ///
+    /// # Errors
+    ///
+    /// An error of a kernel.
+    pub(crate) fn states(&self) -> Result<(RecordBatch, Vec<i64>), Error> {
+        let (mut parts, mut panes) = (Vec::new(), Vec::new());
+        for (&pane, table) in &self.panes {
+            table.states(|states| {
+                panes.resize(panes.len() + states.num_rows(), pane);
+                parts.push(states);
+                Ok::<_, Error>(())
+            })?;
+        }
+        Ok((concat_batches(self.plan.states(), &parts)?, panes))
+    }
+
+    /// Takes in what `states` gave, and which window was the last to close.
+    ///
+    /// # Errors
+    ///
+    /// An error of a kernel.
+    pub(crate) fn put(
+        &mut self,
+        states: &RecordBatch,
+        panes: &[i64],
+        closed: Option<i64>,
+    ) -> Result<(), Error> {
+        self.closed = self.closed.max(closed);
+        for (pane, states) in split(states, panes.iter().copied())? {
+            self.table(pane)?.merge(&states)?;
+        }
+        Ok(())
+    }
+
     /// Closes the windows that end at or before `frontier`, or all of them; `emit` gets each one's end and rows.
     ///
     /// # Errors
@@ -153,21 +226,7 @@ impl Windows {
             if frontier.is_some_and(|frontier| frontier < end) {
                 break;
             }
-            let mut panes = self.panes.range(start..end);
-            let output = &self.output;
-            let keys = self.plan.key().len();
-            let column = output.field(keys).data_type();
-            let bounds = [bound(start, column)?, bound(end, column)?];
-            let with_bounds = |rows: RecordBatch| emit(end, framed(&rows, keys, &bounds, output)?);
-            if let (Some((_, only)), None) = (panes.next(), panes.next()) {
-                only.finish(with_bounds)?;
-            } else {
-                let mut whole = Table::new(&self.plan)?;
-                for (_, table) in self.panes.range(start..end) {
-                    table.states(|states| whole.merge(&states))?;
-                }
-                whole.finish(with_bounds)?;
-            }
+            self.result(start, |rows| emit(end, rows))?;
             self.closed = Some(start);
             // A pane's last window begins at or before it.
             while let Some(entry) = self.panes.first_entry()

@@ -81,7 +81,9 @@ impl IntoException for ColumnError {
             | Self::Unaggregable { .. }
             | Self::JoinTypes { .. }
             | Self::Collision { .. }
-            | Self::NotTimes { .. } => GraphError::new_err(message),
+            | Self::NotTimes { .. }
+            | Self::NotBoolean { .. }
+            | Self::NotRunning { .. } => GraphError::new_err(message),
             Self::NullTime | Self::TimeBefore { .. } => TimeError::new_err(message),
             Self::Schema(_) => PyTypeError::new_err(message),
             Self::Unsendable { .. } | Self::Unreadable { .. } => CodecError::new_err(message),

@@ -103,7 +103,9 @@ mod _core {
     #[pymodule_export]
     use crate::columns::{
         aggregate::aggregate_columns,
+        by_key::{RunningColumns, WindowColumns},
         event_time::{delay_columns, time_column_of, window_columns, window_runs_columns},
+        in_time::{AsOfColumns, IntervalColumns, rows_of_worker},
         input::send_columns,
         keyed::{distinct_columns, distinct_so_far_columns, join_columns},
         map::{branch_columns_when, inspect_columns, map_batches, to_records},
@@ -158,6 +160,7 @@ mod _core {
         distinct::distinct,
         event_time::at_event_times,
         event_time::by_worker,
+        running::running,
         sketch::Sketch,
     };
 }

@@ -39,6 +39,9 @@ ROWS = 1 << 16
 NULL = re.compile(rb"^[ \t\r]*null[ \t\r]*$", re.MULTILINE)
 """A line that holds no row."""
 
+MOST_QUOTED = 8 << 20
+"""Bytes that are read at most before a value in quotes has ended. A line without quotes may be longer."""
+
 LOOK_AGAIN = 0.05
 """Seconds after which a file that is followed is asked whether it has grown."""
 
@@ -81,8 +84,18 @@ class _Lines(PartitionReader[Any]):
         self._offset = 0
         self._parse = parse
         self._follow = follow
+        self._quoted: re.Pattern[bytes] | None = None  # what a value in quotes is, where lines may be in it
         self._closed = threading.Event()
         self._lock = threading.Lock()
+
+    def _cut(self, block: bytes, end: int) -> int:
+        """The end of the last row that is whole; 0 where none is. Lines end at `end`."""
+        if self._quoted is None or block.count(b'"', 0, end) % 2 == 0:
+            return end
+        for value in self._quoted.finditer(block, 0, end):
+            if not value[1]:  # it goes on behind the block
+                return block.rfind(b"\n", 0, value.start()) + 1
+        return end
 
     def pass_header(self) -> bytes:
         """Takes the first line; nothing of one that is not yet whole in a file that is followed."""
@@ -137,7 +150,13 @@ class _Lines(PartitionReader[Any]):
             block += more
             end = block.rfind(b"\n") + 1
             if end:
+                end = self._cut(block, end)
+            if end:
                 return block[:end]
+            if len(block) > MOST_QUOTED and b"\n" in block:
+                raise ValueError(
+                    f"line {self._line()} of {self._path}: a value in quotes has no end in {len(block)} bytes"
+                )
         return b"" if self._follow else block  # the last line may have no end
 
     @property
@@ -171,8 +190,8 @@ class CSVSource(_Files):
         follow: Whether to wait at the end of each file for what is appended; then the stream does not end.
         delimiter: What separates values.
 
-    Values that contain line breaks are not supported. Each file begins with the names of its columns; those
-    that the schema does not have are left out.
+    Values in quotes may contain line breaks, the names of columns may not. Each file begins with the names of
+    its columns; those that the schema does not have are left out.
     """
 
     ending = ".csv"
@@ -202,6 +221,8 @@ class CSVSource(_Files):
     def open(self, partition: str) -> PartitionReader[Any]:
         """A reader of a file."""
         reader = _Lines(partition, bytes, self.waits)
+        begins = re.escape(self._delimiter.encode())
+        reader._quoted = re.compile(rb'(?:^|(?<=[\n%s]))"[^"]*(?:""[^"]*)*("?)' % begins)
         header = reader.pass_header()
         try:
             names = self._names(header) if header else []
@@ -236,8 +257,8 @@ class CSVSource(_Files):
         types = {} if schema is None else {field.name: field.type for field in schema}
         return reader.read_csv(
             io.BytesIO(block),
-            read_options=reader.ReadOptions(column_names=names, block_size=2 * BLOCK, use_threads=False),
-            parse_options=reader.ParseOptions(delimiter=self._delimiter),
+            read_options=reader.ReadOptions(column_names=names, block_size=len(block) + 1, use_threads=False),
+            parse_options=reader.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
             convert_options=reader.ConvertOptions(column_types=types),
         )
 

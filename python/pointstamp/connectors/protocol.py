@@ -92,6 +92,12 @@ class Source(ABC, Generic[T]):
     def open(self, partition: str) -> PartitionReader[T]:
         """A reader of a partition, at its beginning."""
 
+    def unread(self, partition: str) -> None:  # most have nothing to do
+        """Says that a dataflow ended before it opened a partition: it was dropped, or failed.
+
+        Who waits for a reader, to put something in, hears of it here.
+        """
+
 
 class SinkWriter(ABC):
     """One worker's part of a sink. Times come to their end in order, each once."""

@@ -156,6 +156,10 @@ class QueueSource(Source[T]):
             self._tell()
             return taken
 
+    def unread(self, partition: str) -> None:
+        """Who puts need not wait for a dataflow that ended before it began."""
+        self.leave()
+
     def leave(self) -> None:
         """Is told that its reader has gone: who waits with something to put in hears of it."""
         with self._changed:

@@ -205,6 +205,7 @@ class Reading:
         self._timing = timing
         self._threads: _Threads | None = None
         self._ended = False
+        self._mine: list[str] = []
         # Per partition: offsets that are not durable yet, each with the least time that may hold it back.
         self._pending: dict[str, deque[tuple[Any, int]]] = {}
         self._tick: float | None = None
@@ -388,8 +389,17 @@ class Reading:
             raise errors[0]
 
     def _stopped(self) -> list[BaseException]:
-        threads, self._ended = self._threads, True
-        return [] if threads is None else threads.stop()
+        threads, first = self._threads, not self._ended
+        self._ended = True
+        if threads is not None:
+            return threads.stop()
+        errors: list[BaseException] = []
+        for partition in self._mine if first else []:
+            try:
+                self._source.unread(partition)
+            except BaseException as error:
+                errors.append(error)
+        return errors
 
     def __del__(self) -> None:
         with raised_later():

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 from operator import index
-from typing import Any
+from time import time as seconds_now
+from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import TimeError
 
-__all__ = ["Clock", "refuse_negative"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Clock", "not_ahead", "refuse_negative"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
@@ -188,6 +192,11 @@ class Clock:
 
 
 def _microseconds(time: datetime) -> int:
+    if time != time:  # pandas.NaT, which is a datetime
+        raise TypeError(
+            f"the event time {time!r} stands for none: leave such records out, or give them a time, before "
+            "event_time"
+        )
     try:
         return (time - _EPOCH) // _MICROSECOND
     except TypeError:
@@ -195,6 +204,26 @@ def _microseconds(time: datetime) -> int:
             f"the event time {time!r} has no zone, so that it is no instant: write "
             "time.replace(tzinfo=timezone.utc), or the zone that it was taken in"
         ) from None
+
+
+def not_ahead(ahead: Any, units: Callable[[str, Any], int]) -> Callable[[], int] | None:
+    """What tells the latest time that is believed: so long after now; None where all are.
+
+    Args:
+        ahead: A timedelta, or None.
+        units: Makes units of the times of a length.
+
+    Raises:
+        TypeError: If it is no timedelta.
+    """
+    if ahead is None:
+        return None
+    if not isinstance(ahead, timedelta):
+        raise TypeError(
+            f"ahead is a timedelta, which only datetimes can be ahead of the clock by, not {ahead!r}"
+        )
+    span, second = units("ahead", ahead), units("a second", timedelta(seconds=1))
+    return lambda: int(seconds_now() * second) + span
 
 
 def refuse_negative(time: int, clock: Clock) -> None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["Unit", "ends_of", "layout_of", "split_columns", "unit_of"]
 
 _MICROSECOND = timedelta(microseconds=1)
+_MOST = 2**62
+"""How many units a length has at most: times of 64 bits reach twice as far."""
 
 
 class Unit:
@@ -40,7 +42,7 @@ class Unit:
         if not isinstance(length, timedelta):
             if isinstance(length, bool) or not hasattr(length, "__index__"):
                 raise TypeError(f"{what} is an int or a timedelta, not {length!r}")
-            return index(length)
+            return _fitting(what, index(length))
         if self._microseconds is None:
             raise TypeError(
                 f"{what} is {length!r}, and the column's times are ints: give an int, in their unit"
@@ -48,13 +50,19 @@ class Unit:
         units, rest = divmod(length // _MICROSECOND * self._parts, self._microseconds)
         if rest:
             raise ValueError(f"{what} is {length!r}, which is no whole number of the column's units")
-        return units
+        return _fitting(what, units)
 
     def clock(self) -> Clock:
         """The clock of records that are made of the rows: a length tells whether they are datetimes."""
         if self._microseconds is None:
             return Clock(False)
         return Clock(None, (self._microseconds, self._parts))
+
+
+def _fitting(what: str, units: int) -> int:
+    if not -_MOST <= units <= _MOST:
+        raise ValueError(f"{what} is {units}, which is longer than times of 64 bits reach")
+    return units
 
 
 def unit_of(data_type: Any) -> Unit:
@@ -91,8 +99,11 @@ def ends_of(window: Session | Count, unit: Unit) -> tuple[int | None, int]:
     return (unit.span("gap", window.gap), 0) if isinstance(window, Session) else (None, window.size)
 
 
-def split_columns(at: int) -> Callable[..., Any]:
-    """How the operator of `event_time` reads a batch whose times are in a column."""
+def split_columns(at: int, limit: Callable[[], int] | None = None) -> Callable[..., Any]:
+    """How the operator of `event_time` reads a batch whose times are in a column.
+
+    What is after the limit, if there is one, goes with what is late, and moves nothing.
+    """
 
     def split(batch: Any, latest: int, floor: int, lateness: int) -> tuple[Any, Any, int]:
         import pyarrow as pa
@@ -105,13 +116,24 @@ def split_columns(at: int) -> Callable[..., Any]:
             )
         if pa.types.is_date32(times.type):
             times = times.cast(pa.int32())
-        times = times.cast(pa.int64())
+        try:
+            times = times.cast(pa.int64())
+        except pa.ArrowInvalid:
+            raise TimeError(
+                f"an event time is {pc.max(times)}, where there are no timestamps: they end at 2**63"
+            ) from None
         ends = pc.min_max(times).as_py()
         low, high = ends["min"], ends["max"]
         if low is None:
             return None, None, latest
         if low < 0:
             raise TimeError(f"the event time {low} is below 0, where there are no timestamps")
+        if limit is not None and high > (most := limit()):
+            ahead = batch.filter(pc.greater(times, most))
+            batch = batch.filter(pc.less_equal(times, most))
+            on_time, late, latest = split(batch, latest, floor, lateness)
+            late = ahead if late is None else pa.concat_batches([late, ahead])
+            return on_time, late, latest
         if low >= max(latest, high) - lateness and low >= floor:
             return batch, None, max(latest, high)
         # A late row never raises the maximum, so that the maximum over all rows is that over those on time.

@@ -17,11 +17,29 @@ if TYPE_CHECKING:
 __all__ = ["split_records", "with_keys"]
 
 
-def split_records(timestamp: Callable[[Any], Any], clock: Clock) -> Callable[..., Any]:
-    """How the operator of `event_time` reads a batch of records: what is on time becomes a stretch."""
+def split_records(
+    timestamp: Callable[[Any], Any], clock: Clock, limit: Callable[[], int] | None = None
+) -> Callable[..., Any]:
+    """How the operator of `event_time` reads a batch of records: what is on time becomes a stretch.
+
+    What is after the limit, if there is one, goes with what is late, and moves nothing.
+    """
 
     def split(records: list[Any], latest: int, floor: int, lateness: int) -> tuple[Any, Any, int]:
-        times = clock.units(list(map(timestamp, records)))
+        times = clock.units([timestamp(record) for record in records])
+        ahead: list[Any] = []
+        if limit is not None and max(times) > (most := limit()):
+            ahead = [record for time, record in zip(times, records, strict=True) if time > most]
+            records = [record for time, record in zip(times, records, strict=True) if time <= most]
+            times = [time for time in times if time <= most]
+            if not records:
+                return None, ahead, latest
+        on_time, late, latest = _split(records, times, latest, floor, lateness)
+        return on_time, [*(late or ()), *ahead] or None, latest
+
+    def _split(
+        records: list[Any], times: list[int], latest: int, floor: int, lateness: int
+    ) -> tuple[Any, Any, int]:
         low, high = min(times), max(times)
         refuse_negative(low, clock)
         if low >= max(latest, high) - lateness and low >= floor:

@@ -49,6 +49,10 @@ def assigner(
         TypeError: If it is no kind of window, or its lengths are not of the clock's kind.
     """
     tick = None if early is None else clock.span("early", early)
+    if tick is not None and tick <= 0:
+        raise ValueError(
+            f"early results come at every multiple of a length, which is more than 0, not {early}"
+        )
     made: Windows
     if isinstance(kind, Tumbling | Sliding):
         length = clock.span("the length of a window", kind.length)

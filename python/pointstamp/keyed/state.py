@@ -12,7 +12,7 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from itertools import islice
 from sys import getsizeof
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from pointstamp._core import decode_batch, encode_batch, stable_hash
 
@@ -39,6 +39,17 @@ class Keeper(Protocol):
 
     def put(self, key: Any, state: Any, note: Any) -> None:
         """Takes a key of a snapshot in: what was listed, and noted, of it; None where it was not."""
+
+
+@runtime_checkable
+class Tabular(Keeper, Protocol):
+    """A keeper of rows: a snapshot has them as columns."""
+
+    def tables(self) -> list[Any]:
+        """Record batches of what is kept, of each kind one."""
+
+    def put_tables(self, tables: list[list[Any]], index: int, peers: int) -> None:
+        """Takes in those of all workers of a run: what is this worker's of them."""
 
 
 class KeyedState(Generic[K, S]):
@@ -72,6 +83,7 @@ class KeyedState(Generic[K, S]):
         "_keeper",
         "_notes",
         "_seen",
+        "_tables",
         "_taken",
         "frontier",
         "states",
@@ -88,6 +100,8 @@ class KeyedState(Generic[K, S]):
         self._due: list[tuple[int, int, K]] = []
         self._entries = 0
         self._taken = False
+        # Of a snapshot of rows: of each kind the batches, and which worker of how many this is.
+        self._tables: tuple[list[list[Any]], int, int] | None = None
 
     def __repr__(self) -> str:
         until = "at the end" if self.frontier is None else f"before {self.frontier}"
@@ -130,6 +144,9 @@ class KeyedState(Generic[K, S]):
 
     def snapshot(self) -> bytes:
         """The state as bytes, as of `frontier`."""
+        if isinstance(self._keeper, Tabular):
+            tables = [_written(batch) for batch in self._keeper.tables()]
+            return encode_batch([("keyed state", 3, self.frontier), *tables])
         states = self._listed()
         notes = self._notes if self._keeper is None else self._keeper.notes()
         seen = self._seen
@@ -158,9 +175,15 @@ class KeyedState(Generic[K, S]):
         """
         made: KeyedState[Any, Any] = cls()
         frontiers = set()
+        tables: list[list[Any]] = []
         for snapshot in snapshots:
-            (_, _, frontier), *entries = decode_batch(snapshot)
+            (_, form, frontier), *entries = decode_batch(snapshot)
             frontiers.add(frontier)
+            if form == 3:
+                tables += [[] for _ in range(len(entries) - len(tables))]
+                for kind, written in zip(tables, entries, strict=True):
+                    kind.append(_read(written))
+                continue
             for key, has_state, state, seen, note in entries:
                 if stable_hash(key) % peers == index:
                     if has_state:
@@ -172,6 +195,7 @@ class KeyedState(Generic[K, S]):
         if len(frontiers) > 1:
             raise ValueError(f"these snapshots are not of one frontier, but {sorted(frontiers, key=str)}")
         made.frontier = frontiers.pop() if frontiers else 0
+        made._tables = (tables, index, peers) if tables else None
         return made
 
     # ------------------------------------------------------------ for operators
@@ -196,6 +220,11 @@ class KeyedState(Generic[K, S]):
         states, notes = self.states, self._notes
         self.states, self._notes = {}, {}
         self._keeper = keeper
+        if self._tables is not None:
+            if not isinstance(keeper, Tabular):
+                raise TypeError("this snapshot is of an operator on columns: restore it for one of those")
+            tables, self._tables = self._tables, None
+            keeper.put_tables(*tables)
         for key in dict.fromkeys([*states, *notes]):
             keeper.put(key, states.get(key), notes.get(key))
 
@@ -241,3 +270,21 @@ def claimed(state: KeyedState[Any, Any] | None, ttl: int | None = None) -> Keyed
     """
     kept: KeyedState[Any, Any] = KeyedState() if state is None else state
     return kept.claim(ttl)
+
+
+def _written(batch: Any) -> bytes:
+    """A record batch as bytes of Arrow's format of streams."""
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    written: bytes = sink.getvalue().to_pybytes()
+    return written
+
+
+def _read(written: bytes) -> Any:
+    import pyarrow as pa
+
+    with pa.ipc.open_stream(written) as reader:
+        return reader.read_next_batch()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
+from pointstamp._core import running
 from pointstamp.keyed.reducers import TopK
 from pointstamp.keyed.rows import Rows, each_time, part_of
 from pointstamp.operators.folds import outputs_of
@@ -15,10 +16,11 @@ from pointstamp.operators.folds import outputs_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pointstamp._core import Reduction
     from pointstamp.keyed.rows import Keyed, Results
     from pointstamp.keyed.state import KeyedState
 
-__all__ = ["Dedup", "FlatMapWithState", "Largest", "MapWithState", "PerTime", "Scan"]
+__all__ = ["Dedup", "FlatMapWithState", "Largest", "MapWithState", "PerTime", "Running", "Scan"]
 
 
 class Stateful:
@@ -74,6 +76,23 @@ class Scan(Stateful):
             states[key] = state = f(state, value)
             append((key, state))
         out.give(times, results)
+
+
+class Running(Stateful):
+    """A count, sum, extreme or mean so far, after each record; the loop over records is in Rust."""
+
+    def __init__(self, state: KeyedState[Any, Any], kind: Reduction, of: Callable[[Any], Any] | None) -> None:
+        super().__init__(state)
+        self._kind = kind
+        self._of = of
+
+    def apply(self, part: Keyed, out: Results) -> None:
+        """See `Stateful`."""
+        times, keys, values = part
+        if self._of is not None:
+            of = self._of
+            values = [of(value) for value in values]
+        out.give(times, running(self._kind, self.state.states, keys, values))
 
 
 class MapWithState(Stateful):

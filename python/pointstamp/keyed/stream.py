@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
 from weakref import ref
 
-from pointstamp._core import StageKind
+from pointstamp._core import Reduction, StageKind
 from pointstamp._mistakes import function_of, unknown_attribute
 from pointstamp._naming import named
 from pointstamp.keyed import stateful
@@ -39,6 +39,15 @@ K = TypeVar("K")
 T = TypeVar("T")
 U = TypeVar("U")
 S = TypeVar("S")
+
+
+_RUNNING = {
+    "count": Reduction.COUNT,
+    "sum": Reduction.SUM,
+    "min": Reduction.MIN,
+    "max": Reduction.MAX,
+    "mean": Reduction.MEAN,
+}
 
 
 def _size(kept: ref[KeyedState[Any, Any]]) -> tuple[int, int] | None:
@@ -171,6 +180,40 @@ class KeyedStream(Generic[K, T]):
         function_of("scan", init)
         function_of("scan", f)
         return self._stateful("scan", lambda kept: stateful.Scan(kept, init, f), state, ttl)
+
+    def running(
+        self,
+        function: Literal["count", "sum", "min", "max", "mean"],
+        of: Callable[[T], Any] | None = None,
+        *,
+        ttl: Any = None,
+        state: KeyedState[K, Any] | None = None,
+        name: str | None = None,
+    ) -> Stream[tuple[K, Any]]:
+        """What each key's records so far add up to, after each of them; as `scan`, without a closure.
+
+        Args:
+            function: ``"count"``, ``"sum"``, ``"min"``, ``"max"`` or ``"mean"``; of equals, the first is the
+                least and the greatest.
+            of: Returns what counts of a record; None: the record.
+            ttl: As in `scan`.
+            state: As in `scan`; of a mean it is the sum and the number.
+            name: The operator's name.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     bids = scope.to_stream([("pen", 3), ("cup", 5), ("pen", 2)])
+            ...     return bids.key_by(lambda bid: bid[0], lambda bid: bid[1]).running("max").capture()
+            >>> ps.example(build).extract()
+            [(0, [('cup', 5), ('pen', 3), ('pen', 3)])]
+        """
+        if function not in _RUNNING:
+            raise ValueError(f"a running function is one of {', '.join(_RUNNING)}, not {function!r}")
+        if of is not None:
+            function_of("running", of)
+        kind = _RUNNING[function]
+        return self._stateful("running", lambda kept: stateful.Running(kept, kind, of), state, ttl)
 
     def map_with_state(
         self,

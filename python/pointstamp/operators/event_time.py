@@ -15,6 +15,7 @@ Cost: two passes over a batch's times, and of a batch that has late records, a c
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +55,8 @@ def event_times(
     """
     name = "event_time"
     root_only(scope, name)
+    if idle is not None and not idle >= 0:
+        raise ValueError(f"idle is a number of seconds, at least 0, or None: not {idle}")
     core = scope.core.operator(name)
     data = core.new_frontiered_input(stream, PactKind.PIPELINE)
     on_time, on_time_stream, capability = core.new_output(schema)
@@ -63,7 +66,7 @@ def event_times(
     watermark = Watermark(on_time, capability, late, late_capability, split, lateness)
     info = operator_info(scope, name, core)
     speaks(info, watermark)
-    if scope.peers == 1 or idle is None:
+    if scope.peers == 1 or idle is None or idle > threading.TIMEOUT_MAX:
         core.build(watermark.alone, (data,), True, True)
         return on_time_stream, late_stream
     handle, round_again = scope.core.feedback(1)

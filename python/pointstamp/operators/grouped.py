@@ -19,11 +19,12 @@ __all__ = ["aggregation", "grouped", "is_grouped"]
 _KERNELS = {"nunique": "count_distinct", "median": "tdigest"}
 _PLAIN = frozenset(["first", "last", "list", "nunique", "median"])
 _QUANTILE = "quantile_"
+_TOP = "top_"
 
 
 def is_grouped(function: str) -> bool:
     """Whether an aggregation is one of these."""
-    return function in _PLAIN or function.startswith(_QUANTILE)
+    return function in _PLAIN or function.startswith((_QUANTILE, _TOP))
 
 
 def grouped(stream: Any, by: list[str], wanted: list[tuple[str, str]]) -> Any:
@@ -52,6 +53,10 @@ def aggregation(schema: Any, by: list[str], wanted: list[tuple[str, str]]) -> Ca
     for column in [*by, *[column for column, _ in wanted]]:
         if column not in schema.names:
             raise GraphError(f"there is no column '{column}': the columns are {', '.join(schema.names)}")
+    made = [*by, *[f"{column}_{function}" for column, function in wanted]]
+    for name in made:
+        if made.count(name) > 1:
+            raise GraphError(f"the result would have two columns named '{name}': rename one")
     aggregate = _aggregation(by, wanted)
     try:
         aggregate(pa.Table.from_batches([], schema))
@@ -70,20 +75,70 @@ def _aggregation(by: list[str], wanted: list[tuple[str, str]]) -> Callable[[Any]
             kernel = (*kernel, pc.CountOptions(mode="only_valid"))
         elif kernel[1] == "tdigest":
             kernel = (*kernel, pc.TDigestOptions(q=0.5))
+        elif function.startswith(_TOP):
+            _few(function)
+            kernel = (column, "list")
         elif function.startswith(_QUANTILE):
             kernel = (column, "tdigest", pc.TDigestOptions(q=_share(function)))
         calls.append(kernel)
     names = [*by, *[f"{column}_{function}" for column, function in wanted]]
 
     def aggregate(table: Any) -> Any:
+        table = _with_one_zero(table, by)
         made = table.group_by(by, use_threads=False).aggregate(calls)
-        columns = [
-            pc.list_flatten(column) if call is not None and call[1] == "tdigest" else column
-            for call, column in zip([*[None] * len(by), *calls], made.columns, strict=True)
-        ]
+        columns = made.columns[: len(by)]
+        for (_, function), call, column in zip(wanted, calls, made.columns[len(by) :], strict=True):
+            if call[1] == "tdigest":
+                columns.append(pc.list_flatten(column))
+            elif function.startswith(_TOP):
+                columns.append(_greatest(column.combine_chunks(), _few(function)))
+            else:
+                columns.append(column)
         return type(table).from_arrays(columns, names=names)
 
     return aggregate
+
+
+def _few(function: str) -> int:
+    count = function.removeprefix(_TOP)
+    if not count.isdecimal() or int(count) < 1:
+        raise GraphError(f"'{function}' is not an aggregation: the greatest are so many, such as top_3")
+    return int(count)
+
+
+def _greatest(lists: Any, count: int) -> Any:
+    """Of each list the greatest few, greatest first, without nulls."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    values, of = pc.list_flatten(lists), pc.list_parent_indices(lists)
+    both = pa.table({"of": of, "value": values}).filter(pc.is_valid(values))
+    both = both.sort_by([("of", "ascending"), ("value", "descending")])
+    found = both.group_by("of", use_threads=False).aggregate([("value", "count")])
+    held = dict(zip(found["of"].to_pylist(), found["value_count"].to_pylist(), strict=True))
+    offsets = [0]
+    for at in range(len(lists)):
+        offsets.append(offsets[-1] + held.get(at, 0))
+    sorted_lists = pa.ListArray.from_arrays(
+        pa.array(offsets, pa.int32()), both["value"].combine_chunks().cast(lists.type.value_type)
+    )
+    return pc.list_slice(sorted_lists, 0, count)
+
+
+def _with_one_zero(table: Any, by: list[str]) -> Any:
+    """The table with 0.0 for -0.0 in its key, which are one key everywhere else."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for name in by:
+        at = table.schema.get_field_index(name)
+        column = table.column(at)
+        if pa.types.is_float32(column.type) or pa.types.is_float64(column.type):
+            zero = pc.equal(column, pa.scalar(0.0, column.type))
+            table = table.set_column(
+                at, table.schema.field(at), pc.if_else(zero, pa.scalar(0.0, column.type), column)
+            )
+    return table
 
 
 def _share(function: str) -> float:

@@ -18,8 +18,10 @@ calls that were done when it came to it.
 from __future__ import annotations
 
 import inspect
+import threading
 import time
 from collections import deque
+from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +45,7 @@ class Terms:
     """How calls are made: what `Stream.async_map` was told.
 
     Raises:
+        TypeError: For a number of things that is not whole.
         ValueError: For a number that makes no sense.
     """
 
@@ -60,12 +63,17 @@ class Terms:
         linger: float,
     ) -> None:
         for name, number, least in (("capacity", capacity, 1), ("retry", retry, 0), ("batch", batch, 1)):
-            if number is not None and number < least:
+            if number is None and name == "batch":
+                continue
+            if isinstance(number, bool) or not isinstance(number, int):
+                raise TypeError(f"{name} is a whole number, not {number!r}")
+            if number < least:
                 raise ValueError(f"{name} is at least {least}, not {number}")
-        if timeout is not None and timeout <= 0:
+        if timeout is not None and not timeout > 0:
             raise ValueError(f"timeout is a number of seconds, more than 0, not {timeout}")
-        if backoff < 0 or linger < 0:
-            raise ValueError("backoff and linger are numbers of seconds, at least 0")
+        for name, seconds in (("backoff", backoff), ("linger", linger)):
+            if not 0 <= seconds <= threading.TIMEOUT_MAX:
+                raise ValueError(f"{name} is a number of seconds, at least 0, not {seconds}")
         self.ordered = ordered
         self.capacity = capacity
         self.timeout = timeout
@@ -309,12 +317,20 @@ class _Calls:
 
     def _spawn(self, seat: Seat) -> None:
         """Has as many tasks at work as there are calls to make, up to the capacity."""
+        try:
+            self._start(seat)
+        except Exception as error:  # the dataflow would wait for ever
+            self.failed(error)
+
+    def _start(self, seat: Seat) -> None:
         wanted = min(len(self._queue), self._terms.capacity - self._runners)
         for _ in range(wanted):
             self._runners += 1
-            seat.start(self._runner())
+            seat.start(self._runner(seat))
 
-    async def _runner(self) -> None:
+    async def _runner(self, seat: Seat) -> None:
+        """Makes one call after another. What a call sets in its context is not there for the next."""
+        fresh = copy_context()
         queue, out, terms = self._queue, self._out, self._terms
         batched, simple = terms.batch is not None, terms.timeout is None and terms.retry == 0
         try:
@@ -324,12 +340,12 @@ class _Calls:
                 except IndexError:  # the worker has just cleared it
                     return
                 out.add(call)
-                given = call.records if batched else call.records[0]
                 try:
                     if simple:
+                        given = list(call.records) if batched else call.records[0]
                         call.result = await self._call(given)
                     else:
-                        call.result = await self._attempts(given)
+                        call.result = await self._attempts(call.records, batched=batched)
                 except BaseException as error:
                     call.error = error
                 out.discard(call)
@@ -338,6 +354,10 @@ class _Calls:
                 if not self._told:
                     self._told = True
                     self._activator.activate()
+                if queue and copy_context() != fresh:
+                    self._runners += 1
+                    fresh.run(seat.start, self._runner(seat))
+                    return
         finally:
             self._runners -= 1
 
@@ -347,11 +367,12 @@ class _Calls:
             return made
         raise _NoCoroutine(f"async_map awaits what its function returns: {made!r:.100} is no coroutine")
 
-    async def _attempts(self, given: Any) -> Any:
+    async def _attempts(self, records: list[Any], *, batched: bool) -> Any:
         import asyncio
 
         terms = self._terms
         for attempt in range(terms.retry + 1):
+            given = list(records) if batched else records[0]  # the function may change its list
             try:
                 if terms.timeout is None:
                     return await self._call(given)

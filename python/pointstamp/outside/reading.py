@@ -13,6 +13,7 @@ from pointstamp._naming import named
 from pointstamp.capture.events import replayed
 from pointstamp.connectors.reading import Reading
 from pointstamp.connectors.timing import Arrival, EventTime, Timing
+from pointstamp.outside.event_times import late_apart, times_of
 from pointstamp.streams.kinds import StreamsOf
 
 if TYPE_CHECKING:
@@ -99,7 +100,8 @@ class FromOutside(StreamsOf):
         source: Source[Any],
         *,
         time: Callable[[Any], int] | str | None = None,
-        lateness: int = 0,
+        event_time: Callable[[Any], Any] | str | None = None,
+        lateness: Any = 0,
         idle: float | None = 10.0,
         every: float | None = None,
         offsets: Mapping[str, Any] | None = None,
@@ -117,23 +119,38 @@ class FromOutside(StreamsOf):
                 gives the records' times: ints that are not negative. The frontier follows the latest time of
                 each partition; what comes behind the frontier is sent at the frontier. `Stream.event_time`
                 separates it instead, and knows datetimes.
-            lateness: With `time`: how far behind the latest of its partition a record may come.
-            idle: With `time`: after how many seconds without a record a partition holds the others up no
-                longer; None for never.
+            event_time: As `time`, and datetimes with a zone or a column of timestamps, too; what comes behind
+                the frontier is late, and on a stream of its own. It has a watermark for each partition, where
+                `Stream.event_time` has one for each worker.
+            lateness: With `time`: how far behind the latest of its partition a record may come; with
+                `event_time` an int or a timedelta.
+            idle: With a time: after how many seconds without a record a partition holds the others up no
+                longer; None for never. One that is read to its end, such as a file, is never idle.
             every: Seconds: the time of a batch is the number of such intervals since 1970.
             offsets: Where to begin, for some partitions: offsets that they gave.
             name: The operator's name.
 
         Returns:
-            A `Stream` of records, or of a source with a schema an `ArrowStream`.
+            A `Stream` of records, or of a source with a schema an `ArrowStream`; with `event_time` two of
+            them: what is at its event time, and what is late.
 
         Raises:
             GraphError: If times have more than one coordinate here, or `offsets` names no partition.
         """
         if self.dims != 1:
             raise GraphError(f"a source gives times of one coordinate, and they have {self.dims} here")
-        if time is not None and every is not None:
+        if sum(given is not None for given in (time, event_time, every)) > 1:
             raise GraphError("records have the times that they tell, or those of their arrival: not both")
+        columns = None if source.schema is None else _core.Schema(source.schema)
+        if not source.waits:
+            idle = None  # its partitions are read one after another: one whose turn has not come is not idle
+        if event_time is not None:
+            times, units, unit = times_of(event_time, lateness, source.schema)
+            timing: Timing = EventTime(times, units, idle)
+            read = Reading(name, source, offsets or {}, timing).install(cast("Scope", self), columns)
+            streams = late_apart(self, read, times, columns)
+            self.tells_time(streams, unit)
+            return tuple(self.stream_of(stream, columns) for stream in streams)
         timing = Timing()
         if time is not None:
             timing = EventTime(time, lateness, idle)
@@ -141,6 +158,5 @@ class FromOutside(StreamsOf):
             timing = Arrival(every)
         elif source.time_of is not None:
             timing = EventTime(source.time_of, lateness, idle, own=True)
-        columns = None if source.schema is None else _core.Schema(source.schema)
         reading = Reading(name, source, offsets or {}, timing)
         return self.stream_of(reading.install(cast("Scope", self), columns), columns)

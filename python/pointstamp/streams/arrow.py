@@ -213,9 +213,9 @@ class ArrowStream(ColumnOperators, Columnar):
             by: The key's column, or columns; none of them, ``[]``, takes all rows together.
             aggregations: ``(column, function)`` pairs; a function is ``"sum"``, ``"count"``, ``"min"``,
                 ``"max"`` or ``"mean"``, and its column is named ``"column_function"``. With ``"first"``,
-                ``"last"``, ``"list"``, ``"nunique"``, ``"median"`` or ``"quantile_0.9"`` (of any share,
-                from a sketch) among them, a time's rows are kept until it closes; first and last are of
-                arrival.
+                ``"last"``, ``"list"``, ``"nunique"``, ``"top_3"`` (of any number, the greatest first),
+                ``"median"`` or ``"quantile_0.9"`` (of any share, from a sketch) among them, a time's rows
+                are kept until it closes; first and last are of arrival.
             name: The operator's name.
 
         Raises:

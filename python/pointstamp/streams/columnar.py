@@ -11,24 +11,32 @@ from typing import TYPE_CHECKING, Any
 from pointstamp import _core
 from pointstamp._errors import GraphError
 from pointstamp._naming import named
+from pointstamp.event_times.clock import not_ahead
 from pointstamp.event_times.columns import ends_of, layout_of, split_columns, unit_of
 from pointstamp.event_times.windows import Count, Session
 from pointstamp.keyed.ordered import root_only
+from pointstamp.keyed.state import claimed
 from pointstamp.operators.event_time import event_times
 from pointstamp.operators.grouped import is_grouped
 from pointstamp.operators.grouped_windows import grouped_windows
+from pointstamp.operators.in_time_columns import Kept, in_time_order
 from pointstamp.operators.rows import limited, sorted_per_time
 from pointstamp.pacts import Exchange
+from pointstamp.streams.by_key_columns import KeyedColumns, only_row
 from pointstamp.streams.expressions import filtering, with_columns
+from pointstamp.streams.joining import JoinsInTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from datetime import timedelta
     from typing import TypeAlias
 
     import pyarrow as pa
 
     from pointstamp.collections import ColumnCollection
+    from pointstamp.event_times.columns import Unit
     from pointstamp.event_times.windows import WindowKind
+    from pointstamp.keyed.state import KeyedState
     from pointstamp.scope import Scope
     from pointstamp.streams.arrow import ArrowStream
 
@@ -41,7 +49,7 @@ ALL = "all rows"
 
 
 @named
-class Columnar:
+class Columnar(JoinsInTime, KeyedColumns):
     """Expressions, rows in order, and event time, of streams of columns."""
 
     __slots__ = ()
@@ -200,7 +208,13 @@ class Columnar:
     # ------------------------------------------------------------ event time
 
     def event_time(
-        self, column: str, *, lateness: Any = 0, idle: float | None = 10.0, name: str | None = None
+        self,
+        column: str,
+        *,
+        lateness: Any = 0,
+        idle: float | None = 10.0,
+        ahead: timedelta | None = None,
+        name: str | None = None,
     ) -> tuple[ArrowStream, ArrowStream]:
         """The rows at the times that a column tells, and those that came too late; as `Stream.event_time`.
 
@@ -210,6 +224,7 @@ class Columnar:
             lateness: How far behind the latest a row may be: an int in the column's unit, or for timestamps a
                 timedelta.
             idle: As in `Stream.event_time`.
+            ahead: As in `Stream.event_time`, of timestamps.
             name: The operator's name.
 
         Raises:
@@ -223,7 +238,12 @@ class Columnar:
         if units < 0:
             raise ValueError(f"lateness is at least 0, not {lateness}")
         on_time, late = event_times(
-            self.scope, stream.core, split_columns(at), lateness=units, idle=idle, schema=stream.core_schema
+            self.scope,
+            stream.core,
+            split_columns(at, not_ahead(ahead, unit.span)),
+            lateness=units,
+            idle=idle,
+            schema=stream.core_schema,
         )
         self.scope.tells_time((on_time, late), unit.clock())
         rows = self.scope.event_columns_of(on_time, stream.core_schema, column)
@@ -273,6 +293,8 @@ class Columnar:
         aggregations: Sequence[tuple[str, str]],
         *,
         column: str | None = None,
+        early: Any = None,
+        state: KeyedState[Any, Any] | None = None,
         name: str | None = None,
     ) -> ArrowStream:
         """Aggregations per key and window of event time, sent when the window is final, at its last instant.
@@ -286,8 +308,16 @@ class Columnar:
                 times, or for timestamps timedeltas. Of the last two rows wait until their times are final.
             by: The key's column, or columns; none of them, ``[]``, takes all rows together.
             aggregations: As in `aggregate`: ``"sum"``, ``"count"``, ``"min"``, ``"max"``, ``"mean"``; of
-                tumbling and sliding windows also those for which rows are kept until the window closes.
+                tumbling and sliding windows also those for which rows are kept until the window closes: see
+                `aggregate`.
             column: The times; left out: the column of `event_time`.
+            early: Results so far at every multiple of this length, for the keys that have changed since; an
+                int or a timedelta, of tumbling and sliding windows. None: only final ones.
+            state: Where to keep what is open, to be listed, or restored from a snapshot: of each key a pair
+                of
+                lists of dicts, of its panes, the stretches of time that windows are made of, and of the rows
+                since the last early results; of sessions and counted windows a dict with ``first``, ``last``
+                and ``rows``. Rows then wait until their times are final.
             name: The operator's name.
 
         Raises:
@@ -303,13 +333,17 @@ class Columnar:
         keys = [by] if isinstance(by, str) else list(by)
         if not keys:
             together: ArrowStream = stream.with_one_key()
-            whole: ArrowStream = together.window(window, ALL, aggregations, column=times)
+            whole: ArrowStream = together.window(
+                window, ALL, aggregations, column=times, early=early, state=state
+            )
             return whole.select(*[name for name in whole.schema.names if name != ALL])
         wanted = [(name, function) for name, function in aggregations]
         rows = getattr(stream, "batched", None) or stream.core
         in_place = stream.placed == stream.core_schema.key(keys)
         keeps_rows = any(is_grouped(function) for _, function in wanted)
         given = (rows, stream.core_schema, keys, wanted, times)
+        if early is not None or state is not None:
+            return _in_time_order(stream, window, keys, wanted, times, unit, early, state)
         if not isinstance(window, Session | Count):
             layout = layout_of(window, unit)
             if keeps_rows:
@@ -324,6 +358,42 @@ class Columnar:
         else:
             made, columns = _core.window_runs_columns(*given, ends_of(window, unit), in_place)
         return self.scope.stream_of(made, columns)
+
+
+def _in_time_order(
+    stream: Any,
+    window: WindowKind,
+    keys: list[str],
+    wanted: list[tuple[str, str]],
+    times: str,
+    unit: Unit,
+    early: Any,
+    state: KeyedState[Any, Any] | None,
+) -> ArrowStream:
+    """Windows whose rows wait until their times are final: with early results, or a state that is listed."""
+    if any(is_grouped(function) for _, function in wanted):
+        raise GraphError(
+            "windows with early results or a state have sum, count, min, max and mean: for others cut "
+            "to_records() into windows"
+        )
+    follows = isinstance(window, Session | Count)
+    tick = None if early is None else unit.span("early", early)
+    if tick is not None and (tick <= 0 or follows):
+        raise ValueError(
+            f"early results come at every multiple of a length of more than 0, of tumbling and "
+            f"sliding windows, "
+            f"not of {early} and {window}"
+        )
+    layout = None if follows else layout_of(window, unit)
+    ends = ends_of(window, unit) if isinstance(window, Session | Count) else None
+    kernel: Any = _core.WindowColumns(stream.core_schema, keys, wanted, times, layout, ends, tick)
+    if state is not None:
+        kinds = [keys] if follows else [keys, keys]
+        claimed(state).keep_in(Kept(kernel, kinds, only_row if follows else tuple))
+    rows = getattr(stream, "batched", None) or stream.core
+    sides = [(rows, stream.core_schema.key(keys))]
+    made: ArrowStream = stream.scope.stream_of(*in_time_order(stream.scope, sides, kernel, "window", state))
+    return made
 
 
 def _as_before(field: Any, schema: Any) -> Any:

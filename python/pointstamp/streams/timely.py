@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pointstamp._mistakes import function_of
 from pointstamp._naming import named
 from pointstamp.custom.builder import single_output
-from pointstamp.event_times.clock import Clock
+from pointstamp.event_times.clock import Clock, not_ahead
 from pointstamp.event_times.splitting import split_records, with_keys
 from pointstamp.keyed import KeyedState, KeyedStream, WindowedStream
 from pointstamp.operators.event_time import event_times
@@ -21,6 +21,7 @@ from pointstamp.pacts import ByKey, Pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from datetime import timedelta
 
     from pointstamp._core import Capability
     from pointstamp._core import Stream as CoreStream
@@ -58,6 +59,7 @@ class Timely(Generic[T]):
         *,
         lateness: Any = 0,
         idle: float | None = 10.0,
+        ahead: timedelta | None = None,
         name: str | None = None,
     ) -> tuple[Stream[T], Stream[T]]:
         """The records at the times that they tell, and those that came too late.
@@ -76,6 +78,9 @@ class Timely(Generic[T]):
                 datetime with a zone, which becomes microseconds since 1970.
             lateness: How far behind the latest a record may be; an int, or a timedelta for datetimes.
             idle: After how many seconds without a record a worker no longer holds the others up; None: never.
+            ahead: For datetimes: how long after now, by the machine's clock, a record may be. One that is
+                later, such as of the year 9999, would make all that come after it late: it goes with the late
+                ones, and moves no watermark. None: any is believed.
             name: The operator's name.
 
         Returns:
@@ -102,7 +107,7 @@ class Timely(Generic[T]):
         units = clock.span("lateness", lateness)
         if units < 0:
             raise ValueError(f"lateness is at least 0, not {lateness}")
-        split = split_records(timestamp, clock)
+        split = split_records(timestamp, clock, not_ahead(ahead, clock.span))
         stretches, late = event_times(self.scope, self.core, split, lateness=units, idle=idle)
         self.scope.tells_time((stretches, late), clock)
         return self.scope.event_stream_of(stretches, clock), self.scope.stream_of(late)

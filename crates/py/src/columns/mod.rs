@@ -5,8 +5,10 @@
 //! one family of operators.
 
 pub(crate) mod aggregate;
+pub(crate) mod by_key;
 pub(crate) mod event_time;
 pub(crate) mod ffi;
+pub(crate) mod in_time;
 pub(crate) mod input;
 pub(crate) mod keyed;
 pub(crate) mod map;

@@ -10,6 +10,7 @@ pub(crate) mod delay;
 pub(crate) mod distinct;
 pub(crate) mod event_time;
 pub(crate) mod per_time;
+pub(crate) mod running;
 pub(crate) mod sketch;
 
 use std::sync::Arc;

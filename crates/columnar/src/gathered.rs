@@ -1,0 +1,43 @@
+//! What is kept by number, gathered for some of the numbers.
+
+use std::ops::Range;
+
+use arrow_array::{Array, ArrayRef, UInt32Array};
+use arrow_select::concat::concat;
+use arrow_select::take::take;
+
+use crate::error::Error;
+
+/// The columns of some numbers, of which `of` gives those of a stretch: stretches of neighbours are asked for at once.
+pub(crate) fn gathered(
+    numbers: &[u32],
+    of: impl Fn(Range<usize>) -> Result<Vec<ArrayRef>, Error>,
+) -> Result<Vec<ArrayRef>, Error> {
+    let mut sorted = numbers.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    let mut parts: Vec<Vec<ArrayRef>> = Vec::new();
+    for stretch in sorted.chunk_by(|one, next| one + 1 == *next) {
+        let first = stretch[0] as usize;
+        parts.push(of(first..first + stretch.len())?);
+    }
+    let places: UInt32Array = numbers
+        .iter()
+        .map(|wanted| place(sorted.binary_search(wanted).unwrap_or_default()))
+        .collect::<Vec<_>>()
+        .into();
+    let columns = parts.first().map_or(0, Vec::len);
+    let column = |at: usize| {
+        let pieces: Vec<&dyn Array> = parts.iter().map(|part| part[at].as_ref()).collect();
+        Ok(take(&concat(&pieces)?, &places, None)?)
+    };
+    (0..columns).map(column).collect()
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "there are as many places as numbers of 32 bits, at most"
+)]
+fn place(at: usize) -> u32 {
+    at as u32
+}

@@ -1,0 +1,389 @@
+//! The two sides of a join in time: what they have in common, whatever the rows are matched by.
+//!
+//! Rows of both sides wait until their times are final, and are then looked at in the order of time, so that the result does not
+//! depend on what came first. A row lies in `Slots` as long as it may still be matched; keys are numbers. A null in a key
+//! matches nothing. Keys of which no row is kept leave their numbers when there are as many of them as of others.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, UInt32Array};
+use arrow_buffer::NullBuffer;
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_select::take::take_record_batch;
+
+use crate::dictionary::{dehydrate, hydrate, in_parts, plain_type};
+use crate::error::Error;
+use crate::event_time::{time_column, times_of};
+use crate::gathered::gathered as gathered_by_number;
+use crate::groups::{Groups, UNKNOWN};
+use crate::join::{Plan, Side, comparable};
+use crate::pieces::MAX_ROWS;
+use crate::schema::project;
+use crate::slots::{Slot, Slots, gathered};
+use crate::waiting::Waiting;
+use crate::windows::bounds_of;
+
+/// How few keys are not worth new numbers.
+const FEW: usize = 1024;
+
+/// A row of one side, when its time is final.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Row {
+    pub(crate) time: i64,
+    /// [`UNKNOWN`] where it is null.
+    pub(crate) key: u32,
+    pub(crate) slot: Slot,
+}
+
+/// A row of the result.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pair {
+    pub(crate) time: i64,
+    pub(crate) left: Option<Slot>,
+    pub(crate) right: Option<Slot>,
+}
+
+/// What a join in time is of.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    /// The columns of equal names, types and keys, and the result's.
+    pub plan: Plan,
+    /// The columns that tell the times of the left and of the right side.
+    pub times: [usize; 2],
+    /// Whether the left, and the right, come without a match, too.
+    pub outer: [bool; 2],
+    /// The name of a column with each result's time, which is added.
+    pub joined: Option<String>,
+}
+
+impl Terms {
+    /// A join of streams of these schemas.
+    ///
+    /// # Errors
+    ///
+    /// As [`Plan::new`] and [`time_column`]; [`Error::JoinTypes`] where the times have different types.
+    pub fn new<N: AsRef<str>>(
+        left: &SchemaRef,
+        right: &SchemaRef,
+        on: &[N],
+        times: [&str; 2],
+        outer: [bool; 2],
+        suffix: &str,
+        joined: Option<String>,
+    ) -> Result<Self, Error> {
+        let plan = Plan::new(left, right, on, suffix)?;
+        let times = [time_column(left, times[0])?, time_column(right, times[1])?];
+        let (ours, theirs) = (left.field(times[0]), right.field(times[1]));
+        if ours.data_type() != theirs.data_type() {
+            return Err(Error::JoinTypes {
+                name: ours.name().clone(),
+                left: ours.data_type().clone(),
+                right: theirs.data_type().clone(),
+            });
+        }
+        Ok(Terms {
+            plan,
+            times,
+            outer,
+            joined,
+        })
+    }
+}
+
+/// Both sides.
+pub(crate) struct Sides {
+    terms: Terms,
+    output: SchemaRef,
+    /// The columns of each side as they are kept.
+    schemas: [SchemaRef; 2],
+    waiting: [Waiting; 2],
+    slots: [Slots; 2],
+    keys: Groups,
+}
+
+/// The place of a side in pairs of things.
+pub(crate) const fn place_of(side: Side) -> usize {
+    match side {
+        Side::Left => 0,
+        Side::Right => 1,
+    }
+}
+
+impl Sides {
+    pub(crate) fn new(terms: Terms, left: &SchemaRef, right: &SchemaRef) -> Result<Self, Error> {
+        let plan = &terms.plan;
+        let kept = |schema: &SchemaRef, key: &[usize]| {
+            let fields = schema.fields().iter().enumerate().map(|(at, field)| {
+                let key_type = key.iter().position(|&column| column == at);
+                let data_type = match key_type {
+                    Some(place) => plan.key_types()[place].clone(),
+                    None => plain_type(field.data_type()),
+                };
+                Field::new(field.name(), data_type, true)
+            });
+            Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+        };
+        let schemas = [kept(left, plan.left_key()), kept(right, plan.right_key())];
+        let mut fields = Vec::new();
+        for (at, field) in plan.output().fields().iter().enumerate() {
+            let of_left = at < left.fields().len();
+            let is_key = of_left && plan.left_key().contains(&at);
+            let may_miss = if of_left {
+                terms.outer[1]
+            } else {
+                terms.outer[0]
+            };
+            // A key is that of the side that is there.
+            let nullable = field.is_nullable() || (may_miss && !is_key);
+            let nullable = nullable || (is_key && terms.outer[1]);
+            fields.push(field.as_ref().clone().with_nullable(nullable));
+        }
+        if let Some(name) = &terms.joined {
+            if fields.iter().any(|field| field.name() == name) {
+                return Err(Error::Collision { name: name.clone() });
+            }
+            let data_type = left.field(terms.times[0]).data_type().clone();
+            fields.push(Field::new(name, data_type, false));
+        }
+        Ok(Sides {
+            output: Arc::new(Schema::new(fields)),
+            schemas,
+            waiting: terms.times.map(Waiting::new),
+            slots: [Slots::default(), Slots::default()],
+            keys: Groups::new(plan.key_types())?,
+            terms,
+        })
+    }
+
+    pub(crate) fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    /// The schema of results.
+    pub(crate) fn output(&self) -> &SchemaRef {
+        &self.output
+    }
+
+    /// Takes in rows of a side, none of which is before `earliest`.
+    pub(crate) fn add(
+        &mut self,
+        side: usize,
+        batch: RecordBatch,
+        earliest: u64,
+    ) -> Result<(), Error> {
+        self.waiting[side].add(batch, earliest)
+    }
+
+    /// The earliest time of a row that waits.
+    pub(crate) fn first(&self) -> Option<i64> {
+        self.waiting.iter().filter_map(Waiting::first).min()
+    }
+
+    /// The rows before `frontier`, or all, of both sides in the order of time; of one time, those of `first` come first.
+    pub(crate) fn ready(
+        &mut self,
+        frontier: Option<i64>,
+        first: usize,
+    ) -> Result<Vec<(usize, Row)>, Error> {
+        let mut rows = Vec::new();
+        for side in [first, 1 - first] {
+            if let Some(batch) = self.waiting[side].take(frontier)? {
+                rows.extend(self.keep(side, &batch)?.into_iter().map(|row| (side, row)));
+            }
+        }
+        rows.sort_by_key(|(_, row)| row.time); // stable
+        Ok(rows)
+    }
+
+    /// Puts rows where they can be found.
+    fn keep(&mut self, side: usize, batch: &RecordBatch) -> Result<Vec<Row>, Error> {
+        let times = times_of(batch.column(self.terms.times[side]), 0)?;
+        let key = self.key(side).to_vec();
+        let columns = batch.columns().iter().enumerate().map(|(at, column)| {
+            match key.iter().position(|&column| column == at) {
+                Some(place) => comparable(column, &self.terms.plan.key_types()[place]),
+                None => hydrate(column),
+            }
+        });
+        let columns = columns.collect::<Result<Vec<_>, _>>()?;
+        let keys: Vec<ArrayRef> = key.iter().map(|&at| Arc::clone(&columns[at])).collect();
+        let nulls = keys.iter().fold(None, |nulls: Option<NullBuffer>, column| {
+            NullBuffer::union(nulls.as_ref(), column.logical_nulls().as_ref())
+        });
+        let mut numbers = self.keys.number(&keys)?;
+        if let Some(nulls) = nulls {
+            for (number, is_valid) in numbers.iter_mut().zip(nulls.iter()) {
+                if !is_valid {
+                    *number = UNKNOWN;
+                }
+            }
+        }
+        let slots = self.slots[side].add(columns, batch.num_rows());
+        let rows = slots.zip(times.values()).zip(numbers);
+        Ok(rows
+            .map(|((slot, &time), key)| Row { time, key, slot })
+            .collect())
+    }
+
+    fn key(&self, side: usize) -> &[usize] {
+        match side {
+            0 => self.terms.plan.left_key(),
+            _ => self.terms.plan.right_key(),
+        }
+    }
+
+    pub(crate) fn release(&mut self, side: usize, slot: Slot) {
+        self.slots[side].release(slot);
+    }
+
+    /// How many rows are held of both sides, and how many keys have numbers.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        let rows = self.slots.iter().map(Slots::held).sum();
+        (rows, self.keys.len())
+    }
+
+    /// A column of a side, of rows that are kept.
+    pub(crate) fn column(
+        &self,
+        side: usize,
+        column: usize,
+        rows: &[Slot],
+    ) -> Result<ArrayRef, Error> {
+        let data_type = self.schemas[side].field(column).data_type();
+        let rows = rows.iter().map(|&slot| Some(slot));
+        let (arrays, places) = self.slots[side].places(column, data_type, rows);
+        gathered(&arrays, &places)
+    }
+
+    /// The results of pairs, in their order.
+    pub(crate) fn results(&self, pairs: &[Pair]) -> Result<Vec<RecordBatch>, Error> {
+        let mut made = Vec::new();
+        for some in pairs.chunks(MAX_ROWS) {
+            in_parts(
+                0..some.len(),
+                |part| self.result(&some[part]),
+                |batch| {
+                    made.push(batch);
+                    Ok::<_, Error>(())
+                },
+            )?;
+        }
+        Ok(made)
+    }
+
+    fn result(&self, pairs: &[Pair]) -> Result<RecordBatch, Error> {
+        let plan = &self.terms.plan;
+        let left = || pairs.iter().map(|pair| pair.left);
+        let right = || pairs.iter().map(|pair| pair.right);
+        let mut columns = Vec::with_capacity(self.output.fields().len());
+        for (at, field) in self.schemas[0].fields().iter().enumerate() {
+            let (mut arrays, mut places) = self.slots[0].places(at, field.data_type(), left());
+            let key = plan.left_key().iter().position(|&column| column == at);
+            if let (Some(key), true) = (key, self.terms.outer[1]) {
+                let column = plan.right_key()[key];
+                let (theirs, others) = self.slots[1].places(column, field.data_type(), right());
+                for ((pair, place), other) in pairs.iter().zip(&mut places).zip(others) {
+                    if pair.left.is_none() {
+                        *place = (arrays.len() + other.0, other.1);
+                    }
+                }
+                arrays.extend(theirs);
+            }
+            columns.push(gathered(&arrays, &places)?);
+        }
+        for &at in plan.right_rest() {
+            let data_type = self.schemas[1].field(at).data_type();
+            let (arrays, places) = self.slots[1].places(at, data_type, right());
+            columns.push(gathered(&arrays, &places)?);
+        }
+        if self.terms.joined.is_some() {
+            let times = Int64Array::from_iter_values(pairs.iter().map(|pair| pair.time));
+            columns.push(bounds_of(
+                times,
+                self.output.field(columns.len()).data_type(),
+            )?);
+        }
+        for (column, field) in columns.iter_mut().zip(self.output.fields()) {
+            *column = dehydrate(column, field.data_type())?;
+        }
+        Ok(RecordBatch::try_new(Arc::clone(&self.output), columns)?)
+    }
+
+    // ------------------------------------------------------------ what is kept
+
+    /// Moves what is kept together, where that makes room.
+    pub(crate) fn make_room<'a>(
+        &mut self,
+        side: usize,
+        slots: impl Iterator<Item = &'a mut Slot>,
+    ) -> Result<(), Error> {
+        let types: Vec<DataType> = self.schemas[side]
+            .fields()
+            .iter()
+            .map(|field| field.data_type().clone())
+            .collect();
+        self.slots[side].make_room(&types, slots)
+    }
+
+    /// Whether so many keys in use are few among those that have numbers.
+    pub(crate) fn has_idle_keys(&self, used: usize) -> bool {
+        self.keys.len() > FEW.max(2 * used)
+    }
+
+    /// Gives the keys that are used the first numbers, in their order, and forgets the others.
+    pub(crate) fn renumber(&mut self, used: &[u32]) -> Result<(), Error> {
+        let mut keys = self.keys.empty()?;
+        if !used.is_empty() {
+            keys.number(&gathered_by_number(used, |range| self.keys.keys(range))?)?;
+        }
+        self.keys = keys;
+        Ok(())
+    }
+
+    /// Rows that are kept of a side, with a column of notes on each.
+    pub(crate) fn kept(
+        &self,
+        side: usize,
+        rows: &[Slot],
+        notes: Vec<bool>,
+    ) -> Result<RecordBatch, Error> {
+        let batch = self.slots[side].batch(&self.schemas[side], rows)?;
+        let mut fields = self.schemas[side].fields().to_vec();
+        fields.push(Arc::new(Field::new(NOTE, DataType::Boolean, false)));
+        let mut columns = batch.columns().to_vec();
+        columns.push(Arc::new(BooleanArray::from(notes)));
+        Ok(RecordBatch::try_new(
+            Arc::new(Schema::new(fields)),
+            columns,
+        )?)
+    }
+
+    /// Takes in what [`kept`](Self::kept) gave: the rows in the order of time, and the note on each.
+    pub(crate) fn put(
+        &mut self,
+        side: usize,
+        batch: &RecordBatch,
+    ) -> Result<Vec<(Row, bool)>, Error> {
+        let times = times_of(batch.column(self.terms.times[side]), 0)?;
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "batches have fewer than 2^32 rows"
+        )]
+        let mut order: Vec<u32> = (0..batch.num_rows() as u32).collect();
+        order.sort_by_key(|&place| times.value(place as usize)); // stable
+        let batch = take_record_batch(batch, &UInt32Array::from(order))?;
+        let width = self.schemas[side].fields().len();
+        let notes = arrow_array::cast::AsArray::as_boolean(batch.column(width)).clone();
+        let columns: Vec<usize> = (0..width).collect();
+        let rows =
+            RecordBatch::try_new(Arc::clone(&self.schemas[side]), project(&batch, &columns))?;
+        let rows = self.keep(side, &rows)?;
+        Ok(rows
+            .into_iter()
+            .zip(notes.iter().map(|note| note == Some(true)))
+            .collect())
+    }
+}
+
+/// The column of notes on rows that are kept.
+pub const NOTE: &str = "matched";

@@ -1,0 +1,303 @@
+//! What running functions know of each key, and what they say after each row.
+//!
+//! Owns [`Known`], the state of one function of a column for keys by number. Nulls are skipped; so are floats that are no numbers,
+//! among extremes.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, UInt32Array, UInt64Array};
+use arrow_cast::cast;
+use arrow_row::{RowConverter, SortField};
+use arrow_schema::DataType;
+
+use crate::dictionary::{hydrate, plain_type};
+use crate::error::Error;
+
+/// What is known of keys, by number, of one function of a column.
+pub(crate) enum Known {
+    Count(Vec<i64>),
+    /// Of integers, modulo 2^64; unsigned ones have the same bits.
+    Sum(Vec<Option<i64>>, bool),
+    Floats(Vec<Option<f64>>),
+    Mean(Vec<(f64, i64)>),
+    /// The least, or the greatest, in a form that compares by its bytes.
+    Extreme(Vec<Option<Box<[u8]>>>, RowConverter, bool),
+}
+
+impl Known {
+    pub(crate) fn new(function: &str, column: &str, data_type: &DataType) -> Result<Self, Error> {
+        let refused = |aggregation| Error::Unaggregable {
+            aggregation,
+            column: column.to_owned(),
+            data_type: data_type.clone(),
+        };
+        let plain = plain_type(data_type);
+        let numeric = plain.is_integer() || plain.is_floating() || plain == DataType::Boolean;
+        Ok(match function {
+            "count" => Known::Count(Vec::new()),
+            "sum" if plain.is_floating() => Known::Floats(Vec::new()),
+            "sum" if numeric => Known::Sum(Vec::new(), plain.is_signed_integer()),
+            "sum" => return Err(refused("sum")),
+            "mean" if numeric => Known::Mean(Vec::new()),
+            "mean" => return Err(refused("mean")),
+            "min" | "max" => {
+                let converter = RowConverter::new(vec![SortField::new(plain)])?;
+                Known::Extreme(Vec::new(), converter, function == "max")
+            }
+            _ => {
+                return Err(Error::NotRunning {
+                    name: function.to_owned(),
+                });
+            }
+        })
+    }
+
+    pub(crate) fn result_type(&self, data_type: &DataType) -> DataType {
+        match self {
+            Known::Count(_) | Known::Sum(_, true) => DataType::Int64,
+            Known::Sum(_, false) => DataType::UInt64,
+            Known::Floats(_) | Known::Mean(_) => DataType::Float64,
+            Known::Extreme(..) => plain_type(data_type),
+        }
+    }
+
+    /// Has room for so many keys.
+    pub(crate) fn resize(&mut self, keys: usize) {
+        match self {
+            Known::Count(known) => known.resize(keys, 0),
+            Known::Sum(known, _) => known.resize(keys, None),
+            Known::Floats(known) => known.resize(keys, None),
+            Known::Mean(known) => known.resize(keys, (0.0, 0)),
+            Known::Extreme(known, ..) => known.resize(keys, None),
+        }
+    }
+
+    /// Knows nothing of a key any more.
+    pub(crate) fn forget(&mut self, key: usize) {
+        match self {
+            Known::Count(known) => known[key] = 0,
+            Known::Sum(known, _) => known[key] = None,
+            Known::Floats(known) => known[key] = None,
+            Known::Mean(known) => known[key] = (0.0, 0),
+            Known::Extreme(known, ..) => known[key] = None,
+        }
+    }
+
+    /// Keeps what is known of these keys, which get the first numbers.
+    pub(crate) fn renumber(&mut self, used: &[u32]) {
+        fn moved<T>(known: &mut Vec<T>, used: &[u32], none: impl Fn() -> T) {
+            let mut old = std::mem::take(known);
+            let moves = used
+                .iter()
+                .map(|&key| std::mem::replace(&mut old[key as usize], none()));
+            *known = moves.collect();
+        }
+        match self {
+            Known::Count(known) => moved(known, used, || 0),
+            Known::Sum(known, _) => moved(known, used, || None),
+            Known::Floats(known) => moved(known, used, || None),
+            Known::Mean(known) => moved(known, used, || (0.0, 0)),
+            Known::Extreme(known, ..) => moved(known, used, || None),
+        }
+    }
+
+    /// What is known after each row: `begins` says whether its key begins anew with it.
+    pub(crate) fn run(
+        &mut self,
+        keys: &[u32],
+        begins: &[bool],
+        column: &ArrayRef,
+    ) -> Result<ArrayRef, Error> {
+        let column = hydrate(column)?;
+        let nulls = column.logical_nulls();
+        let is_valid = |row: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
+        // A key begins at most once among these rows, with the first that it has.
+        for (&key, _) in keys.iter().zip(begins).filter(|(_, begins)| **begins) {
+            self.forget(key as usize);
+        }
+        let rows = || keys.iter().map(|&key| key as usize).enumerate();
+        Ok(match self {
+            Known::Count(known) => {
+                Arc::new(Int64Array::from_iter_values(rows().map(|(row, key)| {
+                    known[key] += i64::from(is_valid(row));
+                    known[key]
+                })))
+            }
+            Known::Sum(known, signed) => {
+                let values: Vec<i64> = if *signed {
+                    let words = cast(&column, &DataType::Int64)?;
+                    words.as_primitive::<Int64Type>().values().to_vec()
+                } else {
+                    let words = cast(&column, &DataType::UInt64)?;
+                    let words = words.as_primitive::<UInt64Type>().values();
+                    words.iter().map(|word| word.cast_signed()).collect()
+                };
+                let sums = rows().map(|(row, key)| {
+                    if is_valid(row) {
+                        let so_far = known[key].unwrap_or_default();
+                        known[key] = Some(so_far.wrapping_add(values[row]));
+                    }
+                    known[key]
+                });
+                if *signed {
+                    Arc::new(sums.collect::<Int64Array>())
+                } else {
+                    Arc::new(
+                        sums.map(|sum| sum.map(i64::cast_unsigned))
+                            .collect::<UInt64Array>(),
+                    )
+                }
+            }
+            Known::Floats(known) => {
+                let values = cast(&column, &DataType::Float64)?;
+                let values = values.as_primitive::<Float64Type>();
+                Arc::new(
+                    rows()
+                        .map(|(row, key)| {
+                            if is_valid(row) {
+                                let so_far = known[key].unwrap_or_default();
+                                known[key] = Some(so_far + values.value(row));
+                            }
+                            known[key]
+                        })
+                        .collect::<Float64Array>(),
+                )
+            }
+            Known::Mean(known) => {
+                let values = cast(&column, &DataType::Float64)?;
+                let values = values.as_primitive::<Float64Type>();
+                Arc::new(
+                    rows()
+                        .map(|(row, key)| {
+                            if is_valid(row) {
+                                known[key].0 += values.value(row);
+                                known[key].1 += 1;
+                            }
+                            let (sum, count) = known[key];
+                            #[allow(clippy::cast_precision_loss, reason = "a mean is a float")]
+                            (count > 0).then(|| sum / count as f64)
+                        })
+                        .collect::<Float64Array>(),
+                )
+            }
+            Known::Extreme(known, converter, greatest) => {
+                let skipped = is_nan(&column)?;
+                let mut given = converter.convert_columns(std::slice::from_ref(&column))?;
+                let null = arrow_array::new_null_array(column.data_type(), 1);
+                let null = converter.convert_columns(&[null])?;
+                let parser = converter.parser();
+                let mut results = converter.empty_rows(keys.len(), 0);
+                for (row, key) in rows() {
+                    let best = &mut known[key];
+                    let value = given.row(row);
+                    let value: &[u8] = value.as_ref();
+                    let better = match best {
+                        None => true,
+                        Some(best) if *greatest => value > &best[..],
+                        Some(best) => value < &best[..],
+                    };
+                    if better && is_valid(row) && !skipped.as_ref().is_some_and(|nan| nan[row]) {
+                        *best = Some(value.into());
+                    }
+                    match best {
+                        Some(best) => results.push(parser.parse(best)),
+                        None => results.push(null.row(0)),
+                    }
+                }
+                given.clear();
+                converter.convert_rows(&results)?.remove(0)
+            }
+        })
+    }
+
+    /// How many columns [`kept`](Self::kept) has.
+    pub(crate) fn width(&self) -> usize {
+        1 + usize::from(matches!(self, Known::Mean(_)))
+    }
+
+    /// What is known of keys, as columns.
+    pub(crate) fn kept(&self, used: &[u32]) -> Result<Vec<ArrayRef>, Error> {
+        let keys = || used.iter().map(|&key| key as usize);
+        Ok(match self {
+            Known::Count(known) => vec![Arc::new(Int64Array::from_iter_values(
+                keys().map(|key| known[key]),
+            ))],
+            Known::Sum(known, _) => {
+                vec![Arc::new(
+                    keys().map(|key| known[key]).collect::<Int64Array>(),
+                )]
+            }
+            Known::Floats(known) => {
+                vec![Arc::new(
+                    keys().map(|key| known[key]).collect::<Float64Array>(),
+                )]
+            }
+            Known::Mean(known) => vec![
+                Arc::new(Float64Array::from_iter_values(
+                    keys().map(|key| known[key].0),
+                )),
+                Arc::new(Int64Array::from_iter_values(keys().map(|key| known[key].1))),
+            ],
+            Known::Extreme(known, converter, _) => {
+                let parser = converter.parser();
+                let best: Vec<Option<&[u8]>> = keys().map(|key| known[key].as_deref()).collect();
+                let rows = best.iter().flatten().map(|best| parser.parse(best));
+                let values = converter.convert_rows(rows)?.remove(0);
+                let mut places = 0_u32..;
+                let places = best.iter().map(|best| best.and_then(|_| places.next()));
+                let places = places.collect::<UInt32Array>();
+                vec![arrow_select::take::take(&values, &places, None)?]
+            }
+        })
+    }
+
+    /// Takes in what [`kept`](Self::kept) gave, of keys that have these numbers now.
+    pub(crate) fn put(&mut self, keys: &[u32], columns: &[ArrayRef]) -> Result<(), Error> {
+        let rows = || keys.iter().map(|&key| key as usize).enumerate();
+        let first = &columns[0];
+        match self {
+            Known::Count(known) => {
+                let counts = first.as_primitive::<Int64Type>();
+                rows().for_each(|(row, key)| known[key] = counts.value(row));
+            }
+            Known::Sum(known, _) => {
+                let sums = first.as_primitive::<Int64Type>();
+                rows().for_each(|(row, key)| {
+                    known[key] = sums.is_valid(row).then(|| sums.value(row));
+                });
+            }
+            Known::Floats(known) => {
+                let sums = first.as_primitive::<Float64Type>();
+                rows().for_each(|(row, key)| {
+                    known[key] = sums.is_valid(row).then(|| sums.value(row));
+                });
+            }
+            Known::Mean(known) => {
+                let sums = first.as_primitive::<Float64Type>();
+                let counts = columns[1].as_primitive::<Int64Type>();
+                rows().for_each(|(row, key)| known[key] = (sums.value(row), counts.value(row)));
+            }
+            Known::Extreme(known, converter, _) => {
+                let given = converter.convert_columns(std::slice::from_ref(first))?;
+                for (row, key) in rows() {
+                    known[key] = first.is_valid(row).then(|| given.row(row).as_ref().into());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Of floats, which are no numbers, and are no extremes.
+fn is_nan(column: &ArrayRef) -> Result<Option<Vec<bool>>, Error> {
+    if !column.data_type().is_floating() {
+        return Ok(None);
+    }
+    let values = cast(column, &DataType::Float64)?;
+    let values = values.as_primitive::<Float64Type>();
+    Ok(Some(
+        values.values().iter().map(|value| value.is_nan()).collect(),
+    ))
+}

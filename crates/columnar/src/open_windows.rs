@@ -1,0 +1,235 @@
+//! Windows whose rows wait until their times are final: what is open can be written at a frontier, and told before it closes.
+//!
+//! Owns [`OpenWindows`], tumbling and sliding windows over `Waiting` rows. What is open then holds every row before the frontier, and
+//! none after. Early results are those of every window and key that has changed since the last tick, a multiple of a length of event
+//! time. Cost: as `windows`, a sort of rows that come out of order, and for a tick a merge of the windows that have changed.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, BooleanArray, Int64Array, RecordBatch};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_select::concat::concat_batches;
+use arrow_select::filter::filter_record_batch;
+
+use crate::aggregate::Plan;
+use crate::error::Error;
+use crate::event_time::times_of;
+use crate::groups::{Groups, UNKNOWN};
+use crate::schema::project;
+use crate::waiting::Waiting;
+use crate::windows::{Layout, Windows};
+
+/// Tumbling and sliding windows.
+#[derive(Debug)]
+pub struct OpenWindows {
+    windows: Windows,
+    input: SchemaRef,
+    key: Vec<usize>,
+    column: usize,
+    waiting: Waiting,
+    tick: Option<i64>,
+    next_tick: i64,
+    /// The rows since the last tick.
+    changed: Vec<RecordBatch>,
+}
+
+/// An instant, and rows that are sent then.
+pub type Sent = (i64, RecordBatch);
+
+impl OpenWindows {
+    /// The aggregations of a plan over the times in a column; early results at every multiple of `tick`, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// As [`Windows::new`].
+    pub fn new(
+        input: &SchemaRef,
+        plan: Plan,
+        column: &str,
+        layout: Layout,
+        tick: Option<i64>,
+    ) -> Result<Self, Error> {
+        let key = plan.key().to_vec();
+        let windows = Windows::new(input, plan, column, layout)?;
+        let column = crate::event_time::time_column(input, column)?;
+        Ok(OpenWindows {
+            windows,
+            input: Arc::clone(input),
+            key,
+            column,
+            waiting: Waiting::new(column),
+            tick,
+            next_tick: 0,
+            changed: Vec::new(),
+        })
+    }
+
+    /// The schema of results.
+    pub fn output(&self) -> &SchemaRef {
+        self.windows.output()
+    }
+
+    /// Takes in rows, none of which is before `earliest`.
+    ///
+    /// # Errors
+    ///
+    /// As [`times_of`].
+    pub fn add(&mut self, batch: RecordBatch, earliest: u64) -> Result<(), Error> {
+        self.waiting.add(batch, earliest)
+    }
+
+    /// The earliest instant at which a result may be sent without another row.
+    pub fn next_instant(&self) -> Option<i64> {
+        let ends = self.windows.next_end().map(|end| end - 1);
+        let early = (!self.changed.is_empty()).then_some(self.next_tick - 1);
+        let waits = self.waiting.first();
+        waits.into_iter().chain(ends).chain(early).min()
+    }
+
+    /// Looks at the rows before `frontier`, or at all: the results of windows that have closed, and early ones.
+    ///
+    /// # Errors
+    ///
+    /// An error of a kernel.
+    pub fn advance(&mut self, frontier: Option<i64>) -> Result<Vec<Sent>, Error> {
+        let mut sent = Vec::new();
+        while let Some(tick) = self.tick {
+            let first = self.waiting.first();
+            if let (true, Some(first)) = (self.changed.is_empty(), first) {
+                self.next_tick = first - first % tick + tick;
+            }
+            let idle = self.changed.is_empty() && first.is_none();
+            if idle || frontier.is_some_and(|frontier| self.next_tick > frontier) {
+                break;
+            }
+            let until = Some(self.next_tick);
+            self.take(until)?;
+            self.early(&mut sent)?;
+            self.close(until, &mut sent)?;
+        }
+        self.take(frontier)?;
+        self.close(frontier, &mut sent)?;
+        Ok(sent)
+    }
+
+    fn take(&mut self, until: Option<i64>) -> Result<(), Error> {
+        if let Some(rows) = self.waiting.take(until)? {
+            self.windows.update(&rows, 0)?;
+            if self.tick.is_some() {
+                self.changed.push(rows);
+            }
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, until: Option<i64>, sent: &mut Vec<Sent>) -> Result<(), Error> {
+        self.windows.close(until, |end, rows| {
+            sent.push((end - 1, rows));
+            Ok::<_, Error>(())
+        })
+    }
+
+    /// The results so far of what has changed, of windows that are open after the tick.
+    fn early(&mut self, sent: &mut Vec<Sent>) -> Result<(), Error> {
+        let changed = std::mem::take(&mut self.changed);
+        let Some(one) = changed.first() else {
+            return Ok(());
+        };
+        let rows = concat_batches(&one.schema(), &changed)?;
+        let times = times_of(rows.column(self.column), 0)?;
+        let layout = self.windows.layout();
+        let mut starts = BTreeSet::new();
+        for &time in times.values() {
+            let mut start = layout.start_before(time);
+            while start + layout.length > time && start + layout.length > self.next_tick {
+                if !starts.insert(start) {
+                    break; // those before it are there, too
+                }
+                start -= layout.every;
+            }
+        }
+        for start in starts {
+            let inside = |&time: &i64| time >= start && time < start + layout.length;
+            let mask: BooleanArray = times
+                .values()
+                .iter()
+                .map(|time| Some(inside(time)))
+                .collect();
+            let rows = filter_record_batch(&rows, &mask)?;
+            let keys = project(&rows, &self.key);
+            let types: Vec<DataType> = keys.iter().map(|key| key.data_type().clone()).collect();
+            let mut groups = Groups::new(&types)?;
+            groups.number(&keys)?;
+            groups.freeze();
+            let of_key: Vec<usize> = (0..self.key.len()).collect();
+            let instant = self.next_tick - 1;
+            self.windows.result(start, |rows| {
+                let numbers = groups.number(&project(&rows, &of_key))?;
+                let mask: BooleanArray = numbers
+                    .iter()
+                    .map(|&number| Some(number != UNKNOWN))
+                    .collect();
+                sent.push((instant, filter_record_batch(&rows, &mask)?));
+                Ok::<_, Error>(())
+            })?;
+        }
+        Ok(())
+    }
+
+    // ------------------------------------------------------------ snapshots
+
+    /// What is open, as states of panes by key, and the rows since the last tick.
+    ///
+    /// # Errors
+    ///
+    /// An error of a kernel.
+    pub fn kept(&self) -> Result<[RecordBatch; 2], Error> {
+        let (states, panes) = self.windows.states()?;
+        let rows = states.num_rows();
+        let closed = Int64Array::from(vec![self.windows.closed(); rows]);
+        let mut fields = states.schema().fields().to_vec();
+        let mut columns = states.columns().to_vec();
+        for (name, column) in [("pane", Int64Array::from(panes)), ("closed", closed)] {
+            fields.push(Arc::new(Field::new(name, DataType::Int64, true)));
+            columns.push(Arc::new(column) as ArrayRef);
+        }
+        let states = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?;
+        Ok([states, concat_batches(&self.input, &self.changed)?])
+    }
+
+    /// Takes in the states that `kept` gave.
+    ///
+    /// # Errors
+    ///
+    /// An error of a kernel.
+    pub fn put(&mut self, states: &RecordBatch) -> Result<(), Error> {
+        let width = states.num_columns() - 2;
+        let columns: Vec<usize> = (0..width).collect();
+        let closed = states.column(width + 1).as_primitive::<Int64Type>();
+        let panes = states.column(width).as_primitive::<Int64Type>().clone();
+        self.windows.put(
+            &states.project(&columns)?,
+            panes.values(),
+            closed.iter().next().flatten(),
+        )
+    }
+
+    /// Takes in the rows that `kept` gave.
+    ///
+    /// # Errors
+    ///
+    /// An error of a kernel.
+    pub fn put_changed(&mut self, rows: &RecordBatch) -> Result<(), Error> {
+        if let (Some(tick), true) = (self.tick, rows.num_rows() > 0) {
+            let times = times_of(rows.column(self.column), 0)?;
+            self.next_tick = times.value(0) - times.value(0) % tick + tick;
+            let columns = rows.columns().to_vec();
+            self.changed
+                .push(RecordBatch::try_new(Arc::clone(&self.input), columns)?);
+        }
+        Ok(())
+    }
+}

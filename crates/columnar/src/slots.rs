@@ -1,0 +1,167 @@
+//! Rows that come and go one by one, kept in the batches that they came in.
+//!
+//! A batch is let go of when none of its rows is wanted. Where most of what is held is wanted no more, or batches have become
+//! many and small, the rows that are move to one new batch: memory follows them. Cost: of a row, a counter, and its share of few
+//! moves.
+
+use arrow_array::{Array, ArrayRef, RecordBatch, new_null_array};
+use arrow_schema::DataType;
+use arrow_select::interleave::interleave;
+
+use crate::error::Error;
+
+/// How few rows are not worth a move.
+const FEW: usize = 1024;
+
+/// With fewer rows in each than this, batches are small.
+const SMALL: usize = 64;
+
+/// Where a row lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Slot {
+    batch: u32,
+    row: u32,
+}
+
+/// The rows.
+#[derive(Debug, Default)]
+pub(crate) struct Slots {
+    /// With the number of rows that are wanted.
+    batches: Vec<Option<(Vec<ArrayRef>, usize)>>,
+    free: Vec<u32>,
+    held: usize,
+    wanted: usize,
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "batches have fewer than 2^32 rows, and there are fewer batches"
+)]
+fn number(place: usize) -> u32 {
+    place as u32
+}
+
+impl Slots {
+    /// Takes in columns, all of whose rows are wanted, and says where these are.
+    pub(crate) fn add(
+        &mut self,
+        columns: Vec<ArrayRef>,
+        rows: usize,
+    ) -> impl Iterator<Item = Slot> {
+        self.held += rows;
+        self.wanted += rows;
+        let batch = self.free.pop().unwrap_or_else(|| {
+            self.batches.push(None);
+            number(self.batches.len() - 1)
+        });
+        if rows == 0 {
+            self.free.push(batch);
+        } else {
+            self.batches[batch as usize] = Some((columns, rows));
+        }
+        (0..number(rows)).map(move |row| Slot { batch, row })
+    }
+
+    /// Lets go of a row.
+    pub(crate) fn release(&mut self, slot: Slot) {
+        self.wanted -= 1;
+        let held = &mut self.batches[slot.batch as usize];
+        if let Some((_, wanted)) = held {
+            *wanted -= 1;
+            if *wanted > 0 {
+                return;
+            }
+        }
+        if let Some((columns, _)) = held.take() {
+            self.held -= columns.first().map_or(0, Array::len);
+        }
+        self.free.push(slot.batch);
+    }
+
+    /// How many rows are held, wanted or not.
+    pub(crate) fn held(&self) -> usize {
+        self.held
+    }
+
+    /// The arrays of a column, and for each row the array and the place in it: what [`interleave`] takes. A row that is none is a
+    /// null.
+    pub(crate) fn places(
+        &self,
+        column: usize,
+        data_type: &DataType,
+        rows: impl Iterator<Item = Option<Slot>>,
+    ) -> (Vec<ArrayRef>, Vec<(usize, usize)>) {
+        const UNSEEN: usize = usize::MAX;
+        let mut arrays = vec![new_null_array(data_type, 1)];
+        let mut at = vec![UNSEEN; self.batches.len()];
+        let places = rows.map(|slot| {
+            let Some(slot) = slot else { return (0, 0) };
+            let seen = &mut at[slot.batch as usize];
+            if *seen == UNSEEN {
+                *seen = arrays.len();
+                if let Some((columns, _)) = &self.batches[slot.batch as usize] {
+                    arrays.push(columns[column].clone());
+                }
+            }
+            (*seen, slot.row as usize)
+        });
+        let places = places.collect();
+        (arrays, places)
+    }
+
+    /// Moves what is wanted together, where that makes room. The slots are all those that are wanted.
+    ///
+    /// # Errors
+    ///
+    /// An error of a kernel.
+    pub(crate) fn make_room<'a>(
+        &mut self,
+        types: &[DataType],
+        slots: impl Iterator<Item = &'a mut Slot>,
+    ) -> Result<(), Error> {
+        let batches = self.batches.len() - self.free.len();
+        let sparse = self.held > FEW.max(2 * self.wanted);
+        let many = batches > SMALL && self.wanted < SMALL * batches;
+        if !sparse && !many {
+            return Ok(());
+        }
+        let slots: Vec<&mut Slot> = slots.collect();
+        let columns = types.iter().enumerate().map(|(column, data_type)| {
+            let rows = slots.iter().map(|slot| Some(**slot));
+            let (arrays, places) = self.places(column, data_type, rows);
+            gathered(&arrays, &places)
+        });
+        let columns = columns.collect::<Result<Vec<_>, _>>()?;
+        *self = Slots::default();
+        let moved = self.add(columns, slots.len());
+        for (slot, new) in slots.into_iter().zip(moved) {
+            *slot = new;
+        }
+        Ok(())
+    }
+
+    /// Some rows as a batch of this schema.
+    ///
+    /// # Errors
+    ///
+    /// An error of a kernel.
+    pub(crate) fn batch(
+        &self,
+        schema: &arrow_schema::SchemaRef,
+        rows: &[Slot],
+    ) -> Result<RecordBatch, Error> {
+        let columns = schema.fields().iter().enumerate().map(|(column, field)| {
+            let rows = rows.iter().map(|&slot| Some(slot));
+            let (arrays, places) = self.places(column, field.data_type(), rows);
+            gathered(&arrays, &places)
+        });
+        let columns = columns.collect::<Result<Vec<_>, _>>()?;
+        Ok(RecordBatch::try_new(schema.clone(), columns)?)
+    }
+}
+
+/// The rows at places of arrays of one type.
+pub(crate) fn gathered(arrays: &[ArrayRef], places: &[(usize, usize)]) -> Result<ArrayRef, Error> {
+    let arrays: Vec<&dyn Array> = arrays.iter().map(AsRef::as_ref).collect();
+    Ok(interleave(&arrays, places)?)
+}

@@ -1,0 +1,175 @@
+"""The operator under what is done with rows in the order of time: a kernel, fed when times are final.
+
+A kernel is an object of the extension that takes rows in, and makes results of those that are final. The
+operator holds one capability, at or before all that is still to be sent, and sends results as they are made,
+in batches of mixed times (see `EventColumns`). Where a `KeyedState` is given, it lists what the kernel keeps.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pointstamp._core import PactKind, Schema, rows_of_worker
+from pointstamp.keyed.ordered import root_only
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pointstamp._core import Capability, FrontieredInput, OutputPort, Stream
+    from pointstamp.keyed.state import KeyedState
+    from pointstamp.scope import Scope
+
+__all__ = ["Kept", "Kernel", "in_time_order"]
+
+
+class Kernel(Protocol):
+    """What takes rows, and makes results of those whose times are final."""
+
+    def output(self) -> Schema:
+        """The schema of results."""
+
+    def add(self, right: bool, batch: Any, earliest: int) -> None:
+        """Takes in rows of the right side or the left; none is before `earliest`."""
+
+    def advance(self, frontier: int | None) -> list[Any]:
+        """The results of the rows before a time, or of all; or pairs, with the instants of results."""
+
+    def next_instant(self) -> int | None:
+        """The earliest instant at which a result may be sent without another row."""
+
+    def kept(self) -> list[Any]:
+        """What is kept, as batches: of each kind one."""
+
+    def put(self, right: bool, batch: Any) -> None:
+        """Takes in what `kept` gave: of several kinds, the second is the right one."""
+
+
+def in_time_order(
+    scope: Scope,
+    sides: list[tuple[Stream, list[int]]],
+    kernel: Kernel,
+    name: str,
+    state: KeyedState[Any, Any] | None = None,
+) -> tuple[Stream, Schema]:
+    """The operator.
+
+    Args:
+        scope: Where it is.
+        sides: One stream or two, in batches of mixed times, with the columns by which rows are moved.
+        kernel: What is fed.
+        name: For messages.
+        state: Where what is kept is listed, which the kernel has been given already.
+    """
+    root_only(scope, name)
+    core = scope.core.operator(name)
+    ports = [core.new_frontiered_input(rows, PactKind.EXCHANGE_COLUMNS, key) for rows, key in sides]
+    schema = kernel.output()
+    output, made, capability = core.new_output(schema)
+    held = capability
+    if kernel.next_instant() is None:
+        capability.drop()  # nothing was restored that is to be sent without a row
+        held = None  # type: ignore[assignment]
+    core.build(_Feeding(kernel, held, state).run, (*ports, output), True, False)
+    return made, schema
+
+
+class _Feeding:
+    """Feeds the kernel, and holds the capability for it."""
+
+    __slots__ = ("_held", "_kernel", "_stands", "_state", "_until")
+
+    def __init__(self, kernel: Kernel, held: Capability | None, state: KeyedState[Any, Any] | None) -> None:
+        self._kernel = kernel
+        self._held = held
+        self._stands = 0
+        self._until: int | None = -1
+        self._state = state
+
+    def run(self, *given: Any) -> None:
+        """Takes what has come, and sends what has become final."""
+        ports: tuple[FrontieredInput[Any], ...] = given[:-1]
+        output: OutputPort[Any] = given[-1]
+        kernel = self._kernel
+        for side, port in enumerate(ports):
+            for message, batch in port:
+                time: Any = message.time
+                kernel.add(side == 1, batch, time)
+                if self._held is None or time < self._stands:
+                    self._held, self._stands = message.retain(), time
+        frontiers: list[Any] = [time for port in ports for time in port.frontier.elements]
+        until = min(frontiers) if frontiers else None
+        if until == self._until:
+            return  # nothing that has come is final
+        self._until = until
+        for made in kernel.advance(until):
+            assert self._held is not None
+            if isinstance(made, tuple):  # an instant, and what is sent then
+                with self._held.delayed(made[0]) as capability, output.session(capability) as session:
+                    session.give(made[1])
+            else:
+                with output.session(self._held) as session:
+                    session.give(made)
+        if self._state is not None:
+            self._state.frontier = until
+        self._move(kernel.next_instant() if until is not None else None)
+
+    def _move(self, needs: int | None) -> None:
+        if self._held is None:
+            return
+        if needs is None:
+            self._held.drop()
+            self._held = None
+        elif needs > self._stands:
+            self._stands = needs
+            self._held.downgrade(needs)
+
+
+class Kept:
+    """How a `KeyedState` lists what a kernel keeps, and hands over what was restored.
+
+    Args:
+        kernel: Whose.
+        keys: Of each kind of what is kept, the names of the key's columns.
+        shown: Makes of the rows of a key, a list for each kind, what is listed.
+    """
+
+    __slots__ = ("_kernel", "_keys", "_shown")
+
+    def __init__(
+        self, kernel: Kernel, keys: list[list[str]], shown: Callable[[tuple[list[Any], ...]], Any]
+    ) -> None:
+        self._kernel = kernel
+        self._keys = keys
+        self._shown = shown
+
+    def listed(self) -> dict[Any, Any]:
+        """See `Keeper`: a key of several columns is a tuple."""
+        kinds = self._kernel.kept()
+        found: dict[Any, tuple[list[Any], ...]] = {}
+        for kind, batch in enumerate(kinds):
+            names = self._keys[kind]
+            for row in batch.to_pylist():
+                key = tuple(row[name] for name in names)
+                rows = found.setdefault(key, tuple([] for _ in kinds))
+                rows[kind].append(row)
+        return {key[0] if len(key) == 1 else key: self._shown(rows) for key, rows in found.items()}
+
+    def notes(self) -> dict[Any, Any]:
+        """See `Keeper`."""
+        return {}
+
+    def put(self, key: Any, state: Any, note: Any) -> None:
+        """See `Keeper`: what is restored comes as tables."""
+        raise TypeError("this snapshot is of an operator on records: restore it for one of those")
+
+    def tables(self) -> list[Any]:
+        """What is kept, as batches."""
+        return self._kernel.kept()
+
+    def put_tables(self, tables: list[list[Any]], index: int, peers: int) -> None:
+        """Takes in what `tables` gave on all workers: what is this worker's of it."""
+        for kind, batches in enumerate(tables):
+            for batch in batches:
+                key = [batch.schema.get_field_index(name) for name in self._keys[kind]]
+                for part in rows_of_worker(batch, key, index, peers):
+                    self._kernel.put(kind == 1, part)

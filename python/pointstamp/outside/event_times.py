@@ -1,0 +1,120 @@
+"""`scope.read(..., event_time=)`: a watermark for each partition, in any unit, with the late records apart.
+
+A source's `EventTime` sends what comes behind its frontier at the frontier, so that a record is late where
+its own time is before that of its message. Owns the function of records or batches that a reading asks for
+times, and the operator behind it that puts late ones on a stream of their own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pointstamp import _core
+from pointstamp._errors import GraphError, TimeError
+from pointstamp._mistakes import function_of
+from pointstamp.event_times.clock import Clock, refuse_negative
+from pointstamp.event_times.columns import unit_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pointstamp._core import Stream as CoreStream
+
+__all__ = ["late_apart", "times_of"]
+
+Times = tuple["Callable[[Any], Any]", int, Clock]
+
+
+def times_of(event_time: Any, lateness: Any, schema: Any) -> Times:
+    """A function of a record, or of a batch, that gives times in units; the lateness; and their clock.
+
+    Raises:
+        GraphError: If it is no function of records, or no column of the source's.
+    """
+    if schema is None:
+        clock = Clock()
+        function = function_of("event_time", event_time)
+
+        def of_record(record: Any) -> int:
+            time = clock.unit(function(record))
+            refuse_negative(time, clock)
+            return time
+
+        return of_record, _least(clock.span("lateness", lateness), lateness), clock
+    if not isinstance(event_time, str):
+        raise GraphError("event_time of a source of columns is the name of a column")
+    at = _core.time_column_of(_core.Schema(schema), event_time)
+    data_type = schema.field(at).type
+    unit = unit_of(data_type)
+
+    def of_batch(batch: Any) -> Any:
+        return _whole(batch.column(at))
+
+    return of_batch, _least(unit.span("lateness", lateness), lateness), unit.clock()
+
+
+def _least(units: int, lateness: Any) -> int:
+    if units < 0:
+        raise ValueError(f"lateness is at least 0, not {lateness}")
+    return units
+
+
+def _whole(times: Any) -> Any:
+    """A column of times as integers of 64 bits."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if times.null_count:
+        raise TimeError(
+            "a row has no event time, but null: filter such rows out, or fill them in, before they are read"
+        )
+    if pa.types.is_date32(times.type):
+        times = times.cast(pa.int32())
+    whole = times.cast(pa.int64())
+    low = pc.min(whole).as_py()
+    if low is not None and low < 0:
+        raise TimeError(f"the event time {low} is below 0, where there are no timestamps")
+    return whole
+
+
+def late_apart(
+    scope: Any, read: CoreStream, times: Callable[[Any], Any], schema: _core.Schema | None
+) -> tuple[CoreStream, CoreStream]:
+    """What is at its own time, and what was sent later than that."""
+    core = scope.core.operator("late")
+    port = core.new_frontiered_input(read, _core.PactKind.PIPELINE)
+    outputs, streams = [], []
+    for _ in range(2):
+        output, made, capability = core.new_output(schema)
+        capability.drop()
+        outputs.append(output)
+        streams.append(made)
+    split = _records if schema is None else _rows
+
+    def logic(port: Any, *outputs: Any) -> None:
+        for message, batch in port:
+            for output, part in zip(outputs, split(batch, times, message.time), strict=True):
+                if part is not None:
+                    with output.session(message) as session:
+                        (session.give_all if isinstance(part, list) else session.give)(part)
+
+    core.build(logic, (port, *outputs), False, False)
+    return streams[0], streams[1]
+
+
+def _records(records: list[Any], times: Callable[[Any], int], now: int) -> tuple[Any, Any]:
+    late = [times(record) < now for record in records]
+    if not any(late):
+        return records, None
+    kept = [record for record, is_late in zip(records, late, strict=True) if not is_late]
+    return kept or None, [record for record, is_late in zip(records, late, strict=True) if is_late]
+
+
+def _rows(batch: Any, times: Callable[[Any], Any], now: int) -> tuple[Any, Any]:
+    import pyarrow.compute as pc
+
+    late = pc.less(times(batch), now)
+    if not pc.any(late).as_py():
+        return batch, None
+    kept = batch.filter(pc.invert(late))
+    return kept if kept.num_rows else None, batch.filter(late)

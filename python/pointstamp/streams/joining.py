@@ -1,0 +1,256 @@
+"""Joins in time of streams of columns.
+
+Owns the methods of `ArrowStream` that match rows of two streams by key and time. Rows are matched when their
+times are final, in Rust; what can match nothing any more is freed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from pointstamp import _core
+from pointstamp._errors import GraphError
+from pointstamp._naming import named
+from pointstamp.event_times.columns import unit_of
+from pointstamp.keyed.sides import pairs_of
+from pointstamp.keyed.state import claimed
+from pointstamp.operators.in_time_columns import Kept, in_time_order
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pointstamp.keyed.state import KeyedState
+    from pointstamp.scope import Scope
+    from pointstamp.streams.arrow import ArrowStream
+
+__all__ = ["JoinsInTime"]
+
+Terms = tuple[_core.Schema, _core.Schema, list[str], tuple[str, str], tuple[bool, bool], str, str | None]
+
+
+@named
+class JoinsInTime:
+    """Joins of rows by key and time."""
+
+    __slots__ = ()
+
+    scope: Scope
+
+    def interval_join(
+        self,
+        other: ArrowStream,
+        on: str | Sequence[str],
+        *,
+        lower: Any,
+        upper: Any,
+        how: Literal["inner", "left", "right", "outer"] = "inner",
+        suffix: str = "_right",
+        joined_at: str = "joined_at",
+        column: str | tuple[str, str] | None = None,
+        state: KeyedState[Any, Any] | None = None,
+        name: str | None = None,
+    ) -> ArrowStream:
+        """Pairs of rows with one key, the other's time in ``[time + lower, time + upper]``.
+
+        The columns are ours, the other's but for its key, and one that tells when both were there, the later
+        of their times: this is the time of the pair. What matches nothing is sent, where asked for, when
+        nothing can match it any more, with nulls in the other's columns. A null in a key matches nothing.
+
+        Args:
+            other: The right side; its column of times has the type of ours.
+            on: The key's column, or columns, on both sides.
+            lower: An int in the unit of the times, or for timestamps a timedelta; may be negative.
+            upper: Not less than `lower`.
+            how: Whose rows without a match come all the same.
+            suffix: Added to names of the right side that the left side has, too.
+            joined_at: The name of the column with the time of the pair.
+            column: The times of both, or of each; left out: the columns of `event_time`.
+            state: Where to keep what can still be matched, to be listed, or restored from a snapshot: of
+                each key
+                the rows of the left and of the right as a pair of lists of dicts, in which ``matched`` says
+                whether a row has been.
+            name: The operator's name.
+
+        Raises:
+            GraphError: If there is no such column, or the columns of times or keys differ in type.
+        """
+        times = _times(self, other, column)
+        unit = unit_of(_type_of(self, times[0]))
+        low, high = unit.span("lower", lower), unit.span("upper", upper)
+        if low > high:
+            raise ValueError(f"no time is between {lower} and {upper} after another: lower is at most upper")
+        given = _terms(self, other, on, times, pairs_of(how), suffix, joined_at)
+        kernel = _core.IntervalColumns(given, low, high)
+        return _joined("interval_join", self, other, given[2], kernel, joined_at, _both, 2, state)
+
+    def asof_join(
+        self,
+        other: ArrowStream,
+        on: str | Sequence[str],
+        *,
+        within: Any = None,
+        how: Literal["left", "inner"] = "left",
+        suffix: str = "_right",
+        column: str | tuple[str, str] | None = None,
+        state: KeyedState[Any, Any] | None = None,
+        name: str | None = None,
+    ) -> ArrowStream:
+        """Each row with the latest of the other stream at or before its time, by key.
+
+        The columns are ours and the other's but for its key, null where there is no such row; the time of a
+        result is that of our row.
+
+        Args:
+            other: The right side; of each key its latest row is kept.
+            on: The key's column, or columns, on both sides.
+            within: How long before at most; an int or a timedelta. An older row of the other side
+                is freed.
+            how: ``"inner"`` leaves out rows without one.
+            suffix: As in `interval_join`.
+            column: As in `interval_join`.
+            state: As in `interval_join`: of each key the latest row of the other stream, as a dict.
+            name: The operator's name.
+
+        Raises:
+            GraphError: As in `interval_join`.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     def rows(at, name, records):
+            ...         schema = pa.schema([(at, pa.int64()), ("stock", pa.string()), (name, pa.int64())])
+            ...         return scope.to_stream(records).to_arrow(schema).event_time(at, lateness=9)[0]
+            ...     trades = rows("at", "amount", [(3, "A", 10), (7, "A", 20)])
+            ...     quotes = rows("quoted", "price", [(2, "A", 5), (6, "A", 8)])
+            ...     priced = trades.asof_join(quotes, "stock").select("at", "amount", "price")
+            ...     return priced.to_records().capture()
+            >>> [row for _, rows in ps.example(build).extract() for row in rows]
+            [{'at': 3, 'amount': 10, 'price': 5}, {'at': 7, 'amount': 20, 'price': 8}]
+        """
+        times = _times(self, other, column)
+        span = None if within is None else unit_of(_type_of(self, times[0])).span("within", within)
+        outer = (pairs_of(how)[0], False)
+        given = _terms(self, other, on, times, outer, suffix, None)
+        kernel = _core.AsOfColumns(given, span, None)
+        return _joined("asof_join", self, other, given[2], kernel, times[0], _only, 1, state)
+
+    def table_join(
+        self,
+        table: ArrowStream,
+        on: str | Sequence[str],
+        *,
+        ends: str | None = None,
+        ttl: Any = None,
+        how: Literal["inner", "left"] = "inner",
+        suffix: str = "_right",
+        column: str | tuple[str, str] | None = None,
+        state: KeyedState[Any, Any] | None = None,
+        name: str | None = None,
+    ) -> ArrowStream:
+        """Each row with its key's row of a table, as of the row's time.
+
+        Args:
+            table: The table's changes: a row is the new row of its key from its time on.
+            on: The key's column, or columns, on both sides.
+            ends: A column of booleans of the table: where it is true, the row ends its key's row, and is
+                none.
+            ttl: A row of the table ends when there has been no new one of its key for so long, in event time;
+                None: never.
+            how: ``"inner"``: a row without one of the table is left out; ``"left"``: it has nulls in its
+                place.
+            suffix: As in `interval_join`.
+            column: As in `interval_join`.
+            state: As in `interval_join`: of each key the row of the table, as a dict.
+            name: The operator's name.
+
+        Raises:
+            GraphError: As in `interval_join`.
+        """
+        times = _times(self, table, column)
+        span = None if ttl is None else unit_of(_type_of(self, times[0])).span("ttl", ttl)
+        outer = (pairs_of(how)[0], False)
+        given = _terms(self, table, on, times, outer, suffix, None)
+        kernel = _core.AsOfColumns(given, span, ends)
+        return _joined("table_join", self, table, given[2], kernel, times[0], _only, 1, state)
+
+
+def _times(left: Any, right: Any, column: str | tuple[str, str] | None) -> tuple[str, str]:
+    """The columns of times of both sides.
+
+    Raises:
+        TypeError: If the other side is no stream of columns.
+        GraphError: If a column is not known, or they are of different types, or scopes.
+    """
+    if not isinstance(right, JoinsInTime):
+        raise TypeError(f"an ArrowStream joins another ArrowStream, not {right!r}")
+    if left.scope is not right.scope:
+        raise GraphError("a join needs both streams in one scope: enter() or leave() it first")
+    ours, theirs = (column, column) if isinstance(column, str) or column is None else column
+    names: list[Any] = [
+        ours or getattr(left, "time_column", None),
+        theirs or getattr(right, "time_column", None),
+    ]
+    if None in names:
+        side = ("left", "right")[names.index(None)]
+        raise GraphError(
+            f"which column tells the times of the {side} side? Take the stream from event_time, or "
+            f"say column="
+        )
+    types = [_type_of(side, name) for side, name in zip((left, right), names, strict=True)]
+    if types[0] != types[1]:
+        raise GraphError(
+            f"the times of both sides need one type, and '{names[0]}' is {types[0]} and '{names[1]}' is "
+            f"{types[1]}: cast one of them before event_time"
+        )
+    return names[0], names[1]
+
+
+def _type_of(stream: Any, column: str) -> Any:
+    at = _core.time_column_of(stream.core_schema, column)
+    return stream.schema.field(at).type
+
+
+def _terms(
+    left: Any,
+    right: Any,
+    on: str | Sequence[str],
+    times: tuple[str, str],
+    outer: tuple[bool, bool],
+    suffix: str,
+    joined_at: str | None,
+) -> Terms:
+    keys = [on] if isinstance(on, str) else list(on)
+    return (left.core_schema, right.core_schema, keys, times, outer, suffix, joined_at)
+
+
+def _joined(
+    name: str,
+    left: Any,
+    right: Any,
+    keys: list[str],
+    kernel: Any,
+    time_column: str,
+    shown: Any,
+    kinds: int,
+    state: KeyedState[Any, Any] | None,
+) -> ArrowStream:
+    if state is not None:
+        claimed(state).keep_in(Kept(kernel, [keys] * kinds, shown))
+    sides = [
+        (getattr(stream, "batched", None) or stream.core, stream.core_schema.key(keys))
+        for stream in (left, right)
+    ]
+    scope: Any = left.scope
+    made, schema = in_time_order(scope, sides, kernel, name, state)
+    joined: ArrowStream = scope.event_columns_of(made, schema, time_column)
+    return joined
+
+
+def _both(kinds: tuple[list[Any], ...]) -> Any:
+    return kinds
+
+
+def _only(kinds: tuple[list[Any], ...]) -> Any:
+    [[row]] = kinds
+    return {name: value for name, value in row.items() if name != "matched"}
