@@ -18,6 +18,9 @@ import numpy as np
 import pandas as pd
 import pathway as pw
 
+# The node from which `bfs` begins, as in `collection_peers.py`.
+ROOT = 1
+
 
 def numbers(index: Any) -> Any:
     """Numbers of an endless list (splitmix64), as `bench_collections.py` makes them."""
@@ -49,8 +52,8 @@ def least(pairs: pw.Table) -> pw.Table:
 
 
 def bfs(edges: pw.Table) -> pw.Table:
-    """How far each node is from node 0."""
-    start = pw.debug.table_from_pandas(pd.DataFrame({"node": [0], "value": [0]}))
+    """How far each node is from one of them."""
+    start = pw.debug.table_from_pandas(pd.DataFrame({"node": [ROOT], "value": [0]}))
 
     def turn(reached: pw.Table, edges: pw.Table) -> pw.Table:
         steps = reached.join(edges, reached.node == edges.source).select(

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections import Counter
 from collections.abc import Callable
@@ -133,6 +134,34 @@ def test_other_sites_and_strangers_are_refused(capfd: pytest.CaptureFixture[str]
 
     codes = shown(look, capfd, workers=1)
     assert codes == [403, 404, 404]
+
+
+def test_connections_that_ask_nothing_do_not_outlive_the_run(capfd: pytest.CaptureFixture[str]) -> None:
+    idle: list[socket.socket] = []
+
+    def look(url: str) -> str:
+        host, port = urllib.parse.urlsplit(url).netloc.split(":")
+        idle.extend(socket.create_connection((host, int(port))) for _ in range(3))
+        return fetch(url)  # which is accepted after them
+
+    try:
+        assert "<html" in shown(look, capfd)
+        left = [thread.name for thread in threading.enumerate() if "process_request" in thread.name]
+        assert not left
+    finally:
+        for connection in idle:
+            connection.close()
+
+
+def test_an_address_that_is_none_is_refused_without_a_word(capfd: pytest.CaptureFixture[str]) -> None:
+    def look(url: str) -> bytes:
+        host, port = urllib.parse.urlsplit(url).netloc.split(":")
+        with socket.create_connection((host, int(port))) as connection:
+            connection.sendall(b"GET http://[::1/ HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            return connection.recv(100)
+
+    assert b" 400 " in shown(look, capfd)
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_elsewhere_than_on_loopback_it_asks_for_a_token() -> None:

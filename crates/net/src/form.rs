@@ -255,13 +255,19 @@ impl Forming {
             if !self.announced && self.others().all(|process| self.peers[process].is_some()) {
                 self.announce()?;
             }
-            if self.announced && self.peers.iter().flatten().all(|peer| peer.formed) {
+            let formed =
+                |process: usize| self.peers[process].as_ref().is_some_and(|peer| peer.formed);
+            if self.announced && self.others().all(formed) {
                 return self.wait_again();
             }
-            if let Some((error, _)) = self.wordless.take_if(|(_, since)| since.elapsed() >= CAUSE) {
+            let late = self.began.elapsed() >= self.member.connect_timeout;
+            let wordless = &mut self.wordless;
+            if let Some((error, _)) =
+                wordless.take_if(|(_, since)| late || since.elapsed() >= CAUSE)
+            {
                 return Err(error);
             }
-            if self.began.elapsed() >= self.member.connect_timeout {
+            if late {
                 return Err(self.timed_out());
             }
             if cancelled() {

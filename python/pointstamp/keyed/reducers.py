@@ -7,6 +7,7 @@ columns of one window at once. States are plain data, which can be pickled.
 from __future__ import annotations
 
 from collections import Counter
+from copy import deepcopy
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +87,10 @@ class Fold(Reducer):
         """See `Reducer`."""
         return self._fold(self._init() if state is _MISSING else state, value)
 
+    def peek(self, state: Any) -> Any:
+        """See `Reducer`: the function may go on changing the state."""
+        return deepcopy(state)
+
     def extend(self, states: dict[Any, Any], keys: list[Any], values: list[Any]) -> None:
         """See `Reducer`."""
         fold, init = self._fold, self._init
@@ -109,6 +114,10 @@ class Reduce(Reducer):
     def step(self, state: Any, value: Any) -> Any:
         """See `Reducer`."""
         return value if state is _MISSING else self._reduce(state, value)
+
+    def peek(self, state: Any) -> Any:
+        """See `Reducer`: the function may go on changing the state."""
+        return deepcopy(state)
 
 
 class Counting(Reducer):

@@ -89,7 +89,12 @@ class KeyedStream(Generic[K, T]):
         state: KeyedState[Any, Any] | None,
         ttl: Any,
     ) -> Stream[Any]:
-        kept = claimed(state, None if ttl is None else self.clock.span("ttl", ttl))
+        span = None if ttl is None else self.clock.span("ttl", ttl)
+        if span is not None and span <= 0:
+            raise ValueError(
+                f"ttl is how long a key is silent before it is forgotten, more than 0, not {ttl}"
+            )
+        kept = claimed(state, span)
 
         def made() -> Logic:
             self.scope.core.note_kept(partial(_size, ref(kept)))  # of the operator that is being made
@@ -279,6 +284,9 @@ class KeyedStream(Generic[K, T]):
             state: As in `scan`.
             name: The operator's name.
         """
+        count: Any = k
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise ValueError(f"top_k takes a number of records, at least 1, not {k!r}")
         return self._stateful("top_k", lambda kept: stateful.Largest(kept, k, by), state, ttl)
 
     def process(

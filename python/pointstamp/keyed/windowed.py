@@ -101,7 +101,10 @@ class WindowedStream(Generic[K, T]):
         return self._reduced("fold", reducers.Fold(function_of("fold", init), function_of("fold", f)))
 
     def reduce(self, f: Callable[[T, T], T], *, name: str | None = None) -> Stream[tuple[K, Window, T]]:
-        """The records of each window made one, two at a time, in the order of time."""
+        """The records of each window made one, two at a time, in the order of time.
+
+        The function must not change what it gets: of windows that overlap it is the same record.
+        """
         return self._reduced("reduce", reducers.Reduce(function_of("reduce", f)))
 
     def count(self, *, name: str | None = None) -> Stream[tuple[K, Window, int]]:

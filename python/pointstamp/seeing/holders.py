@@ -319,6 +319,16 @@ class Look:
                 *("loop", name, stamp.place.address, stamp.place.port, outside(stamp.time), None),
                 *(None, stamp.amount, None, made, what, ENDLESS),
             )
+        if len(self._said) == 1 and not self._silent:
+            [alone] = self._said
+            what = (
+                f"Time {when} was held by {thing} the operator '{name}'{_made(made)} when worker {alone} "
+                f"last stepped, and has been let go of since{self._turn(stamp)}."
+            )
+            return Holder(
+                *("messages", name, stamp.place.address, stamp.place.port, outside(stamp.time), alone),
+                *(None, stamp.amount, None, made, what, "The worker's next step shows what is left."),
+            )
         what = (
             f"Time {when} is held by {thing} the operator '{name}'{_made(made)}; no worker has it now, so "
             "that it is on "

@@ -10,9 +10,14 @@ from __future__ import annotations
 import errno
 import hmac
 import json
+import logging
 import secrets
+import socket
 import sys
+import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +38,9 @@ PAGE = Path(__file__).with_name("page.html")
 
 PATIENCE = 10.0
 """Seconds that a browser has to say what it wants, once it has connected."""
+
+LEAVING = 1.0
+"""Seconds that connections which are open have to end, when the page does."""
 
 COOKIE = "pointstamp-token"
 
@@ -55,27 +63,39 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class _Server(ThreadingHTTPServer):
-    """A server that leaves no connection behind: browsers open some that they never use."""
+    """A server that leaves no connection and no thread behind: browsers open some that they never use."""
 
     daemon_threads = True
     answer: Callable[[BaseHTTPRequestHandler], None]
 
     def __init__(self, *arguments: Any) -> None:
-        self._open: set[Any] = set()
+        self._open: dict[Any, threading.Thread] = {}
         super().__init__(*arguments)
 
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        self._open[request] = threading.current_thread()
+        super().process_request_thread(request, client_address)
+
     def process_request(self, request: Any, client_address: Any) -> None:
-        self._open.add(request)
+        self._open[request] = threading.current_thread()  # until its own thread has begun
         super().process_request(request, client_address)
 
     def close_request(self, request: Any) -> None:
-        self._open.discard(request)
+        self._open.pop(request, None)
         super().close_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A request that makes no sense is nothing for the program's standard error."""
+        logging.getLogger("pointstamp.page").debug("a request was not answered", exc_info=True)
 
     def server_close(self) -> None:
         super().server_close()
-        for request in list(self._open):
-            self.shutdown_request(request)
+        until = time.monotonic() + LEAVING
+        for request, thread in list(self._open.items()):
+            with suppress(OSError):
+                request.shutdown(socket.SHUT_RDWR)  # which ends a read and a write that wait
+            if thread is not threading.current_thread():
+                thread.join(max(0.0, until - time.monotonic()))
 
 
 class Page:
@@ -111,7 +131,10 @@ class Page:
         answers: Answers,
     ) -> None:
         """Answers a request, if it may be answered."""
-        where = urlsplit(request.path)
+        try:
+            where = urlsplit(request.path)
+        except ValueError:
+            return _send(request, 400, "text/plain", "This is no address.\n")
         query = {name: values[0] for name, values in parse_qs(where.query).items()}
         if not self._may(request, query):
             return _send(request, 403, "text/plain", "This page needs the token that its program printed.\n")

@@ -110,6 +110,8 @@ def _by_key(
         raise GraphError("which column tells the times? Take the stream from event_time, or say column=")
     at = _core.time_column_of(stream.core_schema, times)
     span = None if ttl is None else unit_of(stream.schema.field(at).type).span("ttl", ttl)
+    if span is not None and span <= 0:
+        raise ValueError(f"ttl is how long a key is silent before it is forgotten, more than 0, not {ttl}")
     keys = [by] if isinstance(by, str) else list(by)
     kernel: Any = _core.RunningColumns(stream.core_schema, keys, functions, times, span)
     if state is not None:

@@ -280,7 +280,7 @@ class Columnar(JoinsInTime, KeyedColumns):
             ...     rows = scope.to_stream([{"n": 1}, {"n": 2}]).to_arrow(pa.schema([("n", pa.int64())]))
             ...     return rows.as_collection().count().to_records().capture()
             >>> ps.example(build).extract()
-            [(0, [((2,), 1)])]
+            [(0, [((1, 1), 1), ((2, 1), 1)])]
         """
         stream: Any = self
         core, schema = _core.collect_columns(stream.core, stream.core_schema, diffs)

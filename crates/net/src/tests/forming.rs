@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use super::support::{cluster, error, joined, listeners, member, spawn};
+use super::support::{
+    LIMIT, cluster, error, forming_with_one_by_hand, joined, listeners, member, spawn,
+};
+use crate::frame::Kind;
 use crate::{FormError, Member, form};
 
 #[test]
@@ -228,6 +231,23 @@ fn a_timeout_may_be_as_long_as_a_number_can_say() {
     recorders[1].next();
     let secs = Duration::from_secs(1_000_000_000_000_000_000);
     super::support::cluster_with(2, &|member| member.connect_timeout = secs);
+}
+
+#[test]
+fn no_cluster_forms_without_one_that_has_gone() {
+    for connected in [false, true] {
+        let (forming, mut hand) = forming_with_one_by_hand(LIMIT);
+        if connected {
+            // Process 0 is connected to all, and waits for process 1 to say the same.
+            assert_eq!(hand.read().unwrap().kind, Kind::Formed);
+        }
+        drop(hand);
+        let why = error(forming);
+        assert!(
+            matches!(&why, FormError::Abandoned { process: 1, .. }),
+            "{why}"
+        );
+    }
 }
 
 #[test]

@@ -239,8 +239,8 @@ pub(super) fn local_of(member: &Member, process: u32) -> Local {
     }
 }
 
-/// A cluster of two, of which the second process is played by the test.
-pub(super) fn with_one_by_hand(stall: Duration) -> (Arc<dyn Transport>, Arc<Recorder>, ByHand) {
+/// The first of two processes, to which the second, played by the test, is connected and has said nothing.
+pub(super) fn forming_with_one_by_hand(stall: Duration) -> (thread::JoinHandle<Formed>, ByHand) {
     let (mut listeners, addresses) = listeners(2);
     let mut first = member(0, &addresses);
     first.stall_timeout = stall;
@@ -254,10 +254,16 @@ pub(super) fn with_one_by_hand(stall: Duration) -> (Arc<dyn Transport>, Arc<Reco
         .socket()
         .set_read_timeout(Some(LIMIT))
         .unwrap();
-    let mut hand = ByHand {
+    let hand = ByHand {
         incoming,
         frames: FrameReader::new(),
     };
+    (forming, hand)
+}
+
+/// A cluster of two, of which the second process is played by the test.
+pub(super) fn with_one_by_hand(stall: Duration) -> (Arc<dyn Transport>, Arc<Recorder>, ByHand) {
+    let (forming, mut hand) = forming_with_one_by_hand(stall);
     hand.write(&header(Kind::Formed, 0));
     assert_eq!(hand.read().unwrap().kind, Kind::Formed);
     let transport = joined(forming).unwrap();
