@@ -33,6 +33,7 @@ from pointstamp.seeing.own import speaks
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from contextvars import Context
 
     from pointstamp._core import Capability, CapabilityRef, FrontieredInput, OutputPort, Sources
     from pointstamp.scope import Scope
@@ -354,10 +355,12 @@ class _Calls:
                 if not self._told:
                     self._told = True
                     self._activator.activate()
-                if queue and copy_context() != fresh:
+                if queue and not _is_as(copy_context(), fresh):
                     self._runners += 1
                     fresh.run(seat.start, self._runner(seat))
                     return
+        except Exception as error:  # the dataflow would wait for ever
+            self.failed(error)
         finally:
             self._runners -= 1
 
@@ -384,6 +387,13 @@ class _Calls:
                     raise
                 await asyncio.sleep(terms.backoff * 2**attempt)
         raise AssertionError("the last attempt returns or raises")
+
+
+def _is_as(context: Context, fresh: Context) -> bool:
+    """Whether a context has the values of another: values are told apart without asking them."""
+    return len(context) == len(fresh) and all(
+        variable in fresh and fresh[variable] is value for variable, value in context.items()
+    )
 
 
 async def _within(timeout: float, call: Awaitable[Any]) -> Any:
