@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import gc
 import logging
 import os
@@ -235,34 +234,3 @@ def test_an_interruption_of_the_end_is_raised(dropped: bool) -> None:
         ps.execute(main)
     assert over == ["cancelled"]
     assert not loops()
-
-
-def test_contexts_are_told_apart_without_asking_their_values() -> None:
-    """A value that cannot be compared, as an array, ends no runner: with none left all calls would wait."""
-
-    class Array:
-        def __eq__(self, other: object) -> bool:
-            raise ValueError("the truth value of an array is ambiguous")
-
-        __hash__ = None  # type: ignore[assignment]
-
-    variable: contextvars.ContextVar[Any] = contextvars.ContextVar("variable", default=None)
-
-    async def call(number: int) -> tuple[int, bool]:
-        before = variable.get()
-        variable.set(Array())
-        await asyncio.sleep(0)
-        return number, before is outer
-
-    def build(scope: ps.Scope) -> Any:
-        results, dead = scope.to_stream(range(50)).async_map(call, capacity=2)
-        return results.capture(), dead.capture()
-
-    outer = Array()
-    token = variable.set(outer)
-    try:
-        results, dead = ps.example(build)
-    finally:
-        variable.reset(token)
-    assert sorted(pair for _, pairs in results.extract() for pair in pairs) == [(n, True) for n in range(50)]
-    assert dead.extract() == []

@@ -21,7 +21,7 @@ import inspect
 import threading
 import time
 from collections import deque
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,6 @@ from pointstamp.seeing.own import speaks
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from contextvars import Context
 
     from pointstamp._core import Capability, CapabilityRef, FrontieredInput, OutputPort, Sources
     from pointstamp.scope import Scope
@@ -355,7 +354,7 @@ class _Calls:
                 if not self._told:
                     self._told = True
                     self._activator.activate()
-                if queue and not _is_as(copy_context(), fresh):
+                if queue and _differs(fresh):
                     self._runners += 1
                     fresh.run(seat.start, self._runner(seat))
                     return
@@ -389,11 +388,10 @@ class _Calls:
         raise AssertionError("the last attempt returns or raises")
 
 
-def _is_as(context: Context, fresh: Context) -> bool:
-    """Whether a context has the values of another: values are told apart without asking them."""
-    return len(context) == len(fresh) and all(
-        variable in fresh and fresh[variable] is value for variable, value in context.items()
-    )
+def _differs(fresh: Context) -> bool:
+    """Whether something was set in this context that `fresh` has not. What is set need not be comparable."""
+    now = copy_context()
+    return len(now) != len(fresh) or any(fresh.get(var, now) is not now[var] for var in now)
 
 
 async def _within(timeout: float, call: Awaitable[Any]) -> Any:
