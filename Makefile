@@ -32,7 +32,7 @@ RUST_VERSION := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 PYTHON_VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null || echo missing)
 CARGO ?= cargo
 # One test has its own limit (pyproject.toml); this one is for what hangs outside of a test.
-LIMIT = $(BIN)/python tools/timelimit.py 1800
+LIMIT = $(BIN)/python tools/timelimit.py 2700
 
 # Programs that this package was asked for with; run where they are at hand.
 ACCEPTANCE := ../shared/acceptance

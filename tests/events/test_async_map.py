@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -295,6 +296,22 @@ def test_what_a_call_sets_in_its_context_is_not_there_for_the_next(terms: dict[s
         return before
 
     assert results_of(tell, list(range(20)), capacity=2, **terms) == ([None] * 20, [])
+
+
+def test_what_is_set_in_a_context_need_not_be_comparable() -> None:
+    told: ContextVar[Any] = ContextVar("told")
+
+    async def tell(record: int) -> bool:
+        fresh = len(told.get()) == 2
+        told.set(np.array([record, record, record]))
+        await asyncio.sleep(0)
+        return fresh
+
+    token = told.set(np.array([1, 2]))  # its comparison has no single truth
+    try:
+        assert results_of(tell, list(range(20)), capacity=2) == ([True] * 20, [])
+    finally:
+        told.reset(token)
 
 
 # ------------------------------------------------------------ whom it holds back, and what does not hang

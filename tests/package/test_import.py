@@ -11,7 +11,7 @@ def run(program: str) -> str:
         [sys.executable, "-c", textwrap.dedent(program)],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=150,
         check=False,
     )
     assert result.returncode == 0, result.stderr

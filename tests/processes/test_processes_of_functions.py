@@ -66,7 +66,7 @@ def test_a_script_needs_no_guard_and_its_classes_travel_as_records() -> None:
     expected = "[(True, 'B')]\n[(True, 'A')]\n"
     assert script(program) == expected
     piped = subprocess.run(
-        [sys.executable, "-"], input=textwrap.dedent(program), capture_output=True, text=True, timeout=40
+        [sys.executable, "-"], input=textwrap.dedent(program), capture_output=True, text=True, timeout=150
     )
     assert (piped.stdout, piped.stderr) == (expected, "")
 
@@ -86,7 +86,7 @@ def test_a_function_of_a_module_needs_no_cloudpickle(tmp_path: Path) -> None:
         """)
     )
     ran = subprocess.run(
-        [sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=40
+        [sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=150
     )
     first, second = ran.stdout.splitlines()
     assert first == "[0, 1]"
@@ -245,7 +245,7 @@ def test_lines_of_several_processes_are_whole_without_buffers() -> None:
         [sys.executable, "-u", "-c", textwrap.dedent(source)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=150,
         check=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     ).stdout

@@ -223,6 +223,6 @@ def test_nothing_of_spark_comes_with_the_package() -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=150,
     )
     assert said.stdout.strip() == "[]"

@@ -58,7 +58,7 @@ def bare(tmp_path: Path) -> Path:
     subprocess.run(
         [sys.executable, "-m", "venv", "--without-pip", "--symlinks", tmp_path / "bare"],
         check=True,
-        timeout=60,
+        timeout=150,
     )
     return tmp_path / "bare" / "bin" / "python3"
 

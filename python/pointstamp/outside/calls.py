@@ -21,7 +21,7 @@ import inspect
 import threading
 import time
 from collections import deque
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -354,10 +354,12 @@ class _Calls:
                 if not self._told:
                     self._told = True
                     self._activator.activate()
-                if queue and copy_context() != fresh:
+                if queue and _differs(fresh):
                     self._runners += 1
                     fresh.run(seat.start, self._runner(seat))
                     return
+        except Exception as error:  # the dataflow would wait for ever
+            self.failed(error)
         finally:
             self._runners -= 1
 
@@ -384,6 +386,12 @@ class _Calls:
                     raise
                 await asyncio.sleep(terms.backoff * 2**attempt)
         raise AssertionError("the last attempt returns or raises")
+
+
+def _differs(fresh: Context) -> bool:
+    """Whether something was set in this context that `fresh` has not. What is set need not be comparable."""
+    now = copy_context()
+    return len(now) != len(fresh) or any(fresh.get(var, now) is not now[var] for var in now)
 
 
 async def _within(timeout: float, call: Awaitable[Any]) -> Any:
