@@ -169,6 +169,7 @@ __all__ = [
     "select_columns",
     "send_columns",
     "send_updates",
+    "set_collections_fuel",
     "source_field",
     "stable_hash",
     "tagged_hash",

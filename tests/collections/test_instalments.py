@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
 import pointstamp as ps
+from small_fuel import fuel_of
 
 MANY = 300_000
 
@@ -59,3 +65,38 @@ def test_consolidation_of_a_large_batch_takes_many_steps() -> None:
         assert captured.extract() == expected
 
     ps.execute(main)
+
+
+Pairs = ps.Collection[tuple[int, int]]
+Derive = Callable[[Pairs], ps.Collection[Any]]
+OPERATORS: dict[str, Derive] = {
+    "consolidate": lambda pairs: pairs.consolidate(),
+    "distinct": lambda pairs: pairs.distinct(),
+    "min": lambda pairs: pairs.min(),
+    "join": lambda pairs: pairs.join(pairs.distinct()),
+}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_times_are_complete_while_more_comes_than_is_received(name: str) -> None:
+    fuel, epochs = 64, 30
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            handle, pairs = scope.new_collection()
+            # Three messages for each that is sent, of which an activation receives one.
+            thrice = pairs.concat(pairs, pairs)
+            probe = OPERATORS[name](thrice).probe()
+        complete = []
+        for epoch in range(epochs):
+            handle.insert_many((record % 5, 0) for record in range(fuel))
+            handle.advance_to(epoch + 1)
+            worker.step()
+            complete.append(not probe.less_than(1))
+        # Input kept coming, and what it had been at first was complete all the same.
+        assert complete[-1]
+        handle.close()
+        worker.run()
+
+    with fuel_of(fuel):
+        ps.execute(main)

@@ -12,57 +12,7 @@ from hypothesis import strategies as st
 
 import pointstamp as ps
 import processes_in_threads
-from collection_terms import (
-    FILTERS,
-    FLATS,
-    JOINS,
-    MAPS,
-    NATIVE,
-    REDUCES,
-    THRESHOLDS,
-    NoEndError,
-    Term,
-    build,
-    evaluate,
-)
-
-INPUTS = 2
-RECORDS = st.tuples(st.integers(0, 3), st.integers(0, 3))
-
-
-@st.composite
-def terms(draw: Any, depth: int = 3, variables: int = 0, loops: int = 2) -> Term:
-    """A term with loops to depth 2."""
-    if depth == 0:
-        leaves = [("input", i) for i in range(INPUTS)] + [("variable", i) for i in range(variables)] * 2
-        leaf: Term = draw(st.sampled_from(leaves))
-        return leaf
-
-    def sub(within: int = variables, left: int = loops) -> Term:
-        part: Term = draw(terms(depth=depth - 1, variables=within, loops=left))
-        return part
-
-    kinds = ["map", "filter", "flat_map", "concat", "negate", "consolidate", "distinct", "threshold", "count"]
-    kinds += ["join", "join", "join_pairs", "join_self", "semijoin", "antijoin", "reduce", "native", "native"]
-    kinds += ["iterate", "iterate", "mutual"] if loops else []
-    kind = draw(st.sampled_from(kinds))
-    choices: dict[str, list[Any]] = {
-        "map": MAPS,
-        "filter": FILTERS,
-        "flat_map": FLATS,
-        "threshold": THRESHOLDS,
-        "reduce": REDUCES,
-    }
-    choices |= {"join": JOINS, "join_self": JOINS, "native": NATIVE}
-    chosen = [draw(st.integers(0, len(choices[kind]) - 1))] if kind in choices else []
-    if kind == "iterate":
-        return ("iterate", sub(left=loops - 1), sub(variables + 1, loops - 1))
-    if kind == "mutual":
-        starts = [sub(left=0), sub(left=0)]
-        return ("mutual", *starts, sub(variables + 2, 0), sub(variables + 2, 0))
-    two = kind in ("concat", "join", "join_pairs", "semijoin", "antijoin")
-    return (kind, *chosen, *(sub() for _ in range(2 if two else 1)))
-
+from collection_terms import INPUTS, RECORDS, NoEndError, Term, build, evaluate, terms
 
 Update = tuple[int, Any, tuple[int, int], Any, int]
 """Worker, input, time, record, diff."""

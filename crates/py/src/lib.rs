@@ -124,6 +124,7 @@ mod _core {
         consolidate::consolidate,
         entered::enter_arrangement,
         fields::{Field, column_field, source_field},
+        fuel::set_collections_fuel,
         input::{send_updates, update_input},
         join::join_arranged,
         project::{filter_fields, project},

@@ -17,12 +17,13 @@ use pointstamp_order::{Antichain, Point};
 use pyo3::prelude::*;
 
 use super::follow::{Followers, Publisher};
+use super::fuel::fuel;
 use super::reducers::Form;
 use super::route::{By, exchange};
 use super::rows::Cells;
 use super::sealed::SealedBatch;
 use super::send;
-use super::staging::{FUEL, Staging};
+use super::staging::Staging;
 use super::time::{ScopeTime, by_dims};
 use super::updates::Builder;
 use crate::batch::Batch;
@@ -141,7 +142,7 @@ impl<T: ScopeTime> Arranged<T> {
         let mut staging = Staging::<T>::new(by, dims, name);
         builder.build(move || {
             template.borrow_mut().take();
-            let mut fuel = FUEL;
+            let mut fuel = fuel();
             let mut writer = writer.borrow_mut();
             writer.pay(&mut fuel)?;
             staging.receive(&input)?;

@@ -9,9 +9,10 @@ use pointstamp_engine::pact::Pact;
 use pointstamp_engine::port::OutputPort;
 use pyo3::prelude::*;
 
+use super::fuel::fuel;
 use super::route::{By, exchange};
 use super::staged::Run;
-use super::staging::{FUEL, Staging};
+use super::staging::Staging;
 use super::time::{ScopeTime, by_dims};
 use super::updates::Builder;
 use super::{give, send};
@@ -35,7 +36,7 @@ pub(crate) fn consolidate(stream: &Stream) -> PyResult<Stream> {
         let mut staging = Staging::<T>::new(By::Record, scope.dims(), name);
         let mut waiting = Waiting::<T>::default();
         builder.build(move || {
-            let mut fuel = FUEL;
+            let mut fuel = fuel();
             staging.receive(&input)?;
             waiting.send(&mut fuel, &output)?;
             while waiting.is_empty()

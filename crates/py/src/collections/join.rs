@@ -16,10 +16,11 @@ use pyo3::types::PyList;
 
 use super::arrange::{Arranged, Arrangement, ByTime, other_scope, sealed_of};
 use super::fields::{Projection, Source, expr_of};
+use super::fuel::{instalment, instalments};
 use super::rows::{Cells, Row, RowBuf};
 use super::send;
 use super::time::{ScopeTime, frontier_of};
-use super::updates::{Builder, MAX_UPDATES};
+use super::updates::Builder;
 use crate::batch::Batch;
 use crate::errors::IntoException;
 use crate::gil::{Held, attached};
@@ -27,9 +28,6 @@ use crate::kinds::JoinKind;
 use crate::raised::Raised;
 use crate::stream::Stream;
 use crate::tools::Tools;
-
-/// How many instalments an activation works on before others get their turn.
-const INSTALMENTS: usize = 32;
 
 /// What a join makes of a key and two values.
 enum Makes {
@@ -108,7 +106,7 @@ fn build<T: ScopeTime>(
     };
     builder.build(move || {
         joining.receive(&inputs.0, &inputs.1)?;
-        for _ in 0..INSTALMENTS {
+        for _ in 0..instalments() {
             if !joining.instalment(&output)? {
                 return Ok(false);
             }
@@ -149,7 +147,7 @@ impl<T: ScopeTime> Joining<T> {
 
     /// Works for a while and sends what comes of it; whether more waits.
     fn instalment(&mut self, output: &OutputPort<Batch>) -> Result<bool, BoxError> {
-        let mut fuel = MAX_UPDATES;
+        let mut fuel = instalment();
         let mut builder = Builder::default();
         let found = &mut self.found;
         let (mut inner, mut failed) = (RowBuf::default(), None);

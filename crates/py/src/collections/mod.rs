@@ -12,6 +12,7 @@ pub(crate) mod consolidate;
 pub(crate) mod entered;
 pub(crate) mod fields;
 mod follow;
+pub(crate) mod fuel;
 mod import;
 pub(crate) mod input;
 pub(crate) mod join;

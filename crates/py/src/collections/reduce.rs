@@ -18,6 +18,7 @@ use pyo3::prelude::*;
 
 use super::arrange::{Arranged, Arrangement, ByTime, kept_by, sealed_of};
 use super::follow::{Followers, Publisher};
+use super::fuel::fuel;
 use super::reducers::{Form, Rows, of_kind};
 use super::rows::Cells;
 use super::sealed::SealedBatch;
@@ -27,9 +28,6 @@ use crate::batch::Batch;
 use crate::bound::{Home, ThreadBound};
 use crate::errors::IntoException;
 use crate::kinds::Reduction;
-
-/// How many updates an activation looks at before others get their turn.
-const FUEL: usize = 1 << 17;
 
 /// An arrangement's reduction.
 #[pyfunction]
@@ -127,7 +125,7 @@ impl<T: ScopeTime> Reducing<T> {
             reduce.push(sealed_of::<T>(&batch));
         }
         reduce.advance(&frontier_of(input.frontier().frontier()));
-        let mut fuel = FUEL;
+        let mut fuel = fuel();
         while !reduce.is_idle() {
             if fuel == 0 {
                 return Ok(true);

@@ -1,21 +1,21 @@
 //! What arranging and consolidating have in common: updates on their way from messages to sealed runs.
 //!
 //! Both work in instalments: so many updates are received, and so many merged, in one activation; while more waits the
-//! operator asks to run again. A frontier is acted on when all messages before it were received.
+//! operator asks to run again. A frontier is acted on also while messages wait: a port's frontier is not past a message that
+//! was not consumed when the activation began, so that what waits is at or after it. Waiting for an empty queue would
+//! wait as long as input keeps coming.
 
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::port::InputPort;
 use pointstamp_order::{Antichain, Point};
 
+use super::fuel::fuel;
 use super::route::{By, not_a_pair};
 use super::rows::{Cutter, Row};
 use super::staged::{Parts, Staged};
 use super::time::{ScopeTime, frontier_of};
 use super::updates_of;
 use crate::batch::Batch;
-
-/// How many updates an activation receives, and how many it merges, before others get their turn.
-pub(crate) const FUEL: usize = 1 << 17;
 
 /// Updates received and staged, and the frontier that was acted on last.
 pub(crate) struct Staging<T> {
@@ -42,8 +42,8 @@ impl<T: ScopeTime> Staging<T> {
 
     /// Stages the updates of messages that wait, up to a bounded number.
     pub(crate) fn receive(&mut self, input: &InputPort<Batch>) -> Result<(), BoxError> {
-        let mut received = 0;
-        while received < FUEL
+        let (mut received, most) = (0, fuel());
+        while received < most
             && let Some((message, batch)) = input.next()?
         {
             let updates = updates_of(batch);
@@ -79,7 +79,7 @@ impl<T: ScopeTime> Staging<T> {
         if !self.staged.is_sealing() {
             let frontier = input.frontier();
             let frontier = frontier.frontier();
-            if input.has_messages() || self.frontier == frontier {
+            if self.frontier == frontier {
                 return Ok(None);
             }
             self.frontier = frontier.to_vec();

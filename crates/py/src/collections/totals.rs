@@ -12,17 +12,15 @@ use pointstamp_engine::port::{InputPort, OutputPort};
 use pyo3::prelude::*;
 
 use super::arrange::{Arrangement, ByTime, sealed_of};
+use super::fuel::{instalment, instalments};
 use super::rows::{Cells, RowBuf};
 use super::send;
 use super::time::{ScopeTime, frontier_of};
-use super::updates::{Builder, MAX_UPDATES};
+use super::updates::Builder;
 use crate::batch::Batch;
 use crate::errors::{GraphError, IntoException};
 use crate::kinds::Reduction;
 use crate::stream::Stream;
-
-/// How many instalments an activation works on before others get their turn.
-const INSTALMENTS: usize = 32;
 
 /// What becomes of a count.
 #[derive(Clone, Copy)]
@@ -70,7 +68,7 @@ pub(crate) fn total_updates(
     };
     builder.build(move || {
         counting.receive(&input)?;
-        for _ in 0..INSTALMENTS {
+        for _ in 0..instalments() {
             if !counting.instalment(&output)? {
                 return Ok(false);
             }
@@ -100,7 +98,7 @@ impl Counting {
 
     /// Works for a while and sends what comes of it; whether more waits.
     fn instalment(&mut self, output: &OutputPort<Batch>) -> Result<bool, BoxError> {
-        let mut fuel = MAX_UPDATES;
+        let mut fuel = instalment();
         let mut builder = Builder::default();
         let (makes, count) = (self.makes, &mut self.count);
         let step = self.totals.work(&mut fuel, |key, time, before, after| {
