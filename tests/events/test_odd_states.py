@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
+from pointstamp import _core
 
 WANTED = [("v", "sum")]
 TIMES: Any = {"column": "at"}
@@ -203,6 +204,25 @@ def test_batches_with_a_dictionary_each_wait_together(name: str) -> None:
         if "more" in row:
             assert row["more"] == [row["k"]]
             assert row["nested"] in (None, {"word": row["k"]})
+
+
+def test_null_structs_may_have_keys_of_no_value() -> None:
+    """What lies under a null is not looked at: a slice or a filter may leave anything there."""
+    schema = pa.schema([("at", pa.int64()), ("k", pa.int64()), ("nested", pa.struct([("word", WORDS)]))])
+
+    def batch(number: int) -> pa.RecordBatch:
+        word = pa.DictionaryArray.from_arrays(pa.array([0, 7], pa.int8()), pa.array(["w"]), safe=False)
+        fields = list(schema.field("nested").type)
+        nested = pa.StructArray.from_arrays([word], fields=fields, mask=pa.array([False, True]))
+        return pa.RecordBatch.from_arrays(
+            [pa.array([5, 5]), pa.array([number, -number]), nested], schema=schema
+        )
+
+    kernel = _core.RunningColumns(_core.Schema(schema), ["k"], [], "at", None)
+    for number in (1, 2):
+        kernel.add(False, batch(number), 0)
+    made = [row for part in kernel.advance(None) for row in part.to_pylist()]
+    assert [row["nested"] for row in made] == [{"word": "w"}, None, {"word": "w"}, None]
 
 
 # -------------------------------------------------------------------- where times end

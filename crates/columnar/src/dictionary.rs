@@ -12,7 +12,7 @@ use arrow_array::{
     Array, ArrayRef, GenericListArray, OffsetSizeTrait, RecordBatch, RecordBatchOptions,
     StructArray, UInt64Array, make_array,
 };
-use arrow_buffer::OffsetBuffer;
+use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_cast::cast;
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 
@@ -161,7 +161,15 @@ fn fitted(column: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, Error> {
 
 fn fitted_struct(column: &StructArray, fields: &Fields) -> Result<ArrayRef, Error> {
     let parts = column.columns().iter().zip(fields);
-    let parts = parts.map(|(part, field)| fitted(part, field.data_type()));
+    let parts = parts.map(|(part, field)| {
+        if part.data_type() == field.data_type() {
+            return Ok(Arc::clone(part));
+        }
+        // Where the struct is null, a key may be that of no value.
+        let nulls = NullBuffer::union(part.nulls(), column.nulls());
+        let masked = part.to_data().into_builder().nulls(nulls).build()?;
+        fitted(&make_array(masked), field.data_type())
+    });
     let parts = parts.collect::<Result<Vec<_>, _>>()?;
     let nulls = column.nulls().cloned();
     if parts.is_empty() {
