@@ -96,6 +96,34 @@ def test_a_replay_of_a_cut_file_says_where_it_ends(kind: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("more", ["a capture", "a byte"])
+def test_what_follows_a_complete_capture_is_an_error(kind: str, more: str, tmp_path: Path) -> None:
+    data = WHOLE[kind]
+    path = tmp_path / "two"
+    path.write_bytes(data + (data if more == "a capture" else b"x"))
+    with pytest.raises(
+        ps.CodecError, match=f"damaged at byte {len(data)}: the capture is complete, and more"
+    ):
+        ps.example(lambda scope: scope.replay([ps.EventReader(path, allow_pickle=True)]))
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_two_writers_of_one_file_are_refused(overwrite: bool, tmp_path: Path) -> None:
+    path = tmp_path / "one"
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            scope.to_stream([worker.index]).capture_into(ps.EventWriter(path, overwrite=overwrite))
+        worker.run()
+
+    with pytest.raises(ps.GraphError if overwrite else FileExistsError, match="one"):
+        ps.execute(main, workers=2)
+    if overwrite:  # what has ended may be replaced
+        for _ in range(2):
+            ps.execute(main)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_flipped_bit_is_named(kind: str) -> None:
     data = WHOLE[kind]
     for at in range(len(data)):

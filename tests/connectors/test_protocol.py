@@ -320,6 +320,26 @@ def test_a_full_queue_says_so() -> None:
         QueueSource(size=0)
 
 
+@pytest.mark.parametrize("where", ["main", "operator"])
+def test_a_worker_does_not_wait_for_itself_to_read_a_queue(where: str) -> None:
+    queue: QueueSource[int] = QueueSource(size=2)
+
+    def again(record: int) -> int:
+        queue.put_many(range(10_000))
+        return record
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            scope.read(queue).map(again if where == "operator" else lambda x: x)
+        if where == "main":
+            queue.put_many(range(100))
+        queue.put(1)
+        worker.step_while(lambda: True)
+
+    with pytest.raises(ValueError, match="the thread of the worker that reads it"):
+        ps.execute(main)
+
+
 # ------------------------------------------------------------ writing
 
 

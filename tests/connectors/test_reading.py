@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -427,6 +428,44 @@ def test_columns_of_timestamps_are_read_at_their_times(tmp_path: Path) -> None:
         ps.example(lambda scope: scope.read(ParquetSource(str(tmp_path)), event_time="at", every=1))
     with pytest.raises(ValueError, match="at least 0"):
         ps.example(lambda scope: scope.read(ParquetSource(str(tmp_path)), event_time="at", lateness=-1))
+
+
+def test_columns_at_their_times_travel_whole_and_tell_them(tmp_path: Path) -> None:
+    """A batch of many times is not cut into as many, and the stream knows its column of times."""
+    schema = pa.schema([("at", pa.int64()), ("n", pa.int64())])
+    rows = [{"at": 3 * n, "n": n} for n in range(5000)]
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), tmp_path / "a.parquet")
+    batches: list[int] = []
+
+    def seen(batch: pa.RecordBatch) -> Any:
+        batches.append(batch.num_rows)
+        return pc.is_valid(batch["n"])
+
+    def build(scope: ps.Scope) -> Any:
+        on_time, late = scope.read(ParquetSource(str(tmp_path)), event_time="at")
+        counted = on_time.filter(seen).window(ps.Tumbling(6000), [], [("n", "count")])
+        times = on_time.filter(lambda batch: pc.less(batch["n"], 3))
+        return counted.to_records().capture(), late.to_records().capture(), times.to_records().capture()
+
+    [[counted, late, times]] = _results(build, 1)
+    assert [row["n_count"] for _, found in counted for row in found] == [2000, 2000, 1000]
+    assert late == []
+    assert [(time, row["n"]) for time, found in times for row in found] == [(0, 0), (3, 1), (6, 2)]
+    assert sum(batches) == 5000
+    assert len(batches) < 50
+
+
+def test_the_rows_of_each_time_are_cut_out_of_a_sorted_batch(tmp_path: Path) -> None:
+    schema = pa.schema([("at", pa.int64()), ("n", pa.int64())])
+    rows = [{"at": 10 * (n % 7), "n": n} for n in range(50)]
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), tmp_path / "a.parquet")
+
+    def build(scope: ps.Scope) -> Any:
+        return [scope.read(ParquetSource(str(tmp_path)), time="at").to_records().capture()]
+
+    [[found]] = _results(build, 1)
+    expected = [(10 * k, list(range(k, 50, 7))) for k in range(7)]
+    assert [(time, [row["n"] for row in some]) for time, some in found] == expected
 
 
 def test_a_file_whose_turn_has_not_come_is_not_idle(tmp_path: Path) -> None:

@@ -79,16 +79,30 @@ def grow(stream: ps.Stream[int], steps: list[Any], plan: list[int], kept: list[A
     return stream
 
 
+def swelling(steps: list[Any]) -> int:
+    """Into how many records one can grow at most; each of a loop's three turns does what is in it."""
+    grown = 1
+    for step in steps:
+        if not isinstance(step, str):
+            kind, inner = step
+            grown *= {"fork": 1 + swelling(inner), "region": swelling(inner), "loop": swelling(inner) ** 3}[
+                kind
+            ]
+    return grown
+
+
 def places(steps: list[Any]) -> int:
     """Before how many steps a leak can be."""
     return 1 + sum(1 if isinstance(step, str) else 1 + places(step[1]) for step in steps)
 
 
-# The same hundred each time: one that needs long is found where it was written.
-@settings(
-    max_examples=100, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+# Two forks in a loop in a loop make 800,000 records of three, and three forks 400 million: no new leaks.
+@settings(max_examples=100, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(shapes, min_size=1, max_size=5).filter(lambda steps: swelling(steps) <= 1000),
+    st.integers(0, 99),
+    st.sampled_from([1, 1, 1, 2]),
 )
-@given(st.lists(shapes, min_size=1, max_size=5), st.integers(0, 99), st.sampled_from([1, 1, 1, 2]))
 def test_a_leak_in_a_random_dataflow_is_named(steps: list[Any], where: int, workers: int) -> None:
     leaking: list[int] = []
 

@@ -266,6 +266,8 @@ def test_a_log_is_replayed_to_the_same_numbers(tmp_path: Path) -> None:
     assert last["same"]["records_in"] == 60
     assert last["same"]["frontiers"] == [[0, []]]
     assert all(one["queued"] == 0 for one in last.values())
+    assert not any(worker["ended"] for worker in replay.states[0]["workers"])
+    assert [worker["ended"] for worker in replay.states[-1]["workers"]] == [True, True]
     assert {scope["name"] for scope in replay.states[-1]["dataflows"][0]["scopes"]} == {"logged", "part"}
     assert replay.states[-1]["dataflows"][0]["links"]
 
@@ -318,3 +320,55 @@ def test_a_port_that_cannot_be_had_is_named_with_what_to_change() -> None:
         ps.ConfigError, match=r"^dashboard='192\.0\.2\.1:0': 192\.0\.2\.1 is no address of this"
     ):
         Page("192.0.2.1", 0, {})
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="there is no chromium: apt-get install chromium")
+def test_in_a_browser_a_log_shows_its_moments_and_rows_are_joined_by_lanes(tmp_path: Path) -> None:
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow("long") as scope:
+            numbers, stream = scope.new_input()
+            with scope.iterative("Turns") as turns:
+                handle, back = turns.loop_variable()
+                again, out = stream.enter(turns).concat(back).branch_when(lambda time: time[-1] >= 2)  # type: ignore[index]
+                again.connect_loop(handle)
+                stream = out.leave()
+            for step in range(12):
+                stream = stream.exchange(lambda x: x, name=f"a name as long as it may be {step}")
+            probe = stream.probe()
+        for time in range(3):
+            numbers.send_batch(range(10))
+            numbers.advance_to(time + 1)
+            worker.step_while(lambda time=time: probe.less_than(time + 1))  # type: ignore[misc]
+
+    ps.execute(main, config=ps.Config(log=tmp_path / "log"))
+    states = Replay(tmp_path / "log").states
+    at = next(at for at, state in enumerate(states) if operators(state).get("input", {}).get("records_out"))
+    assert at < len(states) - 1
+    view = [sys.executable, "-u", "-m", "pointstamp", "view", str(tmp_path / "log")]
+    with subprocess.Popen(view, stdout=subprocess.PIPE, text=True) as serving:
+        try:
+            assert serving.stdout is not None
+            [url] = re.findall(r"http://\S+", serving.stdout.readline())
+            command = [
+                "chromium",
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                f"--user-data-dir={tmp_path}",
+            ]
+            command += ["--virtual-time-budget=4000", "--dump-dom", f"{url}#at={at}"]
+            page = subprocess.run(command, capture_output=True, text=True, timeout=50, check=True).stdout
+        finally:
+            serving.kill()
+    assert 'data-ready="yes"' in page
+    shown = re.findall(r'<span id="when">[0-9:]+([0-9]{2}\.[0-9]{3})</span>', page)
+    assert shown == [f"{int(states[at]['now'] * 1000) % 60_000 / 1000:06.3f}"]
+    rate = operators(states[at])["input"]["records_out"] / (states[at]["now"] - states[at - 1]["now"])
+    rated = f"{rate / 1e3:.1f}k" if rate >= 1e4 else f"{rate:.0f}"
+    assert f">{rated}/s<" in page, "the first records, in the time since the moment before"
+    # A link that goes back is of straight lines with round corners; none crosses the rows as a curve.
+    links = re.findall(r'<path class="link [^"]*" d="M([0-9.]+),[0-9.]+ (C?)[^"]*?([0-9.]+),[0-9.]+"', page)
+    assert links
+    back = [curve for start, curve, end in links if float(end) < float(start)]
+    assert len(back) >= 2, "one of the loop, and one to the second row"
+    assert set(back) == {""}

@@ -121,6 +121,7 @@ impl Pressure {
     pub(crate) fn hold(&self) {
         let _watch = lock(&self.own);
         self.holding.fetch_add(1, Ordering::SeqCst);
+        tracing::debug!("an operator holds the sources back");
         if !self.here.load(Ordering::SeqCst) {
             self.press();
         }
@@ -130,6 +131,7 @@ impl Pressure {
     pub(crate) fn let_go(&self) {
         let watch = lock(&self.own);
         self.holding.fetch_sub(1, Ordering::SeqCst);
+        tracing::debug!("an operator lets the sources go");
         if self.here.load(Ordering::SeqCst) && self.is_enough_room(self.gauge.level()) {
             self.release(watch);
         }
@@ -187,12 +189,21 @@ impl Pressure {
     fn press(&self) {
         self.given_way.store(usize::MAX, Ordering::SeqCst);
         self.here.store(true, Ordering::SeqCst);
+        tracing::debug!(
+            bytes = self.gauge.level(),
+            high_water = self.high_water,
+            "sources pause: this process is pressed"
+        );
         self.tell(ON);
     }
 
     /// This process is not pressed any more.
     fn release(&self, watch: MutexGuard<'_, Watch>) {
         self.here.store(false, Ordering::SeqCst);
+        tracing::debug!(
+            bytes = self.gauge.level(),
+            "this process is pressed no more"
+        );
         self.tell(OFF);
         drop(watch);
         self.released();
@@ -241,6 +252,11 @@ impl Pressure {
             watch.since = watch.asked;
         } else if watch.since.elapsed() >= self.stalled {
             self.given_way.store(level, Ordering::SeqCst);
+            tracing::info!(
+                bytes = level,
+                high_water = self.high_water,
+                "nothing moves: the sources go on above the mark"
+            );
             self.release(watch);
         }
     }
@@ -269,6 +285,7 @@ impl Pressure {
         let pressed = there.iter().filter(|&&on| on).count();
         self.elsewhere.store(pressed, Ordering::SeqCst);
         drop(there);
+        tracing::debug!(process, on, "another process says whether it is pressed");
         if !on {
             self.released();
         }

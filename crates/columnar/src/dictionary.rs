@@ -8,9 +8,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, UInt64Array, make_array};
+use arrow_array::{
+    Array, ArrayRef, GenericListArray, OffsetSizeTrait, RecordBatch, RecordBatchOptions,
+    StructArray, UInt64Array, make_array,
+};
+use arrow_buffer::OffsetBuffer;
 use arrow_cast::cast;
-use arrow_schema::{ArrowError, DataType};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 
 use crate::error::Error;
 
@@ -63,6 +67,130 @@ pub(crate) fn dehydrate(column: &ArrayRef, data_type: &DataType) -> Result<Array
         }
         None => Ok(cast(column, data_type)?),
     }
+}
+
+// ------------------------------------------------------------ rows of several batches
+
+/// Whether there is a dictionary in the type, in columns of structs and lists, too.
+fn has_dictionary(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(..) => true,
+        DataType::List(field) | DataType::LargeList(field) => has_dictionary(field.data_type()),
+        DataType::Struct(fields) => fields.iter().any(|field| has_dictionary(field.data_type())),
+        _ => false,
+    }
+}
+
+/// The type without the dictionaries in it.
+fn resolved_type(data_type: &DataType) -> DataType {
+    let plain = |field: &FieldRef| {
+        let field = field.as_ref().clone();
+        let data_type = resolved_type(field.data_type());
+        Arc::new(field.with_data_type(data_type))
+    };
+    match data_type {
+        DataType::Dictionary(_, value) => resolved_type(value),
+        DataType::List(field) => DataType::List(plain(field)),
+        DataType::LargeList(field) => DataType::LargeList(plain(field)),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(plain).collect()),
+        other => other.clone(),
+    }
+}
+
+/// The rows without dictionaries, so that they can be put together with others.
+///
+/// # Errors
+///
+/// An error of a kernel.
+pub(crate) fn resolved(rows: &RecordBatch) -> Result<RecordBatch, Error> {
+    let schema = rows.schema_ref();
+    if !schema
+        .fields()
+        .iter()
+        .any(|field| has_dictionary(field.data_type()))
+    {
+        return Ok(rows.clone());
+    }
+    let fields: Vec<Field> = (schema.fields().iter())
+        .map(|field| {
+            field
+                .as_ref()
+                .clone()
+                .with_data_type(resolved_type(field.data_type()))
+        })
+        .collect();
+    let plain = Schema::new(fields).with_metadata(schema.metadata().clone());
+    restored(rows, &Arc::new(plain))
+}
+
+/// The rows with the dictionaries that the schema has, or without.
+///
+/// # Errors
+///
+/// As [`dehydrate`].
+pub(crate) fn restored(rows: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Error> {
+    let columns = rows.columns().iter().zip(schema.fields());
+    let columns = columns.map(|(column, field)| fitted(column, field.data_type()));
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
+    Ok(RecordBatch::try_new_with_options(
+        Arc::clone(schema),
+        columns.collect::<Result<_, _>>()?,
+        &options,
+    )?)
+}
+
+/// A column of a type that has other dictionaries.
+fn fitted(column: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, Error> {
+    if column.data_type() == data_type {
+        return Ok(Arc::clone(column));
+    }
+    match (column.data_type(), data_type) {
+        (DataType::Dictionary(_, value), wanted) if !matches!(wanted, DataType::Dictionary(..)) => {
+            fitted(&cast(column, value)?, wanted)
+        }
+        (DataType::Struct(_), DataType::Struct(fields)) => {
+            fitted_struct(column.as_struct(), fields)
+        }
+        (DataType::List(_), DataType::List(field)) => fitted_list(column.as_list::<i32>(), field),
+        (DataType::LargeList(_), DataType::LargeList(field)) => {
+            fitted_list(column.as_list::<i64>(), field)
+        }
+        _ => dehydrate(column, data_type),
+    }
+}
+
+fn fitted_struct(column: &StructArray, fields: &Fields) -> Result<ArrayRef, Error> {
+    let parts = column.columns().iter().zip(fields);
+    let parts = parts.map(|(part, field)| fitted(part, field.data_type()));
+    let parts = parts.collect::<Result<Vec<_>, _>>()?;
+    let nulls = column.nulls().cloned();
+    if parts.is_empty() {
+        return Ok(Arc::new(column.clone()));
+    }
+    Ok(Arc::new(StructArray::try_new(
+        fields.clone(),
+        parts,
+        nulls,
+    )?))
+}
+
+/// Of a slice, the values of its own rows only: what is left of them is less than what there was.
+fn fitted_list<O: OffsetSizeTrait>(
+    column: &GenericListArray<O>,
+    field: &FieldRef,
+) -> Result<ArrayRef, Error> {
+    let offsets = column.value_offsets();
+    let (first, last) = (offsets[0], offsets[column.len()]);
+    let values = column
+        .values()
+        .slice(first.as_usize(), (last - first).as_usize());
+    let offsets: Vec<O> = offsets.iter().map(|&offset| offset - first).collect();
+    Ok(Arc::new(GenericListArray::<O>::try_new(
+        Arc::clone(field),
+        OffsetBuffer::new(offsets.into()),
+        fitted(&values, field.data_type())?,
+        column.nulls().cloned(),
+    )?))
 }
 
 /// How many values keys of this type can number.

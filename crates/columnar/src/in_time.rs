@@ -18,7 +18,7 @@ use crate::gathered::gathered as gathered_by_number;
 use crate::groups::{Groups, UNKNOWN};
 use crate::join::{Plan, Side, comparable};
 use crate::pieces::MAX_ROWS;
-use crate::schema::project;
+use crate::schema::{free_name, project};
 use crate::slots::{Slot, Slots, gathered};
 use crate::waiting::Waiting;
 use crate::windows::bounds_of;
@@ -187,7 +187,7 @@ impl Sides {
     ) -> Result<Vec<(usize, Row)>, Error> {
         let mut rows = Vec::new();
         for side in [first, 1 - first] {
-            if let Some(batch) = self.waiting[side].take(frontier)? {
+            for batch in self.waiting[side].take(frontier)? {
                 rows.extend(self.keep(side, &batch)?.into_iter().map(|row| (side, row)));
             }
         }
@@ -349,7 +349,9 @@ impl Sides {
     ) -> Result<RecordBatch, Error> {
         let batch = self.slots[side].batch(&self.schemas[side], rows)?;
         let mut fields = self.schemas[side].fields().to_vec();
-        fields.push(Arc::new(Field::new(NOTE, DataType::Boolean, false)));
+        let taken = self.schemas[side].fields().iter();
+        let note = free_name(NOTE, taken.map(|field| field.name().as_str()));
+        fields.push(Arc::new(Field::new(note, DataType::Boolean, false)));
         let mut columns = batch.columns().to_vec();
         columns.push(Arc::new(BooleanArray::from(notes)));
         Ok(RecordBatch::try_new(

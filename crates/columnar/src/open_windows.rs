@@ -15,11 +15,12 @@ use arrow_select::concat::concat_batches;
 use arrow_select::filter::filter_record_batch;
 
 use crate::aggregate::Plan;
+use crate::dictionary::resolved;
 use crate::error::Error;
 use crate::event_time::times_of;
 use crate::groups::{Groups, UNKNOWN};
-use crate::schema::project;
-use crate::waiting::Waiting;
+use crate::schema::{free_name, project};
+use crate::waiting::{Waiting, restored_in_parts};
 use crate::windows::{Layout, Windows};
 
 /// Tumbling and sliding windows.
@@ -99,10 +100,14 @@ impl OpenWindows {
         while let Some(tick) = self.tick {
             let first = self.waiting.first();
             if let (true, Some(first)) = (self.changed.is_empty(), first) {
-                self.next_tick = first - first % tick + tick;
+                self.next_tick = tick_after(first, tick);
             }
             let idle = self.changed.is_empty() && first.is_none();
-            if idle || frontier.is_some_and(|frontier| self.next_tick > frontier) {
+            // The ticks end where times do: no window is open then that has not been told.
+            if idle
+                || self.next_tick == i64::MAX
+                || frontier.is_some_and(|frontier| self.next_tick > frontier)
+            {
                 break;
             }
             let until = Some(self.next_tick);
@@ -116,7 +121,7 @@ impl OpenWindows {
     }
 
     fn take(&mut self, until: Option<i64>) -> Result<(), Error> {
-        if let Some(rows) = self.waiting.take(until)? {
+        for rows in self.waiting.take(until)? {
             self.windows.update(&rows, 0)?;
             if self.tick.is_some() {
                 self.changed.push(rows);
@@ -135,34 +140,32 @@ impl OpenWindows {
     /// The results so far of what has changed, of windows that are open after the tick.
     fn early(&mut self, sent: &mut Vec<Sent>) -> Result<(), Error> {
         let changed = std::mem::take(&mut self.changed);
-        let Some(one) = changed.first() else {
-            return Ok(());
-        };
-        let rows = concat_batches(&one.schema(), &changed)?;
-        let times = times_of(rows.column(self.column), 0)?;
         let layout = self.windows.layout();
+        let end_of = |start: i64| start.saturating_add(layout.length);
         let mut starts = BTreeSet::new();
-        for &time in times.values() {
-            let mut start = layout.start_before(time);
-            while start + layout.length > time && start + layout.length > self.next_tick {
-                if !starts.insert(start) {
-                    break; // those before it are there, too
+        for rows in &changed {
+            for &time in times_of(rows.column(self.column), 0)?.values() {
+                let mut start = layout.start_before(time);
+                while end_of(start) > time && end_of(start) > self.next_tick {
+                    if !starts.insert(start) {
+                        break; // those before it are there, too
+                    }
+                    start -= layout.every;
                 }
-                start -= layout.every;
             }
         }
+        let types: Vec<DataType> = (self.key.iter())
+            .map(|&at| self.input.field(at).data_type().clone())
+            .collect();
         for start in starts {
-            let inside = |&time: &i64| time >= start && time < start + layout.length;
-            let mask: BooleanArray = times
-                .values()
-                .iter()
-                .map(|time| Some(inside(time)))
-                .collect();
-            let rows = filter_record_batch(&rows, &mask)?;
-            let keys = project(&rows, &self.key);
-            let types: Vec<DataType> = keys.iter().map(|key| key.data_type().clone()).collect();
+            let inside = |&time: &i64| time >= start && time < end_of(start);
             let mut groups = Groups::new(&types)?;
-            groups.number(&keys)?;
+            for rows in &changed {
+                let times = times_of(rows.column(self.column), 0)?;
+                let mask = times.values().iter().map(|time| Some(inside(time)));
+                let rows = filter_record_batch(rows, &mask.collect::<BooleanArray>())?;
+                groups.number(&project(&rows, &self.key))?;
+            }
             groups.freeze();
             let of_key: Vec<usize> = (0..self.key.len()).collect();
             let instant = self.next_tick - 1;
@@ -193,11 +196,21 @@ impl OpenWindows {
         let mut fields = states.schema().fields().to_vec();
         let mut columns = states.columns().to_vec();
         for (name, column) in [("pane", Int64Array::from(panes)), ("closed", closed)] {
+            let name = free_name(
+                name,
+                states
+                    .schema_ref()
+                    .fields()
+                    .iter()
+                    .map(|field| field.name().as_str()),
+            );
             fields.push(Arc::new(Field::new(name, DataType::Int64, true)));
             columns.push(Arc::new(column) as ArrayRef);
         }
         let states = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?;
-        Ok([states, concat_batches(&self.input, &self.changed)?])
+        let changed = (self.changed.iter().map(resolved)).collect::<Result<Vec<_>, _>>()?;
+        let schema = resolved(&RecordBatch::new_empty(Arc::clone(&self.input)))?.schema();
+        Ok([states, concat_batches(&schema, &changed)?])
     }
 
     /// Takes in the states that `kept` gave.
@@ -225,11 +238,14 @@ impl OpenWindows {
     pub fn put_changed(&mut self, rows: &RecordBatch) -> Result<(), Error> {
         if let (Some(tick), true) = (self.tick, rows.num_rows() > 0) {
             let times = times_of(rows.column(self.column), 0)?;
-            self.next_tick = times.value(0) - times.value(0) % tick + tick;
-            let columns = rows.columns().to_vec();
-            self.changed
-                .push(RecordBatch::try_new(Arc::clone(&self.input), columns)?);
+            self.next_tick = tick_after(times.value(0), tick);
+            self.changed.extend(restored_in_parts(rows, &self.input)?);
         }
         Ok(())
     }
+}
+
+/// The first multiple of `tick` after a time, or where times end.
+fn tick_after(time: i64, tick: i64) -> i64 {
+    (time - time % tick).saturating_add(tick)
 }

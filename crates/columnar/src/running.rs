@@ -20,7 +20,7 @@ use crate::gathered::gathered;
 use crate::groups::Groups;
 use crate::known::Known;
 use crate::pieces::MAX_ROWS;
-use crate::schema::{find_column, key_columns, project};
+use crate::schema::{find_column, free_name, key_columns, project};
 use crate::waiting::Waiting;
 
 /// How few keys are not worth new numbers.
@@ -138,7 +138,7 @@ impl Running {
     /// An error of a kernel.
     pub fn advance(&mut self, frontier: Option<i64>) -> Result<Vec<RecordBatch>, Error> {
         let mut results = Vec::new();
-        if let Some(rows) = self.waiting.take(frontier)? {
+        for rows in self.waiting.take(frontier)? {
             let times = times_of(rows.column(self.column), 0)?;
             let keys = self.keys.number(&project(&rows, &self.key))?;
             self.seen.resize(self.keys.len(), NEVER);
@@ -270,10 +270,15 @@ impl Running {
             .iter()
             .map(|&at| self.input.field(at).name().clone())
             .collect();
+        let results = &self.output.fields()[self.input.fields().len()..];
+        let free = |name: &str, names: &[String]| {
+            let results = results.iter().map(|field| field.name().as_str());
+            free_name(name, names.iter().map(String::as_str).chain(results))
+        };
         columns.push(Arc::new(Int64Array::from_iter_values(
             used.iter().map(|&key| self.seen[key as usize]),
         )));
-        names.push("seen".to_owned());
+        names.push(free("seen", &names));
         for ((_, known), field) in self
             .functions
             .iter()
@@ -281,7 +286,9 @@ impl Running {
         {
             let parts = known.kept(&used)?;
             names.push(field.name().clone());
-            names.extend((1..parts.len()).map(|_| format!("{}_of", field.name())));
+            for _ in 1..parts.len() {
+                names.push(free(&format!("{}_of", field.name()), &names));
+            }
             columns.extend(parts);
         }
         let fields: Vec<Field> = names

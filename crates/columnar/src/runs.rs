@@ -18,13 +18,13 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use crate::aggregate::{Plan, Table};
-use crate::dictionary::dehydrate;
+use crate::dictionary::{dehydrate, in_parts};
 use crate::error::Error;
 use crate::event_time::{time_column, times_of};
 use crate::gathered::gathered;
 use crate::groups::Groups;
 use crate::pieces::MAX_ROWS;
-use crate::schema::project;
+use crate::schema::{free_name, project};
 use crate::waiting::Waiting;
 use crate::windows::{bounds_of, fields_of};
 
@@ -97,10 +97,8 @@ impl Runs {
         let plan = Plan::new(input, key, aggregations)?;
         let column = time_column(input, column)?;
         let output = fields_of(&plan, input.field(column).data_type())?;
-        let mut name = "window".to_owned();
-        while input.column_with_name(&name).is_some() {
-            name.push('_');
-        }
+        let taken = input.fields().iter().map(|field| field.name().as_str());
+        let name = free_name("window", taken);
         let mut fields = input.fields().to_vec();
         fields.push(Arc::new(Field::new(&name, DataType::UInt64, false)));
         let with_number: SchemaRef = Arc::new(Schema::new(fields));
@@ -168,7 +166,7 @@ impl Runs {
         emit: impl FnMut(i64, RecordBatch) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut closed = Vec::new();
-        if let Some(rows) = self.waiting.take(frontier)? {
+        for rows in self.waiting.take(frontier)? {
             self.assign(&rows, &mut closed)?;
         }
         if let Some(frontier) = frontier {
@@ -279,12 +277,18 @@ impl Runs {
     ) -> Result<(), E> {
         closed.sort_unstable();
         for some in closed.chunks(MAX_ROWS) {
-            let rows = self.rows(some)?;
-            let mut start = 0;
-            for same in some.chunk_by(|(one, _), (other, _)| one == other) {
-                emit(same[0].0, rows.slice(start, same.len()))?;
-                start += same.len();
-            }
+            in_parts(
+                0..some.len(),
+                |part| Ok((part.clone(), self.rows(&some[part])?)),
+                |(part, rows)| {
+                    let mut start = 0;
+                    for same in some[part].chunk_by(|(one, _), (other, _)| one == other) {
+                        emit(same[0].0, rows.slice(start, same.len()))?;
+                        start += same.len();
+                    }
+                    Ok::<_, E>(())
+                },
+            )?;
         }
         Ok(())
     }
@@ -337,13 +341,17 @@ impl Runs {
         columns.push(Arc::new(firsts));
         columns.push(Arc::new(lasts));
         columns.push(Arc::new(rows));
-        names.extend(["first", "last", "rows"].map(str::to_owned));
+        let results = &self.plan.output().fields()[self.plan.key().len()..];
+        for name in ["first", "last", "rows"] {
+            let results = results.iter().map(|field| field.name().as_str());
+            let taken = names.iter().map(String::as_str).chain(results);
+            names.push(free_name(name, taken));
+        }
         columns.extend(if live.is_empty() {
             self.table.states_of(0..0)?
         } else {
             gathered(&live, |range| self.table.states_of(range))?
         });
-        let results = &self.plan.output().fields()[self.plan.key().len()..];
         names.extend(results.iter().map(|field| field.name().clone()));
         let fields: Vec<Field> = names
             .into_iter()

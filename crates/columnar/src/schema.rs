@@ -75,6 +75,16 @@ pub fn check_hashable(field: &Field) -> Result<(), Error> {
     })
 }
 
+/// A name for a column that is added to those: with as many underlines as it takes to be none of theirs.
+pub(crate) fn free_name<'a>(name: &str, taken: impl Iterator<Item = &'a str>) -> String {
+    let taken: Vec<&str> = taken.collect();
+    let mut free = name.to_owned();
+    while taken.contains(&free.as_str()) {
+        free.push('_');
+    }
+    free
+}
+
 /// Columns of a batch, by number.
 pub fn project(batch: &RecordBatch, columns: &[usize]) -> Vec<ArrayRef> {
     columns

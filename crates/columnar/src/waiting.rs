@@ -2,12 +2,14 @@
 //!
 //! Rows come in any order, and are taken out in the order of time, those of one time as they came, so that what is made of them
 //! does not depend on what came first. Cost: of a batch that comes, a pass over its times; of a row that is taken, its share of a
-//! sort, unless rows come in order.
+//! sort, unless rows come in order. Dictionaries are resolved where rows of several batches, each with its own, are put together.
 
 use arrow_array::{RecordBatch, UInt32Array};
+use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
 use arrow_select::take::take_record_batch;
 
+use crate::dictionary::{in_parts, resolved, restored};
 use crate::error::Error;
 use crate::event_time::times_of;
 
@@ -47,12 +49,12 @@ impl Waiting {
         self.batches.iter().map(|&(first, ..)| first).min()
     }
 
-    /// Takes out the rows before `frontier`, or all, in the order of time.
+    /// Takes out the rows before `frontier`, or all, in the order of time: in one batch, or in as many as dictionaries have room for.
     ///
     /// # Errors
     ///
     /// An error of a kernel.
-    pub(crate) fn take(&mut self, frontier: Option<i64>) -> Result<Option<RecordBatch>, Error> {
+    pub(crate) fn take(&mut self, frontier: Option<i64>) -> Result<Vec<RecordBatch>, Error> {
         let mut ready = Vec::new();
         for (first, last, batch) in std::mem::take(&mut self.batches) {
             if frontier.is_none_or(|frontier| last < frontier) {
@@ -74,21 +76,51 @@ impl Waiting {
             }
         }
         let Some(one) = ready.first() else {
-            return Ok(None);
+            return Ok(Vec::new());
         };
-        let rows = if ready.len() == 1 {
-            one.clone()
-        } else {
-            concat_batches(&one.schema(), &ready)?
-        };
+        let schema = one.schema();
+        if ready.len() == 1 {
+            let rows = ready.swap_remove(0);
+            return Ok(vec![self.in_order(rows)?]);
+        }
+        let ready = ready.iter().map(resolved).collect::<Result<Vec<_>, _>>()?;
+        let rows = self.in_order(concat_batches(&ready[0].schema(), &ready)?)?;
+        restored_in_parts(&rows, &schema)
+    }
+
+    fn in_order(&self, rows: RecordBatch) -> Result<RecordBatch, Error> {
         let times = times_of(rows.column(self.column), 0)?;
         if times.values().is_sorted() {
-            return Ok(Some(rows));
+            return Ok(rows);
         }
         let mut order: Vec<u32> = (0..number(rows.num_rows())).collect();
         order.sort_by_key(|&place| times.value(place as usize)); // stable
-        Ok(Some(take_record_batch(&rows, &UInt32Array::from(order))?))
+        Ok(take_record_batch(&rows, &UInt32Array::from(order))?)
     }
+}
+
+/// Rows whose dictionaries were resolved, with those of the schema, in as many batches as these have room for.
+///
+/// # Errors
+///
+/// An error of a kernel.
+pub(crate) fn restored_in_parts(
+    rows: &RecordBatch,
+    schema: &SchemaRef,
+) -> Result<Vec<RecordBatch>, Error> {
+    if rows.schema_ref().fields() == schema.fields() {
+        return Ok(vec![rows.clone()]);
+    }
+    let mut parts = Vec::new();
+    in_parts(
+        0..rows.num_rows(),
+        |part| restored(&rows.slice(part.start, part.len()), schema),
+        |batch| {
+            parts.push(batch);
+            Ok::<_, Error>(())
+        },
+    )?;
+    Ok(parts)
 }
 
 #[allow(

@@ -49,7 +49,7 @@ impl Layout {
 }
 
 fn floor(time: i64, step: i64, offset: i64) -> i64 {
-    time - (time - offset).rem_euclid(step)
+    time - (time.rem_euclid(step) - offset.rem_euclid(step)).rem_euclid(step)
 }
 
 /// The open windows of a stream.
@@ -126,17 +126,18 @@ impl Windows {
         // The first of the windows that the pane lies in.
         let earliest = self
             .layout
-            .start_before(pane + self.layout.pane() - self.layout.length - 1)
+            .start_before(pane.saturating_add(self.layout.pane() - self.layout.length - 1))
             + self.layout.every;
         Some(match self.closed {
-            Some(closed) => earliest.max(closed + self.layout.every),
+            Some(closed) => earliest.max(closed.saturating_add(self.layout.every)),
             None => earliest,
         })
     }
 
     /// Where the first open window ends.
     pub fn next_end(&self) -> Option<i64> {
-        self.first().map(|start| start + self.layout.length)
+        self.first()
+            .map(|start| start.saturating_add(self.layout.length))
     }
 
     /// The results of the window that begins at `start`, as they are so far.

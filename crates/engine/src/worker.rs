@@ -220,7 +220,9 @@ impl<P: Payload> Worker<P> {
         if !self.0.registry.contains(index) {
             return;
         }
-        self.0.cluster.dropped(self.0.index, index);
+        let worker = self.0.index;
+        tracing::debug!(worker, dataflow = index, "dataflow dropped");
+        self.0.cluster.dropped(worker, index);
         if let Some(dropped) = self.0.registry.discard(index) {
             drop(dropped); // it may run user code
             self.forget_dataflow(index);

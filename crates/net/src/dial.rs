@@ -44,7 +44,13 @@ impl Dial {
                 }
                 Err(Failure::Broken(why) | Failure::Stranger(why)) => why,
             };
-            *self.last.lock() = Some(why);
+            let mut last = self.last.lock();
+            if last.as_ref() != Some(&why) {
+                let (process, address) = (self.process, &self.address);
+                tracing::debug!(process, %address, %why, "a process is not reached yet: it is dialled again");
+            }
+            *last = Some(why);
+            drop(last);
             thread::sleep(pause);
             pause = (pause * 2).min(LONGEST_PAUSE);
         }

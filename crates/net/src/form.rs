@@ -193,6 +193,13 @@ impl Forming {
     ) -> Result<Self, FormError> {
         let began = Instant::now();
         let address = &member.addresses[member.process];
+        tracing::info!(
+            process = member.process,
+            processes = member.addresses.len(),
+            address = %address,
+            tls = member.tls.is_some(),
+            "a cluster forms"
+        );
         let (sender, events) = mpsc::channel();
         let gate = listener
             .map_or_else(|| TcpListener::bind(address), Ok)
@@ -258,6 +265,12 @@ impl Forming {
             let formed =
                 |process: usize| self.peers[process].as_ref().is_some_and(|peer| peer.formed);
             if self.announced && self.others().all(formed) {
+                let after = self.began.elapsed();
+                tracing::info!(
+                    process = self.member.process,
+                    ?after,
+                    "the cluster has formed"
+                );
                 return self.wait_again();
             }
             let late = self.began.elapsed() >= self.member.connect_timeout;
@@ -289,6 +302,7 @@ impl Forming {
         match event {
             Report::Established(established) => {
                 let Established { process, incoming } = *established;
+                tracing::info!(process, address = %self.address(process), "a process has joined");
                 let ready = incoming.wire().socket().set_nonblocking(true);
                 ready.map_err(|error| self.abandoned(process, error.to_string()))?;
                 self.peers[process] = Some(Peer {
@@ -430,6 +444,7 @@ impl Forming {
 
     /// Tells those that are there that this process gives up, and why: because of another one that did, as that one says it.
     fn give_up(&mut self, error: &FormError) {
+        tracing::info!(process = self.member.process, %error, "the cluster does not form");
         while let Ok(event) = self.events.try_recv() {
             let _told_below = self.on_event(event); // one that has just connected is to hear it, too
         }

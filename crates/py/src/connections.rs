@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 
 use crate::errors::IntoException;
 use crate::gil::{attached, detached};
+use crate::seeing::diagnostics;
 
 /// The connections of one process to all others.
 #[pyclass(frozen, module = "pointstamp._core")]
@@ -94,6 +95,7 @@ impl Connections {
             for message in messages {
                 log.bind(py).call1((message,))?;
             }
+            diagnostics::pass_on(py);
             Ok(())
         };
         let raised = Mutex::new(None);

@@ -156,6 +156,7 @@ class EventWriter:
 
     Raises:
         FileExistsError: If there is a file at the path.
+        GraphError: If another writer is writing to it at the moment.
 
     Examples:
         >>> import io

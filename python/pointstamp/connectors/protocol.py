@@ -92,6 +92,12 @@ class Source(ABC, Generic[T]):
     def open(self, partition: str) -> PartitionReader[T]:
         """A reader of a partition, at its beginning."""
 
+    def taken(self, partition: str) -> None:  # most have nothing to do
+        """Says that the worker of this thread reads a partition, from now on.
+
+        What waits on this thread for the partition to be read waits for itself.
+        """
+
     def unread(self, partition: str) -> None:  # most have nothing to do
         """Says that a dataflow ended before it opened a partition: it was dropped, or failed.
 

@@ -53,6 +53,7 @@ class QueueSource(Source[T]):
         self._closed = False
         self._read = False
         self._left = False
+        self._worker: int | None = None  # the thread of the worker that reads it
         self._waiting: list[tuple[Any, Any]] = []  # coroutines: a loop, and a future of it
 
     def put(self, record: T, *, timeout: float | None = None) -> None:
@@ -60,7 +61,8 @@ class QueueSource(Source[T]):
 
         Raises:
             TimeoutError: If it was full for `timeout` seconds.
-            ValueError: If it is closed, or the dataflow that read it has ended.
+            ValueError: If it is closed, or the dataflow that read it has ended; if it is full, and the worker
+                that reads it would wait for itself.
         """
         try:
             self._put(record, timeout)
@@ -74,6 +76,12 @@ class QueueSource(Source[T]):
         until = None if timeout is None else clock.monotonic() + timeout
         with self._changed:
             while not self._room():
+                if until is None and threading.get_ident() == self._worker:
+                    raise ValueError(
+                        f"the queue is full, with {self._size} waiting, and this is the thread of the worker "
+                        "that reads it: it would wait for itself. Put from another thread, step the worker "
+                        "between, or give the queue a larger size="
+                    )
                 left = None if until is None else until - clock.monotonic()
                 if left is not None and left <= 0:
                     raise TimeoutError(
@@ -156,6 +164,10 @@ class QueueSource(Source[T]):
             self._tell()
             return taken
 
+    def taken(self, partition: str) -> None:
+        """Who puts on this thread would wait for itself."""
+        self._worker = threading.get_ident()
+
     def unread(self, partition: str) -> None:
         """Who puts need not wait for a dataflow that ended before it began."""
         self.leave()
@@ -163,7 +175,7 @@ class QueueSource(Source[T]):
     def leave(self) -> None:
         """Is told that its reader has gone: who waits with something to put in hears of it."""
         with self._changed:
-            self._left = True
+            self._left, self._worker = True, None
             self._tell()
 
 

@@ -252,6 +252,8 @@ class Reading:
         if unknown:
             raise GraphError(f"source '{self._name}' has no partition {unknown[0]!r} to go on with")
         self._timing.begin(self._mine)
+        for name in self._mine:
+            self._source.taken(name)
 
     def _reads(self, partition: str, in_turn: int) -> bool:
         worker = self._source.worker_of(partition, self.info.peers)

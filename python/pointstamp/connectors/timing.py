@@ -89,9 +89,23 @@ class EventTime(Timing):
     """The times that records tell."""
 
     def __init__(
-        self, time: Callable[[Any], int] | str, lateness: int, idle: float | None, *, own: bool = False
+        self,
+        time: Callable[[Any], Any] | str,
+        lateness: int,
+        idle: float | None,
+        *,
+        own: bool = False,
+        whole: bool = False,
     ) -> None:
-        """`own`: the function is the source's, so that what its readers say of times is in the same unit."""
+        """Times and a lateness.
+
+        Args:
+            time: Gives the times.
+            lateness: How far the frontier stays behind the latest of a partition.
+            idle: After how many seconds a partition holds the others up no longer.
+            own: The function is the source's, so that what its readers say of times is in the same unit.
+            whole: Batches of columns are sent as they are, at the frontier: none of their rows is told apart.
+        """
         if not isinstance(lateness, int):
             raise TypeError(f"lateness is an int, in the unit of the times, not {lateness!r}. {OTHERS}")
         if lateness < 0:
@@ -100,6 +114,7 @@ class EventTime(Timing):
         self._lateness = lateness
         self._idle = idle
         self._own = own
+        self._whole = whole
         self._frontier = 0
         self._latest: dict[str, tuple[int, float]] = {}
 
@@ -112,9 +127,11 @@ class EventTime(Timing):
         """The records of each time, in the order of times."""
         latest, _ = self._latest.get(partition, (0, 0.0))
         split = self._records if isinstance(batch, list) else self._columns
+        if self._whole:
+            split = self._as_it_is
         for time, part in split(batch):
             latest = max(latest, time)
-            yield max(time, self._frontier), part
+            yield self._frontier if self._whole else max(time, self._frontier), part
         self._latest[partition] = (latest, clock.monotonic())
 
     def _records(self, batch: list[Any]) -> Iterator[tuple[int, list[Any]]]:
@@ -128,8 +145,20 @@ class EventTime(Timing):
         import pyarrow.compute as pc
 
         times = batch.column(self._time) if isinstance(self._time, str) else self._time(batch)
-        for time in sorted(map(_checked, pc.unique(times).to_pylist())):
-            yield time, batch.filter(pc.equal(times, time))
+        counted = pc.value_counts(times).to_pylist()
+        if len(counted) > 1:
+            batch = batch.take(pc.sort_indices(times))
+        start = 0
+        for time, rows in sorted((_checked(row["values"]), row["counts"]) for row in counted):
+            yield time, batch.slice(start, rows)
+            start += rows
+
+    def _as_it_is(self, batch: Any) -> Iterator[tuple[int, Any]]:
+        import pyarrow.compute as pc
+
+        assert callable(self._time)
+        if batch.num_rows:
+            yield pc.max(self._time(batch)).as_py(), batch
 
     def told(self, partition: str, watermark: int) -> None:
         """A partition whose reader knows is as far as it says."""

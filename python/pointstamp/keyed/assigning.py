@@ -88,7 +88,7 @@ class Windows:
         """See `Logic`."""
         self.add(rows, until, out)
         if self._state is not None:
-            self._state.frontier = until
+            self._state.stands_at(until)
 
     def add(self, rows: Rows, until: int | None, out: Results) -> None:
         """What `run` does."""

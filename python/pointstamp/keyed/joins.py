@@ -69,7 +69,7 @@ class Interval:
                 pairs.append(self._alone(side, key, value))
         self._expire(until, times, pairs)
         out.give(times, pairs)
-        self._state.frontier = until
+        self._state.stands_at(until)
 
     def listed(self) -> dict[Any, Any]:
         """See `Keeper`: of each key what is kept of the left and of the right, ``[time, value, matched]``."""
@@ -162,7 +162,7 @@ class AsOf:
                 pairs.append((key, (value, None)))
         out.give(times, pairs)
         self._forget(until)
-        self._state.frontier = until
+        self._state.stands_at(until)
 
     def _take(self, key: Any, time: int, value: Any) -> None:
         if self._within is not None and key not in self._latest:

@@ -248,9 +248,14 @@ class KeyedState(Generic[K, S]):
             return False
         return time - seen >= self.ttl
 
+    def stands_at(self, until: int | None) -> None:
+        """Takes note of the frontier. What was restored stands where it did until the input is there, too."""
+        if until is None or (self.frontier is not None and until > self.frontier):
+            self.frontier = until
+
     def forget_until(self, until: int | None) -> None:
         """Takes note of the frontier, and forgets the keys that are due by then."""
-        self.frontier = until
+        self.stands_at(until)
         due = self._due
         while until is not None and due and due[0][0] <= until:
             then, _, key = heappop(due)

@@ -84,9 +84,10 @@ def _aggregation(by: list[str], wanted: list[tuple[str, str]]) -> Callable[[Any]
     names = [*by, *[f"{column}_{function}" for column, function in wanted]]
 
     def aggregate(table: Any) -> Any:
-        table = _with_one_zero(table, by)
+        fields = [table.schema.field(name) for name in by]
+        table = _with_one_zero(_plain(table, {*by, *[column for column, _ in wanted]}), by)
         made = table.group_by(by, use_threads=False).aggregate(calls)
-        columns = made.columns[: len(by)]
+        columns = [_again(column, field.type) for column, field in zip(made.columns, fields, strict=False)]
         for (_, function), call, column in zip(wanted, calls, made.columns[len(by) :], strict=True):
             if call[1] == "tdigest":
                 columns.append(pc.list_flatten(column))
@@ -97,6 +98,29 @@ def _aggregation(by: list[str], wanted: list[tuple[str, str]]) -> Callable[[Any]
         return type(table).from_arrays(columns, names=names)
 
     return aggregate
+
+
+def _plain(table: Any, names: set[str]) -> Any:
+    """The table with the values of dictionaries: batches have each their own, and none of them all values."""
+    import pyarrow as pa
+
+    for at, field in enumerate(table.schema):
+        if field.name in names and pa.types.is_dictionary(field.type):
+            plain = field.type.value_type
+            table = table.set_column(at, field.with_type(plain), table.column(at).cast(plain))
+    return table
+
+
+def _again(column: Any, data_type: Any) -> Any:
+    """A key's values as dictionaries, if they were: in as many as these have room for."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(data_type):
+        return column
+    room = 1 << (data_type.index_type.bit_width - 1)
+    parts = [column.slice(start, room) for start in range(0, len(column), room)]
+    chunks = [chunk.cast(data_type) for part in parts for chunk in part.chunks]
+    return pa.chunked_array(chunks, data_type)
 
 
 def _few(function: str) -> int:

@@ -110,7 +110,7 @@ class _Feeding:
                 with output.session(self._held) as session:
                     session.give(made)
         if self._state is not None:
-            self._state.frontier = until
+            self._state.stands_at(until)
         self._move(kernel.next_instant() if until is not None else None)
 
     def _move(self, needs: int | None) -> None:
@@ -129,14 +129,14 @@ class Kept:
 
     Args:
         kernel: Whose.
-        keys: Of each kind of what is kept, the names of the key's columns.
+        keys: Of each kind of what is kept, the places of the key's columns.
         shown: Makes of the rows of a key, a list for each kind, what is listed.
     """
 
     __slots__ = ("_kernel", "_keys", "_shown")
 
     def __init__(
-        self, kernel: Kernel, keys: list[list[str]], shown: Callable[[tuple[list[Any], ...]], Any]
+        self, kernel: Kernel, keys: list[list[int]], shown: Callable[[tuple[list[Any], ...]], Any]
     ) -> None:
         self._kernel = kernel
         self._keys = keys
@@ -147,9 +147,8 @@ class Kept:
         kinds = self._kernel.kept()
         found: dict[Any, tuple[list[Any], ...]] = {}
         for kind, batch in enumerate(kinds):
-            names = self._keys[kind]
-            for row in batch.to_pylist():
-                key = tuple(row[name] for name in names)
+            keys = zip(*(batch.column(at).to_pylist() for at in self._keys[kind]), strict=True)
+            for key, row in zip(keys, batch.to_pylist(), strict=True):
                 rows = found.setdefault(key, tuple([] for _ in kinds))
                 rows[kind].append(row)
         return {key[0] if len(key) == 1 else key: self._shown(rows) for key, rows in found.items()}
@@ -170,6 +169,5 @@ class Kept:
         """Takes in what `tables` gave on all workers: what is this worker's of it."""
         for kind, batches in enumerate(tables):
             for batch in batches:
-                key = [batch.schema.get_field_index(name) for name in self._keys[kind]]
-                for part in rows_of_worker(batch, key, index, peers):
+                for part in rows_of_worker(batch, self._keys[kind], index, peers):
                     self._kernel.put(kind == 1, part)

@@ -146,11 +146,14 @@ class FromOutside(StreamsOf):
             idle = None  # its partitions are read one after another: one whose turn has not come is not idle
         if event_time is not None:
             times, units, unit = times_of(event_time, lateness, source.schema)
-            timing: Timing = EventTime(times, units, idle)
+            timing: Timing = EventTime(times, units, idle, whole=columns is not None)
             read = Reading(name, source, offsets or {}, timing).install(cast("Scope", self), columns)
             streams = late_apart(self, read, times, columns)
             self.tells_time(streams, unit)
-            return tuple(self.stream_of(stream, columns) for stream in streams)
+            late = self.stream_of(streams[1], columns)
+            if columns is None:
+                return self.stream_of(streams[0], None), late
+            return self.event_columns_of(streams[0], columns, str(event_time)), late
         timing = Timing()
         if time is not None:
             timing = EventTime(time, lateness, idle)

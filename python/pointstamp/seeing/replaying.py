@@ -52,6 +52,8 @@ class Replay:
         self._asleep: dict[int, bool] = {}
         self._graphs: dict[int, tuple[Graph, list[Any]]] = {}
         self._ended: set[int] = set()
+        latest = table.group_by("worker").aggregate([("at", "max")]).to_pylist()
+        self._latest: dict[int, int] = {row["worker"]: row["at_max"] for row in latest}
         self._viewer = table["worker"][0].as_py()
         self.states: list[dict[str, Any]] = []
         due = first + step
@@ -192,7 +194,7 @@ class Replay:
                 "process": 0,
                 "at": "",
                 "silent": False,
-                "ended": False,
+                "ended": at >= self._latest[worker],  # it says nothing any more
                 "busy": not asleep,
                 "in_flight": 0,
                 "high_water": 0,

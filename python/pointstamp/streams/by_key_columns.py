@@ -115,7 +115,7 @@ def _by_key(
     keys = [by] if isinstance(by, str) else list(by)
     kernel: Any = _core.RunningColumns(stream.core_schema, keys, functions, times, span)
     if state is not None:
-        claimed(state).keep_in(Kept(kernel, [keys], only_row))
+        claimed(state).keep_in(Kept(kernel, [list(range(len(keys)))], only_row))
     rows = getattr(stream, "batched", None) or stream.core
     scope: Any = stream.scope
     made, schema = in_time_order(scope, [(rows, stream.core_schema.key(keys))], kernel, name, state)

@@ -388,7 +388,8 @@ def _in_time_order(
     ends = ends_of(window, unit) if isinstance(window, Session | Count) else None
     kernel: Any = _core.WindowColumns(stream.core_schema, keys, wanted, times, layout, ends, tick)
     if state is not None:
-        kinds = [keys] if follows else [keys, keys]
+        first = list(range(len(keys)))
+        kinds = [first] if follows else [first, stream.core_schema.key(keys)]
         claimed(state).keep_in(Kept(kernel, kinds, only_row if follows else tuple))
     rows = getattr(stream, "batched", None) or stream.core
     sides = [(rows, stream.core_schema.key(keys))]

@@ -235,12 +235,13 @@ def _joined(
     kinds: int,
     state: KeyedState[Any, Any] | None,
 ) -> ArrowStream:
-    if state is not None:
-        claimed(state).keep_in(Kept(kernel, [keys] * kinds, shown))
     sides = [
         (getattr(stream, "batched", None) or stream.core, stream.core_schema.key(keys))
         for stream in (left, right)
     ]
+    if state is not None:
+        places = [key for _, key in sides]
+        claimed(state).keep_in(Kept(kernel, places if kinds == 2 else places[1:], shown))
     scope: Any = left.scope
     made, schema = in_time_order(scope, sides, kernel, name, state)
     joined: ArrowStream = scope.event_columns_of(made, schema, time_column)

@@ -370,8 +370,13 @@ impl Subgraph {
         if visit.run
             && let Some(gate) = &child.gate
         {
+            let held = gate.is_held();
             visit.run = !self.brake.holds(&child.activation, gate);
             if !visit.run {
+                if !held {
+                    let (dataflow, operator) = (child.id.dataflow, child.id.operator);
+                    tracing::debug!(dataflow, operator, "a source is put aside");
+                }
                 self.room.tell(|| Observation::SourceHeld { id: child.id });
             }
         }

@@ -118,6 +118,13 @@ impl Shared {
             if let Some(promise) = &state.promise
                 && promise.is_complete()
             {
+                if !state.closed && state.has_more().map_err(Failed::raised)? {
+                    let offset = state.decoder.offset();
+                    return Err(self.damaged(
+                        offset,
+                        "the capture is complete, and more follows: read captures from files of their own",
+                    ));
+                }
                 state.close();
                 self.room.notify_all();
                 return Ok(Next::End { complete: true });
@@ -181,6 +188,23 @@ impl State {
         }
         self.promise = Some(Promise::new(start.dims));
         Ok(())
+    }
+
+    /// Whether anything follows in a file.
+    fn has_more(&mut self) -> Result<bool, Failed> {
+        let Input::File { file, path, .. } = &mut self.input else {
+            return Ok(false); // of a connection, what follows may be another program's matter
+        };
+        if self.decoder.is_amid() {
+            return Ok(true);
+        }
+        let Some(open) = file else { return Ok(false) };
+        if !open.metadata().is_ok_and(|there| there.is_file()) {
+            return Ok(false); // a pipe, which would be waited for
+        }
+        let read = self.decoder.read_from(open);
+        read.map(|count| count > 0)
+            .map_err(|error| Failed::File(error, path.clone()))
     }
 
     fn close(&mut self) {

@@ -3,7 +3,7 @@
 //! An event is written whole before the operator goes on, so that a reader sees it at once, and what is there when the process
 //! dies ends with a whole event or with a part of one, never with a hole. A file is written without the interpreter.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{IoSlice, Write};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -51,11 +51,22 @@ impl EventSink {
         let mut options = OpenOptions::new();
         options.write(true);
         if overwrite {
-            options.create(true).truncate(true);
+            options.create(true).truncate(false);
         } else {
             options.create_new(true);
         }
-        let file = options.open(&path).map_err(|why| os_error(&why, &path))?;
+        let named = |why: std::io::Error| os_error(&why, &path);
+        let file = options.open(&path).map_err(named)?;
+        // Two that write one file would each lose what the other has. A file system without locks does not say so.
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            return Err(GraphError::new_err(format!(
+                "another writer is writing to {}: give each worker and each stream a file of its own",
+                path.display()
+            )));
+        }
+        if overwrite && file.metadata().is_ok_and(|there| there.is_file()) {
+            file.set_len(0).map_err(named)?;
+        }
         Ok(EventSink(Mutex::new(Some(Target::File(file, path)))))
     }
 
@@ -141,7 +152,10 @@ impl Target {
     /// Says that nothing comes any more. A file is closed.
     fn finish(self) -> PyResult<()> {
         match self {
-            Target::File(..) => Ok(()),
+            Target::File(file, _) => {
+                let _kept_by_forked_processes_otherwise = file.unlock();
+                Ok(())
+            }
             Target::Object(object) => attached(|py| {
                 let object = object.get().bind(py);
                 object.call_method0(intern!(py, "finish"))?;
