@@ -126,3 +126,22 @@ def test_what_is_ahead_of_the_clock_moves_no_watermark(columns: bool) -> None:
     assert found == [[start, start + timedelta(seconds=1)], [far]]
     with pytest.raises(TypeError, match="ahead is a timedelta"):
         ps.example(lambda scope: scope.to_stream([1]).event_time(lambda n: n, ahead=5)[0].capture())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("ahead", [None, timedelta(days=1)])
+def test_rows_of_views_may_be_late(ahead: timedelta | None) -> None:
+    """Polars hands texts over as views."""
+    schema = pa.schema([("at", pa.timestamp("s")), ("text", pa.string_view()), ("raw", pa.binary_view())])
+    start = datetime(2024, 5, 1)
+    far = [] if ahead is None else [datetime(9999, 1, 1)]
+
+    def build(scope: ps.Scope) -> Any:
+        rows = [
+            (at, None if at == start else str(at.year), b"x") for at in [start, datetime(2000, 1, 1), *far]
+        ]
+        streams = scope.to_stream(rows).to_arrow(schema).event_time("at", ahead=ahead)
+        return [stream.to_records().map(lambda row: row["text"]).capture() for stream in streams]
+
+    on_time, late = ([text for _, texts in found.extract() for text in texts] for found in ps.example(build))
+    assert on_time == [None]
+    assert late == ["2000", *(str(at.year) for at in far)]

@@ -16,7 +16,7 @@ from pointstamp.event_times.windows import Count, Session, Sliding, Tumbling
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Unit", "ends_of", "layout_of", "split_columns", "unit_of"]
+__all__ = ["Unit", "ends_of", "layout_of", "rows_where", "split_columns", "unit_of"]
 
 _MICROSECOND = timedelta(microseconds=1)
 _MOST = 2**62
@@ -99,6 +99,19 @@ def ends_of(window: Session | Count, unit: Unit) -> tuple[int | None, int]:
     return (unit.span("gap", window.gap), 0) if isinstance(window, Session) else (None, window.size)
 
 
+def rows_where(batch: Any, mask: Any) -> Any:
+    """The rows of a batch for which a column of booleans is true. pyarrow filters no columns of views."""
+    import pyarrow as pa
+
+    schema = batch.schema
+    for at, field in enumerate(schema):
+        if field.type in (pa.string_view(), pa.binary_view()):
+            plain = pa.large_string() if field.type == pa.string_view() else pa.large_binary()
+            batch = batch.set_column(at, field.with_type(plain), batch.column(at).cast(plain))
+    rows = batch.filter(mask)
+    return rows if rows.schema == schema else rows.cast(schema)
+
+
 def split_columns(at: int, limit: Callable[[], int] | None = None) -> Callable[..., Any]:
     """How the operator of `event_time` reads a batch whose times are in a column.
 
@@ -129,8 +142,8 @@ def split_columns(at: int, limit: Callable[[], int] | None = None) -> Callable[.
         if low < 0:
             raise TimeError(f"the event time {low} is below 0, where there are no timestamps")
         if limit is not None and high > (most := limit()):
-            ahead = batch.filter(pc.greater(times, most))
-            batch = batch.filter(pc.less_equal(times, most))
+            ahead = rows_where(batch, pc.greater(times, most))
+            batch = rows_where(batch, pc.less_equal(times, most))
             on_time, late, latest = split(batch, latest, floor, lateness)
             late = ahead if late is None else pa.concat_batches([late, ahead])
             return on_time, late, latest
@@ -140,7 +153,7 @@ def split_columns(at: int, limit: Callable[[], int] | None = None) -> Callable[.
         before = pc.max_element_wise(pc.cumulative_max(times), pa.scalar(latest))
         least = pc.max_element_wise(pc.subtract(before, lateness), pa.scalar(floor))
         on_time = pc.greater_equal(times, least)
-        parts = [batch.filter(mask) for mask in (on_time, pc.invert(on_time))]
+        parts = [rows_where(batch, mask) for mask in (on_time, pc.invert(on_time))]
         kept, late = (part if part.num_rows else None for part in parts)
         return kept, late, max(latest, high)
 

@@ -13,7 +13,7 @@ from pointstamp import _core
 from pointstamp._errors import GraphError, TimeError
 from pointstamp._mistakes import function_of
 from pointstamp.event_times.clock import Clock, refuse_negative
-from pointstamp.event_times.columns import unit_of
+from pointstamp.event_times.columns import rows_where, unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,5 +116,5 @@ def _rows(batch: Any, times: Callable[[Any], Any], now: int) -> tuple[Any, Any]:
     late = pc.less(times(batch), now)
     if not pc.any(late).as_py():
         return batch, None
-    kept = batch.filter(pc.invert(late))
-    return kept if kept.num_rows else None, batch.filter(late)
+    kept = rows_where(batch, pc.invert(late))
+    return kept if kept.num_rows else None, rows_where(batch, late)
