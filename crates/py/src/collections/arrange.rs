@@ -17,7 +17,6 @@ use pointstamp_order::{Antichain, Point};
 use pyo3::prelude::*;
 
 use super::follow::{Followers, Publisher};
-use super::fuel::fuel;
 use super::reducers::Form;
 use super::route::{By, exchange};
 use super::rows::Cells;
@@ -142,10 +141,9 @@ impl<T: ScopeTime> Arranged<T> {
         let mut staging = Staging::<T>::new(by, dims, name);
         builder.build(move || {
             template.borrow_mut().take();
-            let mut fuel = fuel();
+            let mut fuel = staging.receive(&input)?;
             let mut writer = writer.borrow_mut();
             writer.pay(&mut fuel)?;
-            staging.receive(&input)?;
             while let Some((frontier, parts)) = staging.seal(&input, &mut fuel)? {
                 for (capability, run) in parts {
                     if let Some(sealed) = writer.insert(run)? {

@@ -9,7 +9,6 @@ use pointstamp_engine::pact::Pact;
 use pointstamp_engine::port::OutputPort;
 use pyo3::prelude::*;
 
-use super::fuel::fuel;
 use super::route::{By, exchange};
 use super::staged::Run;
 use super::staging::Staging;
@@ -36,8 +35,7 @@ pub(crate) fn consolidate(stream: &Stream) -> PyResult<Stream> {
         let mut staging = Staging::<T>::new(By::Record, scope.dims(), name);
         let mut waiting = Waiting::<T>::default();
         builder.build(move || {
-            let mut fuel = fuel();
-            staging.receive(&input)?;
+            let mut fuel = staging.receive(&input)?;
             waiting.send(&mut fuel, &output)?;
             while waiting.is_empty()
                 && let Some((_, parts)) = staging.seal(&input, &mut fuel)?

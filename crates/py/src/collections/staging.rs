@@ -17,6 +17,9 @@ use super::time::{ScopeTime, frontier_of};
 use super::updates_of;
 use crate::batch::Batch;
 
+/// How many times the usual number of updates an activation receives at most.
+const MOST: usize = 16;
+
 /// Updates received and staged, and the frontier that was acted on last.
 pub(crate) struct Staging<T> {
     staged: Staged<T>,
@@ -24,6 +27,8 @@ pub(crate) struct Staging<T> {
     name: String,
     frontier: Vec<Point>,
     cutter: Cutter,
+    /// How many updates the next activation receives.
+    most: usize,
 }
 
 /// A frontier, and what became complete before it.
@@ -37,12 +42,16 @@ impl<T: ScopeTime> Staging<T> {
             name: name.to_owned(),
             frontier: vec![Point::minimum(dims)],
             cutter: Cutter::default(),
+            most: 0,
         }
     }
 
-    /// Stages the updates of messages that wait, up to a bounded number.
-    pub(crate) fn receive(&mut self, input: &InputPort<Batch>) -> Result<(), BoxError> {
-        let (mut received, most) = (0, fuel());
+    /// Stages the updates of messages that wait, up to a bounded number: twice that of the activation before if that was
+    /// used up, so that what comes in each step is received in time. Returns the fuel of the activation, which is in
+    /// proportion where much comes, so that sealing keeps up with it.
+    pub(crate) fn receive(&mut self, input: &InputPort<Batch>) -> Result<usize, BoxError> {
+        let mut received = 0;
+        let most = self.most.max(fuel());
         while received < most
             && let Some((message, batch)) = input.next()?
         {
@@ -66,7 +75,12 @@ impl<T: ScopeTime> Staging<T> {
                 }
             }
         }
-        Ok(())
+        self.most = if received < most {
+            0
+        } else {
+            (2 * most).min(MOST * fuel())
+        };
+        Ok(fuel().max(received.saturating_mul(4)))
     }
 
     /// Goes on with what is complete, or begins with it when the input's frontier is another than before. To be called
