@@ -357,14 +357,14 @@ def test_in_a_browser_a_log_shows_its_moments_and_rows_are_joined_by_lanes(tmp_p
                 f"--user-data-dir={tmp_path}",
             ]
             command += ["--virtual-time-budget=4000", "--dump-dom", f"{url}#at={at}"]
-            page = subprocess.run(command, capture_output=True, text=True, timeout=50, check=True).stdout
+            page = subprocess.run(command, capture_output=True, text=True, timeout=150, check=True).stdout
         finally:
             serving.kill()
     assert 'data-ready="yes"' in page
     shown = re.findall(r'<span id="when">[0-9:]+([0-9]{2}\.[0-9]{3})</span>', page)
     assert shown == [f"{int(states[at]['now'] * 1000) % 60_000 / 1000:06.3f}"]
     rate = operators(states[at])["input"]["records_out"] / (states[at]["now"] - states[at - 1]["now"])
-    rated = f"{rate / 1e3:.1f}k" if rate >= 1e4 else f"{rate:.0f}"
+    rated = f"{rate / 1e6:.1f}M" if rate >= 1e6 else f"{rate / 1e3:.1f}k" if rate >= 1e4 else f"{rate:.0f}"
     assert f">{rated}/s<" in page, "the first records, in the time since the moment before"
     # A link that goes back is of straight lines with round corners; none crosses the rows as a curve.
     links = re.findall(r'<path class="link [^"]*" d="M([0-9.]+),[0-9.]+ (C?)[^"]*?([0-9.]+),[0-9.]+"', page)
