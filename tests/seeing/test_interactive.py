@@ -3,6 +3,7 @@
 import asyncio
 import code
 import gc
+import random
 import signal
 import subprocess
 import sys
@@ -54,6 +55,40 @@ def interrupt_when(condition: Callable[[], bool]) -> threading.Thread:
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     return threading.Thread(target=strike)
+
+
+def test_what_a_cancelled_call_leaves_is_returned_by_the_next(session: ps.Interactive) -> None:
+    flow = session.dataflow(words)
+    patience = random.Random(7)
+
+    async def cell() -> tuple[int, int]:
+        got = cancelled = 0
+
+        async def read(timeout: float | None) -> int:
+            read = await asyncio.wait_for(flow.counts.next(), timeout)
+            return sum(count for _, counts in read for _, count in counts)
+
+        for number in range(200):
+            flow.lines.send("a")
+            flow.lines.advance_to(number + 1)
+            try:
+                got += await read(patience.uniform(0.0001, 0.004))
+            except asyncio.TimeoutError:
+                cancelled += 1
+        return got + await read(None), cancelled
+
+    got, cancelled = asyncio.run(cell())
+    assert (got, cancelled > 0) == (200, True)
+
+
+@pytest.mark.parametrize("time", [2**64, -1, 1.5, "x", (0, 0)])
+def test_times_that_no_input_has_are_refused_at_once(session: ps.Interactive, time: Any) -> None:
+    flow = session.dataflow(words)
+    with pytest.raises(ps.TimeError):
+        flow.lines.advance_to(time)
+    flow.lines.send("a")
+    flow.lines.advance_to(1)
+    assert flow.counts.read() == [(0, [("a", 1)])]
 
 
 def test_a_dataflow_is_fed_read_and_awaited_in_cells_and_outlives_what_goes_wrong(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
+from collections import deque
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import TYPE_CHECKING, Any
 
@@ -239,7 +240,9 @@ class LiveInput:
             TimeError: Unless `time` is at or after `self.time`.
         """
         now = self.time if isinstance(self.time, tuple) else (self.time,)
-        then = time if isinstance(time, tuple) else (time,)
+        then: tuple[Any, ...] = time if isinstance(time, tuple) else (time,)
+        if not all(isinstance(each, int) and 0 <= each < 2**64 for each in then):
+            raise TimeError(f"a time is an int from 0 to 2**64 - 1, or a tuple of such, not {time!r}")
         if len(now) != len(then) or not all(one <= other for one, other in zip(now, then, strict=True)):
             raise TimeError(f"input {self.name!r} stands at {self.time!r} and cannot move to {time!r}")
         self._tell("advance_to", time, each=True)
@@ -267,6 +270,8 @@ class LiveOutput:
         self.name = name
         self.kind = kind
         self._flow = flow
+        # What was asked for by a call that was cancelled before it came: the next call returns it.
+        self._left: deque[Future[Any]] = deque()
 
     def read(self, timeout: float | None = None) -> list[tuple[Time, Any]]:
         """What has not been read of times that are complete, once all is that the inputs have left behind.
@@ -289,10 +294,16 @@ class LiveOutput:
         return self._read(False, None)
 
     async def next(self) -> list[tuple[Time, Any]]:
-        """As `read`, for programs that use `await`."""
-        await asyncio.wrap_future(self._flow.ask("settle", self._kept()))
+        """As `read`, for programs that use `await`. What a cancelled call leaves, the next returns."""
+        await asyncio.shield(asyncio.wrap_future(self._flow.ask("settle", self._kept())))
         self._flow.cluster.raise_error()
-        return self._joined(await asyncio.wrap_future(self._flow.ask("read", self.name)))
+        asked = self._ask()
+        try:
+            parts = [await asyncio.shield(asyncio.wrap_future(future)) for future in asked]
+        except BaseException:
+            self._leave(asked)
+            raise
+        return self._joined([part for all_of_one in parts for part in all_of_one])
 
     def _read(self, wait: bool, timeout: float | None) -> list[tuple[Time, Any]]:
         kept, cluster = self._kept(), self._flow.cluster
@@ -300,7 +311,24 @@ class LiveOutput:
         if wait:
             result_of(cluster, self._flow.ask("settle", kept), what, timeout)
             cluster.raise_error()  # of what was sent before; nothing has been taken yet
-        return self._joined(result_of(cluster, self._flow.ask("read", kept), what, None))
+        asked = self._ask()
+        try:
+            parts = [result_of(cluster, future, what, None) for future in asked]
+        except BaseException:
+            self._leave(asked)
+            raise
+        return self._joined([part for all_of_one in parts for part in all_of_one])
+
+    def _ask(self) -> list[Future[Any]]:
+        """Asks for what is there, behind what was asked for and not taken."""
+        asked = []
+        while self._left:
+            asked.append(self._left.popleft())
+        return [*asked, self._flow.ask("read", self.name)]
+
+    def _leave(self, asked: list[Future[Any]]) -> None:
+        failed = (future.done() and (future.cancelled() or future.exception()) for future in asked)
+        self._left.extend(future for future, has in zip(asked, failed, strict=True) if not has)
 
     def _kept(self) -> str:
         if self.kind == "ProbeHandle":
