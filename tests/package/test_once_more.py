@@ -1,0 +1,86 @@
+"""A test that fails once is run again and named; what fails twice, or in numbers, fails the run."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOOL = Path(__file__).parents[2] / "tools" / "once_more.py"
+
+SUITE = """
+import pathlib, pytest
+
+@pytest.mark.parametrize("number", range({tests}))
+def test_of(number):
+    runs = pathlib.Path(__file__).parent / f"runs-{{number}}"
+    runs.write_text(runs.read_text() + "x" if runs.exists() else "x")
+    assert number >= {failing} or len(runs.read_text()) > {times}
+"""
+
+CARGO = """#!/bin/sh
+echo "$@" >>calls
+echo running tests
+case "$*" in
+  *--no-fail-fast*)
+    echo 'error: test failed, to rerun pass `-p some-crate --test races`' >&2
+    echo 'error: doctest failed, to rerun pass `-p other-crate --doc`' >&2
+    exit 101;;
+  *) exit {again};;
+esac
+"""
+
+
+def once_more(folder: Path, *arguments: str, cargo: str = "cargo") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, TOOL, *arguments],
+        cwd=folder,
+        env={"PATH": "/usr/bin:/bin", "CARGO": cargo},
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("failing", "times", "status", "runs"),
+    [
+        pytest.param(0, 0, 0, 1, id="none fails"),
+        pytest.param(3, 1, 0, 2, id="a few fail once"),
+        pytest.param(1, 2, 1, 2, id="one fails twice"),
+        pytest.param(4, 1, 1, 1, id="many fail"),
+    ],
+)
+def test_what_fails_in_pytest(tmp_path: Path, failing: int, times: int, status: int, runs: int) -> None:
+    (tmp_path / "test_races.py").write_text(SUITE.format(tests=5, failing=failing, times=times))
+    result = once_more(tmp_path, "pytest", "-q", "test_races.py")
+    assert result.returncode == status, result.stdout + result.stderr
+    assert len((tmp_path / "runs-0").read_text()) == runs
+    assert (tmp_path / "runs-4").read_text() == "x"
+    named = "failed once and passed when run again" in result.stdout
+    assert named is (status == 0 and failing > 0)
+    if named:
+        assert result.stdout.splitlines()[-1].strip() == "test_races.py::test_of[2]"
+
+
+def test_a_run_that_has_no_end_is_not_repeated(tmp_path: Path) -> None:
+    (tmp_path / "test_ends.py").write_text(
+        "import os\n\ndef test_fails():\n    assert False\n\ndef test_ends():\n    os._exit(1)\n"
+    )
+    result = once_more(tmp_path, "pytest", "-q", "test_ends.py")
+    assert result.returncode == 1
+    assert "run once more" not in result.stdout
+
+
+@pytest.mark.parametrize(("again", "status"), [(0, 0), (101, 101)])
+def test_what_fails_in_cargo(tmp_path: Path, again: int, status: int) -> None:
+    cargo = tmp_path / "cargo"
+    cargo.write_text(CARGO.format(again=again))
+    cargo.chmod(0o755)
+    result = once_more(tmp_path, "cargo", "--workspace", cargo=str(cargo))
+    assert result.returncode == status, result.stdout + result.stderr
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert calls[:2] == ["test --no-fail-fast --workspace", "test --locked -p some-crate --test races"]
+    assert calls[2:] == (["test --locked -p other-crate --doc"] if status == 0 else [])
+    assert ("failed once and passed" in result.stdout) is (status == 0)
