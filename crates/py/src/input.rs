@@ -1,193 +1,26 @@
 //! Inputs that `main` drives by an `InputHandle`, in the order of time.
 
-use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use pointstamp_arrange::Rows;
-use pointstamp_columnar::pieces::Merger;
 use pointstamp_engine::error::BoxError;
-use pointstamp_engine::operators::Input;
-use pointstamp_engine::port::SendError;
 use pointstamp_engine::scope::Scope as EngineScope;
 use pointstamp_engine::stream::Stream as EngineStream;
 use pointstamp_order::Point;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::PyDict;
 
-use crate::batch::{Batch, MAX_BATCH, in_batches};
+use crate::batch::{Batch, MAX_BATCH};
 use crate::bound::ThreadBound;
-use crate::collections::rows::{Cells, Row, RowBuf};
-use crate::collections::updates::Builder;
+use crate::buffered::Buffered;
+use crate::collections::rows::Cells;
 use crate::driver::Driver;
 use crate::errors::{IntoException, PointstampError};
 use crate::gathering::Gathering;
-use crate::gil::attached;
-use crate::raised::exception_of;
 use crate::time::{point_from_py, point_infer, point_to_py};
 use crate::unordered::place;
-
-/// An input with the records that it has not sent yet.
-pub(crate) struct Buffered {
-    input: Input<Batch>,
-    buffer: RefCell<Option<Py<PyList>>>,
-    /// Record batches that are too small to be sent alone.
-    columns: RefCell<Merger>,
-    /// Updates of a collection.
-    updates: RefCell<Builder>,
-    /// Space for a row.
-    row: Cell<RowBuf>,
-    driver: Arc<Driver>,
-    listed: Cell<bool>,
-    dims: Cell<Option<usize>>,
-}
-
-impl Buffered {
-    /// Sends what the buffer holds, or nothing. Nothing is borrowed meanwhile: sending runs user code.
-    pub(crate) fn flush(&self, py: Python<'_>) -> PyResult<()> {
-        if !self.has_unsent(py) {
-            return Ok(());
-        }
-        self.input
-            .check()
-            .map_err(|error| exception_of(py, error.into()))?;
-        let (mut columns, records) = (self.columns.take(), self.buffer.take());
-        columns
-            .flush(|columns| self.send_now(columns))
-            .and_then(|()| self.send_updates())
-            .and_then(|()| match records {
-                Some(records) => in_batches(records.into_bound(py), |batch| {
-                    self.input.send_now(batch).map_err(SendError::into_cause)
-                }),
-                None => Ok(()),
-            })
-            .map_err(|error| exception_of(py, self.lost(error)))
-    }
-
-    /// Sends all that it holds, and what functions that route it add.
-    fn drain(&self, py: Python<'_>) -> PyResult<()> {
-        while self.has_unsent(py) {
-            self.flush(py)?;
-        }
-        Ok(())
-    }
-
-    /// Ends the computation, because what was given cannot be sent any more.
-    fn lost(&self, cause: BoxError) -> BoxError {
-        match self.driver.engine() {
-            Ok(worker) => worker.fail(cause).into(),
-            Err(_) => cause,
-        }
-    }
-
-    /// Sends a record batch, or keeps it for the next flush where it is small.
-    fn send_columns(self: &Rc<Self>, columns: RecordBatch) -> Result<(), BoxError> {
-        self.input.check()?;
-        let mut waiting = self.columns.take();
-        waiting
-            .push(columns, |columns| self.send_now(columns))
-            .and_then(|()| {
-                if waiting.is_empty() {
-                    return Ok(());
-                }
-                if !self.columns.borrow().is_empty() {
-                    return waiting.flush(|columns| self.send_now(columns)); // some were given meanwhile
-                }
-                self.columns.replace(std::mem::take(&mut waiting));
-                Ok(self.list()?)
-            })
-            .map_err(|error| self.lost(error))
-    }
-
-    /// The records that wait, to add to.
-    fn gathered<'py>(&self, py: Python<'py>) -> Bound<'py, PyList> {
-        if let Some(buffer) = &*self.buffer.borrow() {
-            return buffer.bind(py).clone();
-        }
-        let empty = PyList::empty(py); // before the borrow: what is allocated may collect garbage
-        let mut buffer = self.buffer.borrow_mut();
-        buffer
-            .get_or_insert_with(|| empty.unbind())
-            .bind(py)
-            .clone()
-    }
-
-    fn send_now(&self, columns: RecordBatch) -> Result<(), BoxError> {
-        let sent = self.input.send_now(Batch::Arrow(columns));
-        sent.map_err(SendError::into_cause)
-    }
-
-    /// Adds an update of a collection to those that wait; whether there are enough to be sent.
-    fn add_update(self: &Rc<Self>, record: &Bound<'_, PyAny>, diff: i64) -> PyResult<bool> {
-        let mut row = self.row.take(); // before the borrow: a record's class may have code of its own
-        row.encode(record)?;
-        let full = self.add_row(record.py(), row.get(), diff);
-        self.row.set(row);
-        full
-    }
-
-    fn add_row(self: &Rc<Self>, py: Python<'_>, row: Row<'_>, diff: i64) -> PyResult<bool> {
-        let time = self.input.time().unwrap_or_else(|| Point::new(&[]));
-        let full = {
-            let mut waiting = self.updates.borrow_mut();
-            waiting.push(row, &time, diff);
-            waiting.is_full()
-        };
-        if full && !self.is_busy() {
-            self.send_updates()
-                .map_err(|error| exception_of(py, self.lost(error)))?;
-        } else {
-            self.list()?;
-        }
-        Ok(full)
-    }
-
-    fn send_updates(&self) -> Result<(), BoxError> {
-        let updates = {
-            let mut waiting = self.updates.borrow_mut();
-            let (false, Some(time)) = (waiting.is_empty(), self.input.time()) else {
-                return Ok(());
-            };
-            waiting.finish(&time)
-        };
-        let sent = self.input.send_now(Batch::Updates(updates));
-        sent.map_err(SendError::into_cause)
-    }
-
-    fn list(self: &Rc<Self>) -> PyResult<()> {
-        if self.listed.replace(true) {
-            return Ok(());
-        }
-        self.driver.list(Rc::clone(self) as _)
-    }
-}
-
-impl Gathering for Buffered {
-    fn flush_listed(&self, py: Python<'_>) -> PyResult<()> {
-        self.listed.set(false);
-        if self.input.is_closed() {
-            Ok(())
-        } else {
-            self.flush(py)
-        }
-    }
-
-    fn is_busy(&self) -> bool {
-        !self.input.is_closed() && self.input.check().is_err()
-    }
-
-    fn has_unsent(&self, _py: Python<'_>) -> bool {
-        self.buffer.borrow().is_some()
-            || !self.columns.borrow().is_empty()
-            || !self.updates.borrow().is_empty()
-    }
-
-    fn discard(&self) {
-        let unsent = (self.columns.take(), self.updates.take(), self.buffer.take());
-        drop(unsent); // after the borrows: dropping records may run user code
-    }
-}
 
 /// Introduces records at its current time.
 ///
@@ -214,7 +47,8 @@ impl InputHandle {
         }
     }
 
-    fn open_state(&self) -> PyResult<&Rc<Buffered>> {
+    /// What it holds, while something can be sent.
+    pub(crate) fn open_state(&self) -> PyResult<&Rc<Buffered>> {
         let state = self.state()?;
         if state.input.is_closed() {
             return Err(pointstamp_engine::error::Error::Closed.into_exception());
@@ -268,19 +102,7 @@ impl InputHandle {
             return Err(pointstamp_engine::error::Error::Closed.into_exception());
         }
         let state = self.state.get_or_init(|| {
-            ThreadBound::new(
-                driver.home(),
-                Rc::new(Buffered {
-                    input: Input::new(),
-                    buffer: RefCell::new(None),
-                    columns: RefCell::default(),
-                    updates: RefCell::default(),
-                    row: Cell::default(),
-                    driver: Arc::clone(driver),
-                    listed: Cell::new(false),
-                    dims: Cell::new(None),
-                }),
-            )
+            ThreadBound::new(driver.home(), Buffered::new(driver))
         });
         let state = state.get()?;
         state.drain(py)?; // what was sent before is not for this dataflow
@@ -396,12 +218,7 @@ impl InputHandle {
             Some(dims) => point_from_py(time, dims)?,
             None => point_infer(time)?,
         };
-        state.drain(time.py())?;
-        state
-            .input
-            .advance_to(&point)
-            .map_err(IntoException::into_exception)?;
-        state.driver.make_room(time.py())
+        state.advance_to(time.py(), &point)
     }
 
     /// Sends what waits.
@@ -473,24 +290,5 @@ impl InputHandle {
         item: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         crate::generic::generic_alias(class, item)
-    }
-}
-
-impl Drop for Buffered {
-    /// A handle that is no longer reachable sends what it holds, and closes.
-    fn drop(&mut self) {
-        if self.input.is_closed() {
-            return;
-        }
-        attached(|py| {
-            if !self.has_unsent(py) {
-                return;
-            }
-            let _told = match self.input.check() {
-                Ok(()) => self.flush(py).map_err(BoxError::from),
-                Err(busy) => Err(self.lost(busy.into())), // there is no later
-            };
-        });
-        self.input.close();
     }
 }

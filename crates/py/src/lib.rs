@@ -13,6 +13,7 @@
 mod activator;
 mod batch;
 mod bound;
+mod buffered;
 mod capability;
 mod capture;
 mod chain;
@@ -127,6 +128,7 @@ mod _core {
         fuel::set_collections_fuel,
         input::{send_updates, update_input},
         join::join_arranged,
+        play::{play_columns, play_updates},
         project::{filter_fields, project},
         reduce::reduce_arranged,
         shape::{

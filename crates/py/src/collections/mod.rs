@@ -16,6 +16,7 @@ pub(crate) mod fuel;
 mod import;
 pub(crate) mod input;
 pub(crate) mod join;
+pub(crate) mod play;
 pub(crate) mod project;
 pub(crate) mod records;
 pub(crate) mod reduce;

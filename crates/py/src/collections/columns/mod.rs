@@ -6,6 +6,7 @@
 //! end to end. [`types`] refuses expressions that have no meaning for a column's type, while the dataflow is built.
 
 pub(crate) mod back;
+pub(crate) mod changes;
 mod read;
 mod types;
 mod write;

@@ -1,0 +1,243 @@
+//! What an input holds until it is sent: records, columns, and the updates of a collection.
+//!
+//! Owns the order of what `main` gives. Invariant: an update that waits is at or after the input's time, which is the time
+//! of the message that it goes with. Sending runs user code (functions that route), so that nothing is borrowed meanwhile.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use pointstamp_columnar::pieces::Merger;
+use pointstamp_engine::error::BoxError;
+use pointstamp_engine::operators::Input;
+use pointstamp_engine::port::SendError;
+use pointstamp_order::Point;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use crate::batch::{Batch, in_batches};
+use crate::collections::rows::{Row, RowBuf};
+use crate::collections::updates::Builder;
+use crate::driver::Driver;
+use crate::errors::IntoException;
+use crate::gathering::Gathering;
+use crate::gil::attached;
+use crate::raised::exception_of;
+
+/// An input with the records that it has not sent yet.
+pub(crate) struct Buffered {
+    pub(crate) input: Input<Batch>,
+    buffer: RefCell<Option<Py<PyList>>>,
+    /// Record batches that are too small to be sent alone.
+    columns: RefCell<Merger>,
+    /// Updates of a collection.
+    updates: RefCell<Builder>,
+    /// Space for a row.
+    row: Cell<RowBuf>,
+    pub(crate) driver: Arc<Driver>,
+    listed: Cell<bool>,
+    /// How many coordinates its times have, once it is connected.
+    pub(crate) dims: Cell<Option<usize>>,
+}
+
+impl Buffered {
+    /// An input of a worker that is connected to nothing yet.
+    pub(crate) fn new(driver: &Arc<Driver>) -> Rc<Self> {
+        Rc::new(Buffered {
+            input: Input::new(),
+            buffer: RefCell::new(None),
+            columns: RefCell::default(),
+            updates: RefCell::default(),
+            row: Cell::default(),
+            driver: Arc::clone(driver),
+            listed: Cell::new(false),
+            dims: Cell::new(None),
+        })
+    }
+
+    /// Sends what the buffer holds, or nothing. Nothing is borrowed meanwhile: sending runs user code.
+    pub(crate) fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        if !self.has_unsent(py) {
+            return Ok(());
+        }
+        self.input
+            .check()
+            .map_err(|error| exception_of(py, error.into()))?;
+        let (mut columns, records) = (self.columns.take(), self.buffer.take());
+        columns
+            .flush(|columns| self.send_now(columns))
+            .and_then(|()| self.send_updates())
+            .and_then(|()| match records {
+                Some(records) => in_batches(records.into_bound(py), |batch| {
+                    self.input.send_now(batch).map_err(SendError::into_cause)
+                }),
+                None => Ok(()),
+            })
+            .map_err(|error| exception_of(py, self.lost(error)))
+    }
+
+    /// Sends all that it holds, and what functions that route it add.
+    pub(crate) fn drain(&self, py: Python<'_>) -> PyResult<()> {
+        while self.has_unsent(py) {
+            self.flush(py)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the computation, because what was given cannot be sent any more.
+    fn lost(&self, cause: BoxError) -> BoxError {
+        match self.driver.engine() {
+            Ok(worker) => worker.fail(cause).into(),
+            Err(_) => cause,
+        }
+    }
+
+    /// Sends a record batch, or keeps it for the next flush where it is small.
+    pub(crate) fn send_columns(self: &Rc<Self>, columns: RecordBatch) -> Result<(), BoxError> {
+        self.input.check()?;
+        let mut waiting = self.columns.take();
+        waiting
+            .push(columns, |columns| self.send_now(columns))
+            .and_then(|()| {
+                if waiting.is_empty() {
+                    return Ok(());
+                }
+                if !self.columns.borrow().is_empty() {
+                    return waiting.flush(|columns| self.send_now(columns)); // some were given meanwhile
+                }
+                self.columns.replace(std::mem::take(&mut waiting));
+                Ok(self.list()?)
+            })
+            .map_err(|error| self.lost(error))
+    }
+
+    /// The records that wait, to add to.
+    pub(crate) fn gathered<'py>(&self, py: Python<'py>) -> Bound<'py, PyList> {
+        if let Some(buffer) = &*self.buffer.borrow() {
+            return buffer.bind(py).clone();
+        }
+        let empty = PyList::empty(py); // before the borrow: what is allocated may collect garbage
+        let mut buffer = self.buffer.borrow_mut();
+        buffer
+            .get_or_insert_with(|| empty.unbind())
+            .bind(py)
+            .clone()
+    }
+
+    fn send_now(&self, columns: RecordBatch) -> Result<(), BoxError> {
+        let sent = self.input.send_now(Batch::Arrow(columns));
+        sent.map_err(SendError::into_cause)
+    }
+
+    /// Adds an update of a collection to those that wait; whether there are enough to be sent.
+    pub(crate) fn add_update(self: &Rc<Self>, record: &Bound<'_, PyAny>, diff: i64) -> PyResult<bool> {
+        let mut row = self.row.take(); // before the borrow: a record's class may have code of its own
+        row.encode(record)?;
+        let full = self.add_row(record.py(), row.get(), diff);
+        self.row.set(row);
+        full
+    }
+
+    /// Adds a row to the updates that wait, at the input's time; whether there are enough to be sent.
+    pub(crate) fn add_row(self: &Rc<Self>, py: Python<'_>, row: Row<'_>, diff: i64) -> PyResult<bool> {
+        let time = self.input.time().unwrap_or_else(|| Point::new(&[]));
+        self.add_row_at(py, row, &time, diff)
+    }
+
+    /// Adds an update of a collection at a time at or after the input's; whether there are enough to be sent.
+    pub(crate) fn add_row_at(
+        self: &Rc<Self>,
+        py: Python<'_>,
+        row: Row<'_>,
+        time: &Point,
+        diff: i64,
+    ) -> PyResult<bool> {
+        let full = {
+            let mut waiting = self.updates.borrow_mut();
+            waiting.push(row, time, diff);
+            waiting.is_full()
+        };
+        if full && !self.is_busy() {
+            self.send_updates()
+                .map_err(|error| exception_of(py, self.lost(error)))?;
+        } else {
+            self.list()?;
+        }
+        Ok(full)
+    }
+
+    fn send_updates(&self) -> Result<(), BoxError> {
+        let updates = {
+            let mut waiting = self.updates.borrow_mut();
+            let (false, Some(time)) = (waiting.is_empty(), self.input.time()) else {
+                return Ok(());
+            };
+            waiting.finish(&time)
+        };
+        let sent = self.input.send_now(Batch::Updates(updates));
+        sent.map_err(SendError::into_cause)
+    }
+
+    /// Sends what waits, and moves the input to a later time.
+    pub(crate) fn advance_to(&self, py: Python<'_>, time: &Point) -> PyResult<()> {
+        self.drain(py)?;
+        self.input
+            .advance_to(time)
+            .map_err(IntoException::into_exception)?;
+        self.driver.make_room(py)
+    }
+
+    /// Has the worker send what waits before its next step.
+    pub(crate) fn list(self: &Rc<Self>) -> PyResult<()> {
+        if self.listed.replace(true) {
+            return Ok(());
+        }
+        self.driver.list(Rc::clone(self) as _)
+    }
+}
+
+impl Gathering for Buffered {
+    fn flush_listed(&self, py: Python<'_>) -> PyResult<()> {
+        self.listed.set(false);
+        if self.input.is_closed() {
+            Ok(())
+        } else {
+            self.flush(py)
+        }
+    }
+
+    fn is_busy(&self) -> bool {
+        !self.input.is_closed() && self.input.check().is_err()
+    }
+
+    fn has_unsent(&self, _py: Python<'_>) -> bool {
+        self.buffer.borrow().is_some()
+            || !self.columns.borrow().is_empty()
+            || !self.updates.borrow().is_empty()
+    }
+
+    fn discard(&self) {
+        let unsent = (self.columns.take(), self.updates.take(), self.buffer.take());
+        drop(unsent); // after the borrows: dropping records may run user code
+    }
+}
+
+impl Drop for Buffered {
+    /// A handle that is no longer reachable sends what it holds, and closes.
+    fn drop(&mut self) {
+        if self.input.is_closed() {
+            return;
+        }
+        attached(|py| {
+            if !self.has_unsent(py) {
+                return;
+            }
+            let _told = match self.input.check() {
+                Ok(()) => self.flush(py).map_err(BoxError::from),
+                Err(busy) => Err(self.lost(busy.into())), // there is no later
+            };
+        });
+        self.input.close();
+    }
+}
