@@ -160,6 +160,8 @@ __all__ = [
     "map_batches",
     "negate",
     "partition_columns",
+    "play_columns",
+    "play_updates",
     "project",
     "reduce_arranged",
     "replay",

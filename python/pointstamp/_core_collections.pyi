@@ -7,7 +7,7 @@ has these names.
 from collections.abc import Callable, Iterable
 from typing import Any, final
 
-from pointstamp._core import EventQueue, InputHandle, Schema, Scope, Stream
+from pointstamp._core import EventQueue, InputHandle, ProbeHandle, Schema, Scope, Stream
 from pointstamp._core_kinds import CollectionStageKind, JoinKind, Reduction
 from pointstamp._types import Summary, Time
 
@@ -36,6 +36,8 @@ __all__ = [
     "import_trace",
     "join_arranged",
     "negate",
+    "play_columns",
+    "play_updates",
     "project",
     "reduce_arranged",
     "select_columns",
@@ -126,6 +128,17 @@ def join_arranged(
     name: str,
 ) -> Stream: ...
 def negate(stream: Stream) -> Stream: ...
+def play_columns(
+    handle: InputHandle[Any],
+    data: Any,
+    schema: Schema,
+    time: str,
+    diff: str | None = None,
+    probe: ProbeHandle | None = None,
+) -> None: ...
+def play_updates(
+    handle: InputHandle[Any], changes: Iterable[Any], probe: ProbeHandle | None = None
+) -> None: ...
 def project(stream: Stream, fields: Field | tuple[Any, ...], name: str) -> Stream: ...
 def reduce_arranged(arrangement: Arrangement, kind: Reduction, argument: Any, name: str) -> Arrangement: ...
 def send_updates(handle: InputHandle[Any], updates: Iterable[Any], diff: int | None = None) -> None: ...

@@ -131,7 +131,11 @@ impl Buffered {
     }
 
     /// Adds an update of a collection to those that wait; whether there are enough to be sent.
-    pub(crate) fn add_update(self: &Rc<Self>, record: &Bound<'_, PyAny>, diff: i64) -> PyResult<bool> {
+    pub(crate) fn add_update(
+        self: &Rc<Self>,
+        record: &Bound<'_, PyAny>,
+        diff: i64,
+    ) -> PyResult<bool> {
         let mut row = self.row.take(); // before the borrow: a record's class may have code of its own
         row.encode(record)?;
         let full = self.add_row(record.py(), row.get(), diff);
@@ -140,7 +144,12 @@ impl Buffered {
     }
 
     /// Adds a row to the updates that wait, at the input's time; whether there are enough to be sent.
-    pub(crate) fn add_row(self: &Rc<Self>, py: Python<'_>, row: Row<'_>, diff: i64) -> PyResult<bool> {
+    pub(crate) fn add_row(
+        self: &Rc<Self>,
+        py: Python<'_>,
+        row: Row<'_>,
+        diff: i64,
+    ) -> PyResult<bool> {
         let time = self.input.time().unwrap_or_else(|| Point::new(&[]));
         self.add_row_at(py, row, &time, diff)
     }

@@ -101,9 +101,9 @@ impl InputHandle {
         if self.closed_early.load(std::sync::atomic::Ordering::Relaxed) {
             return Err(pointstamp_engine::error::Error::Closed.into_exception());
         }
-        let state = self.state.get_or_init(|| {
-            ThreadBound::new(driver.home(), Buffered::new(driver))
-        });
+        let state = self
+            .state
+            .get_or_init(|| ThreadBound::new(driver.home(), Buffered::new(driver)));
         let state = state.get()?;
         state.drain(py)?; // what was sent before is not for this dataflow
         let stream = state

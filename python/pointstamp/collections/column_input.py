@@ -8,7 +8,7 @@ from pointstamp import _core
 from pointstamp.collections.inputs import Changing
 
 if TYPE_CHECKING:
-    from pointstamp._core import InputHandle
+    from pointstamp._core import InputHandle, ProbeHandle
 
 __all__ = ["ColumnInput"]
 
@@ -56,3 +56,44 @@ class ColumnInput(Changing):
         if diff == 0:
             raise ValueError("an update of diff 0 changes nothing: leave it out")
         _core.update_columns(self.handle, data, self._columns, diff)
+
+    def play(
+        self, data: Any, *, time: str = "time", diff: str | None = "diff", probe: ProbeHandle | None = None
+    ) -> None:
+        """Makes changes that bring their times along, in the order of times, as `CollectionInput.play` does.
+
+        The data has the schema's columns and two more, of times and of diffs: what `ColumnCollection.updates`
+        gives.
+
+        Args:
+            data: The changes; a `pyarrow.RecordBatchReader` is read batch by batch.
+            time: The column of times: integers, and lists of the fixed size where times have several
+                coordinates. It may be one of the schema's own.
+            diff: The column of diffs, integers; None where each row is inserted once.
+            probe: What each time has to pass before the next is fed.
+
+        Raises:
+            TypeError: If the data has no columns, or not these.
+            TimeError: If a time is not at or after the one before it and `self.time`, or the probe's times
+                have another number of coordinates.
+            ValueError: If a diff is 0.
+            PointstampError: If the input is closed. After each of these, the changes before are made.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         stock, collection = scope.new_collection(schema=pa.schema({"item": pa.string()}))
+            ...         counts = collection.count().capture()
+            ...     stock.play(pa.table({"item": ["tea", "rye", "tea"], "time": [0, 1, 4]}), diff=None)
+            ...     stock.close()
+            ...     return counts
+            >>> [counts] = ps.execute(main)
+            >>> for time, changes in counts.extract():
+            ...     print(time, changes.to_pylist())
+            0 [{'item': 'tea', 'count': 1, 'diff': 1}]
+            1 [{'item': 'rye', 'count': 1, 'diff': 1}]
+            4 [{'item': 'tea', 'count': 1, 'diff': -1}, {'item': 'tea', 'count': 2, 'diff': 1}]
+        """
+        _core.play_columns(self.handle, data, self._columns, time, diff, probe)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from pointstamp._core import InputHandle
+    from pointstamp._core import InputHandle, ProbeHandle
     from pointstamp._types import Time
 
 __all__ = ["Changing", "CollectionInput"]
@@ -155,3 +155,44 @@ class CollectionInput(Changing, Generic[T]):
             PointstampError: If the input is closed.
         """
         _core.send_updates(self.handle, records, -1)
+
+    def play(self, changes: Iterable[tuple[T, Time, int]], *, probe: ProbeHandle | None = None) -> None:
+        """Makes changes that bring their times along, in the order of times, as ``(record, time, diff)``.
+
+        These are what `Collection.updates` gives. The result at every time is that of `advance_to(time)` and
+        `update(record, diff)` for each change. It takes less time, because nothing returns to Python between
+        two times, and changes of many times travel together. `time` follows when they are sent. In the end it
+        is the time of the last change, which stays open.
+
+        Args:
+            changes: The changes. An iterable without an end is taken as far as the worker keeps up
+                (`Config(high_water=)`).
+            probe: What each time has to pass before the next is fed: for effects that are to be seen time by
+                time. None where several times may be worked on together.
+
+        Raises:
+            TypeError: If an element is no such triple, or a collection cannot keep its record.
+            TimeError: If a time is not at or after the one before it and `self.time`, or the probe's times
+                have another number of coordinates.
+            ValueError: If a diff is 0.
+            PointstampError: If the input is closed. After each of these, the changes before are made.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         words, collection = scope.new_collection()
+            ...         counts = collection.count().capture()
+            ...     words.play([("tick", 0, 1), ("tock", 0, 1), ("tick", 3, 2), ("tock", 7, -1)])
+            ...     print(words.time)
+            ...     words.close()
+            ...     return counts
+            >>> [counts] = ps.execute(main)
+            7
+            >>> for time, changes in counts.extract():
+            ...     print(time, changes)
+            0 [(('tick', 1), 1), (('tock', 1), 1)]
+            3 [(('tick', 1), -1), (('tick', 3), 1)]
+            7 [(('tock', 1), -1)]
+        """
+        _core.play_updates(self.handle, changes, probe)

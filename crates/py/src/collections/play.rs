@@ -6,7 +6,7 @@
 //! were fed by hand; no change is made twice.
 
 use pointstamp_arrange::Rows;
-use pointstamp_engine::error::check_advance;
+use pointstamp_engine::error::Error;
 use pointstamp_engine::operators::Probe;
 use pointstamp_order::{PartialOrder, Point};
 use pyo3::exceptions::PyTypeError;
@@ -63,10 +63,14 @@ impl<'a> Player<'a> {
     }
 
     /// Feeds changes, and moves the input to the time of the last.
-    fn play(mut self, py: Python<'_>, feed: impl FnOnce(&mut Self) -> PyResult<()>) -> PyResult<()> {
-        let fed = feed(&mut self);
+    fn play(
+        mut self,
+        py: Python<'_>,
+        feed: impl FnOnce(&mut Self) -> PyResult<()>,
+    ) -> PyResult<()> {
+        let outcome = feed(&mut self);
         let followed = self.follow(py);
-        fed.and(followed)
+        outcome.and(followed)
     }
 
     /// Makes a change.
@@ -75,8 +79,9 @@ impl<'a> Player<'a> {
             self.turn_to(py, time)?;
         }
         let state = self.handle.open_state()?;
-        if let Some(now) = state.input.time() {
-            check_advance(&now, time).map_err(IntoException::into_exception)?; // the program may have moved it meanwhile
+        if let Some(from) = state.input.time().filter(|now| !now.less_equal(time)) {
+            let to = time.clone(); // the program has moved it meanwhile, in what gives the changes
+            return Err(Error::TimeGoesBack { from, to }.into_exception());
         }
         self.made += 1;
         if state.add_row_at(py, row, time, diff)? {
