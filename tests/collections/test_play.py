@@ -239,7 +239,7 @@ def test_what_play_of_columns_refuses() -> None:
         with worker.dataflow() as scope:
             handle, rows = scope.new_collection(schema=SCHEMA)
             captured = rows.capture()
-        for data, options, kind, message in [
+        wrong: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
             (
                 table().drop(["time"]),
                 {},
@@ -256,7 +256,8 @@ def test_what_play_of_columns_refuses() -> None:
             (table(diff=pa.array([2**63], pa.uint64())), {}, ValueError, "64 bits"),
             (table(key=["x"]), {}, TypeError, "key"),
             (7, {}, TypeError, "7|int"),
-        ]:
+        ]
+        for data, options, kind, message in wrong:
             with pytest.raises(kind, match=message):
                 handle.play(data, **options)
         handle.play(table(time=pa.array([2**64 - 2], pa.uint64())))
@@ -324,10 +325,11 @@ def test_the_input_follows_its_changes() -> None:
         changes = [((time % 7, 0), time, 1) for time in range(20_000)]
         changes += [(record, time + 1, -1) for record, time, _ in changes]
         changes.sort(key=lambda change: change[1])
-        behind = []
+        behind: list[int] = []
 
         def noted() -> Iterator[tuple[tuple[int, int], int, int]]:
             for change in changes:
+                assert isinstance(handle.time, int)
                 behind.append(change[1] - handle.time)
                 yield change
 
