@@ -1,6 +1,7 @@
 """Metrics: the numbers of a computation that runs, for Prometheus and for OpenTelemetry."""
 
 import re
+import threading
 from typing import Any
 
 import pytest
@@ -8,8 +9,12 @@ import pytest
 import pointstamp as ps
 from pointstamp.seeing.metrics import FAMILIES, prometheus
 from pointstamp.seeing.state import state_of
+from pointstamp.seeing.steady import Steady
 
 Sample = dict[str, float]
+
+LONG = 120.0
+"""Seconds for what comes in any case."""
 
 
 def parsed(text: str) -> dict[str, Sample]:
@@ -66,6 +71,90 @@ def test_operators_say_what_they_keep_and_how_far_they_are(place: Any) -> None:
     assert metrics["pointstamp_worker_up"] == {str(worker): 1.0 for worker in range(peers)}
     for family in FAMILIES:
         assert f"# TYPE {family.prometheus} {family.kind}\n" in text
+
+
+def step_until(worker: ps.Worker, event: threading.Event) -> None:
+    while not event.is_set():
+        worker.step_or_park(0.02)
+
+
+@pytest.mark.parametrize("place", PLACES, ids=str)
+def test_at_event_times_records_are_counted_and_not_the_batches_that_carry_them(place: Any) -> None:
+    config = ps.Config(**place, dashboard=0)
+    records = 5000
+
+    def main(worker: ps.Worker) -> Any:
+        with worker.dataflow() as scope:
+            open_, _ = scope.new_input()  # so that the dataflow is still there when it is asked
+            numbers, stream = scope.new_input()
+            on_time, late = stream.event_time(lambda n: n // 10, lateness=records)
+            probes = [late.probe()]
+            probes.append(on_time.map(lambda n: n + 1, name="one more").probe())
+            moved = on_time.exchange(lambda n: n % 3, name="moved").filter(lambda n: True, name="all")
+            keyed = moved.key_by(lambda n: n % 7).map_values(lambda n: n)
+            probes.append(keyed.scan(int, lambda total, n: total + n, name="sums").probe())
+        for n in range(worker.index, records, config.peers):
+            numbers.send(n)
+        numbers.close()
+        worker.step_while(lambda: not all(probe.done() for probe in probes))
+        worker.barrier()
+        asked = prometheus(state_of(worker.asking.data(worker.core))) if worker.index == 0 else None
+        worker.barrier()
+        open_.close()
+        return asked
+
+    metrics = parsed(ps.execute(main, config=config)[0])
+    taken = metrics["pointstamp_operator_records_in_total"]
+    names = ("one more", "at event times", "moved", "sums")
+    found = {name: [count for of, count in taken.items() if name in of] for name in names}
+    assert all(counts == [records] * len(counts) and counts for counts in found.values()), taken
+    assert set(metrics["pointstamp_operator_queued_records"].values()) == {0}
+
+
+def test_no_counter_goes_down_while_a_worker_is_busy() -> None:
+    asked, busy, gate, over = (threading.Event() for _ in range(4))
+    states: list[Any] = []
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers, stream = scope.new_input()
+            probe = stream.map(lambda x: x, name="seen").probe()
+        numbers.send_batch(range(100))
+        numbers.advance_to(1)
+        worker.step_while(lambda: probe.less_than(1))
+        if worker.index == 0:
+            thread = threading.Thread(target=look, args=(Steady(worker.asking),))
+            thread.start()
+            step_until(worker, over)
+            thread.join()
+        else:
+            step_until(worker, asked)
+            busy.set()
+            gate.wait(LONG)
+
+    def look(steady: Steady) -> None:
+        try:
+            state = steady.state()
+            while any(one["silent"] for one in state["workers"]):  # the machine may be slow
+                state = steady.state()
+            states.append(state)
+            asked.set()
+            busy.wait(LONG)
+            states.append(steady.state())
+        finally:
+            asked.set()
+            gate.set()
+            over.set()
+
+    ps.execute(main, config=ps.Config(workers=2, dashboard=0))
+    before, after = states
+    assert [one["silent"] for one in after["workers"]][1]
+    assert after["workers"][1]["parked"] >= before["workers"][1]["parked"]
+    for old, new in zip(before["dataflows"][0]["operators"], after["dataflows"][0]["operators"], strict=True):
+        for counter in ("runs", "nanoseconds", "records_in", "records_out"):
+            assert new[counter] >= old[counter], (old["name"], counter)
+    seen = next(one for one in after["dataflows"][0]["operators"] if one["name"] == "seen")
+    assert seen["records_in"] == 200
 
 
 def test_what_was_kept_ends_with_its_dataflow() -> None:

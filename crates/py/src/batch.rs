@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use pointstamp_engine::error::BoxError;
-use pointstamp_engine::payload::Payload;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyList, PyTuple, PyType};
 
 use crate::collections::sealed::SealedBatch;
 use crate::collections::updates::Updates;
@@ -37,15 +37,16 @@ pub(crate) enum Batch {
 /// A list of Python objects that is not changed while it is shared.
 pub(crate) struct Records {
     list: Held<PyList>,
-    len: usize,
+    /// How many records its elements carry.
+    count: usize,
     /// About how many bytes they take.
     size: usize,
 }
 
 impl Records {
-    /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.len
+    /// How many there are: elements of the list, or the records in its stretches.
+    pub(crate) fn count(&self) -> usize {
+        self.count
     }
 
     /// About how many bytes they take.
@@ -68,9 +69,9 @@ impl Batch {
 
     /// The same, of records that are known to take about `size` bytes.
     pub(crate) fn sized(list: Bound<'_, PyList>, size: usize) -> Self {
-        let len = list.len();
+        let count = records_in(&list);
         let list = Held::new(list.unbind());
-        Batch::Records(Arc::new(Records { list, len, size }))
+        Batch::Records(Arc::new(Records { list, count, size }))
     }
 
     /// What a reader in Python gets: the records as a list of its own, or a `pyarrow.RecordBatch`, which shares the
@@ -100,11 +101,12 @@ impl Batch {
         py: Python<'_>,
         mut send: impl FnMut(Batch) -> Result<(), BoxError>,
     ) -> Result<(), BoxError> {
-        let len = self.len();
+        let list = self.as_list(py);
+        let len = list.len();
         if len <= 2 * MAX_BATCH {
+            drop(list);
             return if len == 0 { Ok(()) } else { send(self) };
         }
-        let list = self.as_list(py);
         for start in (0..len).step_by(MAX_BATCH) {
             send(Batch::records(
                 list.get_slice(start, (start + MAX_BATCH).min(len)),
@@ -139,4 +141,50 @@ pub(crate) fn in_batches(
 ) -> Result<(), BoxError> {
     let py = list.py();
     Batch::records(list).in_bounds(py, send)
+}
+
+/// How many records the elements of a list carry. A stretch of event time carries those of its columns (see
+/// `pointstamp.keyed.rows`), also beside the worker that it goes to; any other element is a record.
+fn records_in(list: &Bound<'_, PyList>) -> usize {
+    let first = list.get_item(0);
+    if !first.is_ok_and(|first| stretch_len(&first).is_some()) {
+        return list.len();
+    }
+    list.iter()
+        .map(|element| stretch_len(&element).unwrap_or(1))
+        .sum()
+}
+
+/// How many records a stretch has; nothing for what is none.
+fn stretch_len(element: &Bound<'_, PyAny>) -> Option<usize> {
+    let tuple = element.cast::<PyTuple>().ok()?;
+    if !tuple.is_exact_instance_of::<PyTuple>() {
+        return columns_len(tuple);
+    }
+    if tuple.len() != 2 {
+        return None;
+    }
+    let sent = tuple.get_item(1).ok()?;
+    columns_len(sent.cast::<PyTuple>().ok()?)
+}
+
+/// How long the last column of a bundle is; nothing for another tuple.
+fn columns_len(tuple: &Bound<'_, PyTuple>) -> Option<usize> {
+    static BUNDLE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    static KEYED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    if tuple.is_exact_instance_of::<PyTuple>() {
+        return None;
+    }
+    let py = tuple.py();
+    let class = tuple.get_type();
+    let is = |known: &PyOnceLock<Py<PyType>>, name| {
+        let known = known.import(py, "pointstamp.keyed.rows", name);
+        known.is_ok_and(|known| class.is(known))
+    };
+    if !is(&BUNDLE, "Bundle") && !is(&KEYED, "KeyedBundle") {
+        return None;
+    }
+    let last = tuple.len().checked_sub(1)?;
+    let last = tuple.get_borrowed_item(last).ok()?;
+    last.cast::<PyList>().ok().map(|column| column.len())
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.event_times.clock import refuse_negative
+from pointstamp.keyed.rows import Bundle, KeyedBundle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +44,7 @@ def split_records(
         low, high = min(times), max(times)
         refuse_negative(low, clock)
         if low >= max(latest, high) - lateness and low >= floor:
-            return [(low if low == high else times, records)], None, max(latest, high)
+            return [Bundle(low if low == high else times, records)], None, max(latest, high)
         kept: list[int] = []
         on_time, late = [], []
         for time, record in zip(times, records, strict=True):
@@ -53,17 +54,17 @@ def split_records(
                 kept.append(time)
                 on_time.append(record)
                 latest = max(latest, time)
-        return [(kept, on_time)] if kept else None, late or None, latest
+        return [Bundle(kept, on_time)] if kept else None, late or None, latest
 
     return split
 
 
 def with_keys(
     stretches: list[Any], key: Callable[[Any], Any], value: Callable[[Any], Any] | None
-) -> list[Any]:
+) -> list[KeyedBundle]:
     """Stretches ``(times, records)`` as ``(times, keys, values)``."""
     return [
-        (
+        KeyedBundle(
             times,
             [key(record) for record in records],
             records if value is None else [value(record) for record in records],

@@ -7,12 +7,16 @@ killed. What ends them by itself is kept, for who asks next.
 
 from __future__ import annotations
 
+import os
 import secrets
+import socket
+import struct
 import threading
+import time
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
 from functools import partial
-from multiprocessing.connection import Client, Listener
+from multiprocessing.connection import Client, Listener, answer_challenge, deliver_challenge
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import ClusterError, PointstampError, WorkerStopped, add_note, in_words
@@ -40,6 +44,9 @@ PATIENCE = 1.0
 FORCE = 5.0
 """Seconds for which those that do not are interrupted, before they are left to themselves."""
 
+GREETING = 30.0
+"""Seconds that a connection has to prove that it is a worker's."""
+
 ADVICE = (
     "every dataflow of the session ended with it. The next session.dataflow(...) starts new workers: build "
     "the dataflows again"
@@ -63,8 +70,11 @@ class Cluster:
         self._asking: Asking | None = None
         self._kill: Callable[[], None] = lambda: None
         self._closing = False
+        self._threads: set[int] = set()
         self._lines: list[Helper] = []
         self._connections: list[Connection] = []
+        self._strangers: set[Connection] = set()
+        self._leaving = False
         run = partial(self._on_threads, config)
         if processes is not None:
             run = partial(self._on_processes, config, processes)
@@ -87,12 +97,20 @@ class Cluster:
     def ask(self, what: str, *arguments: Any, worker: int | None = None) -> Future[list[Any]]:
         """Tells one worker or all, and returns what becomes of it.
 
+        It does not wait, however much was told and not yet read: who waits for the answer says how long.
+
         Raises:
+            PointstampError: On a worker of this cluster, which would wait for itself.
             BaseException: What has ended the workers, or what one of them raised since somebody asked last.
         """
+        if threading.get_ident() in self._threads:
+            raise PointstampError(
+                "a session's worker cannot wait for its session, which waits for it: what runs there "
+                "uses the `worker` or `scope` that it was called with, and cells use the session"
+            )
         self.raise_error()
         number, future = self._replies.ask(self.workers if worker is None else 1)
-        self._commands.put(Command(worker, number, what, arguments))
+        self._commands.put(Command(worker, number, what, arguments), wait=False)
         return future
 
     def tell(self, what: str, *arguments: Any, worker: int | None = None, wait: bool = True) -> None:
@@ -103,6 +121,8 @@ class Cluster:
         """
         if wait:
             self.raise_error()
+        if threading.get_ident() in self._threads:
+            wait = False  # it is what would make room
         self._commands.put(Command(worker, None, what, arguments), wait=wait)
 
     def raise_error(self) -> None:
@@ -132,6 +152,8 @@ class Cluster:
         """Ends the workers. Closing twice does nothing."""
         self._closing = True
         self._commands.put(Command(None, None, "end", ()), wait=False)
+        if threading.get_ident() in self._threads:
+            return  # it ends when what it runs has returned
         if self._thread.ends(PATIENCE):
             return
         every = 0.1
@@ -167,6 +189,7 @@ class Cluster:
     def _on_threads(self, config: Config) -> None:
         def main(worker: Worker) -> None:
             self._asking = worker.asking
+            self._threads.add(threading.get_ident())
             serve(worker, _Here(self._commands, self._replies, worker.index))
 
         execute(main, config=config)
@@ -174,17 +197,20 @@ class Cluster:
     def _on_processes(self, config: Config, processes: int) -> None:
         key = secrets.token_bytes(32)
         # The key is told to the processes over the sockets that they inherit: others are refused.
-        with Listener(("127.0.0.1", 0), backlog=self.workers, authkey=key) as listener:
-            accept = Helper(partial(self._accept, listener), "pointstamp-accept", daemon=True)
+        with Listener(("127.0.0.1", 0), backlog=self.workers) as listener:
+            accept = Helper(partial(self._accept, listener, key), "pointstamp-accept", daemon=True)
             accept.start()
             main = partial(_serve_there, listener.address, key)
             try:
                 run_on_processes(main, processes, config, None, started=self._started)
             finally:
-                with suppress(OSError), Client(listener.address, authkey=key) as last:
-                    last.send(None)  # who accepts goes home
+                self._leaving = True
+                with suppress(OSError):
+                    Client(listener.address).close()  # who accepts goes home
                 accept.ends(PATIENCE)
                 self._commands.end()
+                for stranger in list(self._strangers):  # whose greeting ends with that
+                    _cut(stranger)
                 for line in self._lines:  # the processes have ended
                     line.ends(PATIENCE)
                 for connection in self._connections:  # not while a thread reads from it or writes to it
@@ -193,21 +219,42 @@ class Cluster:
     def _started(self, kill: Callable[[], None]) -> None:
         self._kill = kill
 
-    def _accept(self, listener: Listener) -> None:
+    def _accept(self, listener: Listener, key: bytes) -> None:
+        """Lets connections in. Each is greeted on a thread of its own: who says nothing holds nobody up."""
         while True:
             try:
                 connection = listener.accept()
-                worker = connection.recv()
-            except Exception:  # who does not know the key, or has gone
+            except OSError:  # it has gone already, or too many files are open
+                if self._leaving:
+                    return
+                time.sleep(PATIENCE / 10)
                 continue
-            if worker is None:
+            if self._leaving:
                 connection.close()
                 return
-            self._connections.append(connection)
-            for what in (self._send, self._hear):
-                name = f"pointstamp-line-{worker}"
-                self._lines.append(Helper(partial(what, worker, connection), name, daemon=True))
-                self._lines[-1].start()
+            self._strangers.add(connection)
+            greet = Helper(partial(self._greet, connection, key), "pointstamp-greet", daemon=True)
+            self._lines.append(greet)
+            greet.start()
+
+    def _greet(self, connection: Connection, key: bytes) -> None:
+        """Has a connection prove that it is a worker's, and takes up its line; closes any other."""
+        try:
+            _bounded(connection, GREETING)
+            deliver_challenge(connection, key)
+            answer_challenge(connection, key)
+            worker = connection.recv()
+            _bounded(connection, 0)
+        except Exception:  # who does not know the key, says nothing, or has gone
+            self._strangers.discard(connection)
+            connection.close()
+            return
+        self._strangers.discard(connection)
+        self._connections.append(connection)
+        hear = Helper(partial(self._hear, worker, connection), f"pointstamp-line-{worker}", daemon=True)
+        self._lines.append(hear)
+        hear.start()
+        self._send(worker, connection)  # on this thread
 
     def _send(self, worker: int, connection: Connection) -> None:
         """Passes on what a worker of another process is told."""
@@ -302,6 +349,18 @@ def _serve_there(address: Any, key: bytes, worker: Worker) -> None:
     connection = Client(address, authkey=key)
     connection.send(worker.index)
     serve(worker, _There(connection))
+
+
+def _bounded(connection: Connection, seconds: float) -> None:
+    """Lets reads of a connection take so many seconds at most; 0: any number."""
+    with socket.socket(fileno=os.dup(connection.fileno())) as line:
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", int(seconds), 0))
+
+
+def _cut(connection: Connection) -> None:
+    """Ends what waits for something to read there."""
+    with suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as line:
+        line.shutdown(socket.SHUT_RDWR)
 
 
 def _dumps(command: Command) -> bytes:

@@ -2,7 +2,8 @@
 
 Owns the one order of commands that all workers see: a command is put there in one step, for one worker or for
 all, so that an interruption leaves no worker without what the others have. Each worker reads at its own pace;
-what all have read is forgotten. Who puts a command waits while `MOST` are not yet read.
+what all have read is forgotten. Who puts a command waits while `MOST` are not yet read; a question, whose
+answer is waited for anyway, does not.
 """
 
 from __future__ import annotations

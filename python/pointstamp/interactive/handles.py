@@ -6,6 +6,7 @@ import asyncio
 import weakref
 from collections import deque
 from concurrent.futures import TimeoutError as FutureTimeout
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import PointstampError, StallError, TimeError
@@ -31,12 +32,32 @@ def result_of(cluster: Cluster, future: Future[list[Any]], what: str, timeout: f
         StallError: When they do not come in time.
         BaseException: What a worker raised.
     """
-    try:
-        return future.result(timeout)
-    except (TimeoutError, FutureTimeout):
-        if future.done():
-            raise  # a worker's own
-        raise StallError(f"{what} is not over after {timeout:g} s\n{cluster.explain()}") from None
+    return Waiting(cluster, what, timeout)(future)
+
+
+class Waiting:
+    """Waits for answers of workers, one after the other, for so many seconds altogether."""
+
+    def __init__(self, cluster: Cluster, what: str, timeout: float | None) -> None:
+        self._cluster = cluster
+        self._what = what
+        self._timeout = timeout
+        self._until = None if timeout is None else monotonic() + timeout
+
+    def __call__(self, future: Future[list[Any]]) -> list[Any]:
+        """The answer.
+
+        Raises:
+            StallError: When it does not come in time.
+            BaseException: What a worker raised.
+        """
+        try:
+            return future.result(None if self._until is None else max(0.0, self._until - monotonic()))
+        except (TimeoutError, FutureTimeout):
+            if future.done():
+                raise  # a worker's own
+            said = f"{self._what} is not over after {self._timeout:g} s\n{self._cluster.explain()}"
+            raise StallError(said) from None
 
 
 class Flow:
@@ -53,6 +74,11 @@ class Flow:
         """Tells all workers something of this dataflow."""
         self._check()
         return self.cluster.ask(what, self._number, *arguments)
+
+    def ask_one(self, what: str, *arguments: Any) -> Future[list[Any]]:
+        """Asks one worker something of this dataflow."""
+        self._check()
+        return self.cluster.ask(what, self._number, *arguments, worker=0)
 
     def tell(self, worker: int | None, *arguments: Any) -> None:
         """Tells one worker, or all, something of an input, without an answer."""
@@ -228,6 +254,11 @@ class LiveInput:
         self._tell("update", record, diff)
 
     def _spread(self, method: str, records: Iterable[Any]) -> None:
+        if hasattr(records, "__dataframe__") or hasattr(records, "__arrow_c_stream__"):
+            raise TypeError(
+                f"{method}() of input {self.name!r} takes records, and a {type(records).__name__} gives the "
+                "names of its columns: make the input with a schema and use insert(), or give its rows"
+            )
         given = list(records)
         share = max(1, -(-len(given) // self._flow.cluster.workers))
         for first in range(0, len(given), share):
@@ -297,7 +328,8 @@ class LiveOutput:
         """As `read`, for programs that use `await`. What a cancelled call leaves, the next returns."""
         await asyncio.shield(asyncio.wrap_future(self._flow.ask("settle", self._kept())))
         self._flow.cluster.raise_error()
-        asked = self._ask()
+        frontier = await asyncio.shield(asyncio.wrap_future(self._flow.ask_one("frontier", self.name)))
+        asked = self._ask(frontier[0])
         try:
             parts = [await asyncio.shield(asyncio.wrap_future(future)) for future in asked]
         except BaseException:
@@ -308,23 +340,29 @@ class LiveOutput:
     def _read(self, wait: bool, timeout: float | None) -> list[tuple[Time, Any]]:
         kept, cluster = self._kept(), self._flow.cluster
         what = f"output {self.name!r} of dataflow {self._flow.name!r}"
+        wait_for = Waiting(cluster, what, timeout)
         if wait:
-            result_of(cluster, self._flow.ask("settle", kept), what, timeout)
+            wait_for(self._flow.ask("settle", kept))
             cluster.raise_error()  # of what was sent before; nothing has been taken yet
-        asked = self._ask()
+        frontier = wait_for(self._flow.ask_one("frontier", self.name))[0]
+        asked = self._ask(frontier)
         try:
-            parts = [result_of(cluster, future, what, None) for future in asked]
+            parts = [wait_for(future) for future in asked]
         except BaseException:
             self._leave(asked)
             raise
         return self._joined([part for all_of_one in parts for part in all_of_one])
 
-    def _ask(self) -> list[Future[Any]]:
-        """Asks for what is there, behind what was asked for and not taken."""
+    def _ask(self, frontier: list[Time]) -> list[Future[Any]]:
+        """Asks all workers for what is there before a frontier, behind what was asked for and not taken.
+
+        One worker has seen the frontier, so that nothing before it is on its way to any: all hand out
+        the same times, each of which is whole.
+        """
         asked = []
         while self._left:
             asked.append(self._left.popleft())
-        return [*asked, self._flow.ask("read", self.name)]
+        return [*asked, self._flow.ask("read", self.name, frontier)]
 
     def _leave(self, asked: list[Future[Any]]) -> None:
         failed = (future.done() and (future.cancelled() or future.exception()) for future in asked)

@@ -1,7 +1,8 @@
 """A dataflow of a session on one worker: its inputs, and what has come out of it and was not read.
 
 Owns what may be reached from a session: an input is driven there, a stream or a collection is kept here until
-it is read, a probe is waited for. A time is read once no record of it can come any more on this worker.
+it is read, a probe is waited for. What is kept is handed out up to a frontier that one worker has
+seen and all are told: no record before it is on its way to any of them, so that each time comes whole.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from pointstamp.streams.arrow_input import ArrowInput
 from pointstamp.streams.records import Stream
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pointstamp._types import Time
     from pointstamp.scope import Scope
 
-__all__ = ["Served", "named"]
+__all__ = ["Served", "by_own_time", "named"]
 
 INPUTS = (InputHandle, ArrowInput, CollectionInput, ColumnInput)
 
@@ -81,6 +84,8 @@ class Served:
         def keep(time: Time, batch: Any) -> None:
             if consolidate and isinstance(batch, list):
                 kept.extend((at, (record, diff)) for record, at, diff in batch)
+            elif consolidate:
+                kept.extend(by_own_time(batch))
             elif isinstance(batch, list):
                 kept.extend((time, record) for record in batch)
             else:
@@ -99,13 +104,28 @@ class Served:
             any(_less_equal(time, edge) for time in times) for probe in probes for edge in probe.frontier
         )
 
-    def take(self, name: str) -> list[tuple[Time, Any]]:
-        """What was kept of times that are complete here; it is not kept any more."""
+    def frontier(self, name: str) -> list[Time]:
+        """The times of an output that are not complete begin here, on every worker."""
+        return list(self._probes[name].frontier)
+
+    def take(self, name: str, frontier: list[Time]) -> list[tuple[Time, Any]]:
+        """What was kept here of times before a frontier; it is not kept any more."""
         kept = self._kept[name]
-        frontier = list(self._probes[name].frontier)
         whole = [(time, what) for time, what in kept if not any(_less_equal(edge, time) for edge in frontier)]
         kept[:] = [(time, what) for time, what in kept if any(_less_equal(edge, time) for edge in frontier)]
         return whole
+
+
+def by_own_time(batch: Any) -> Iterator[tuple[Time, Any]]:
+    """The rows of changes in columns by the times that they tell, which are at or after their message's."""
+    rows: dict[Time, list[int]] = {}
+    for row, at in enumerate(batch.column("time").to_pylist()):
+        rows.setdefault(tuple(at) if isinstance(at, list) else at, []).append(row)
+    if len(rows) == 1:
+        yield next(iter(rows)), batch
+        return
+    for at, places in rows.items():
+        yield at, batch.take(places)
 
 
 def _less_equal(left: Time, right: Time) -> bool:

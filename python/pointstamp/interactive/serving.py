@@ -134,8 +134,11 @@ class _Serving:
         self._waiting.append((number, lambda: served.is_settled(name)))
         return _LATER
 
-    def do_read(self, _: int | None, flow: int, name: str) -> Any:
-        return self._flows[flow].take(name)
+    def do_frontier(self, _: int | None, flow: int, name: str) -> Any:
+        return self._flows[flow].frontier(name)
+
+    def do_read(self, _: int | None, flow: int, name: str, frontier: list[Any]) -> Any:
+        return self._flows[flow].take(name, frontier)
 
     def do_run(self, _: int | None, function: Any, arguments: tuple[Any, ...]) -> Any:
         if isinstance(function, tuple):

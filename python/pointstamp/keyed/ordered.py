@@ -13,7 +13,7 @@ from pointstamp._core import PactKind, StageKind, by_worker
 from pointstamp._errors import GraphError
 from pointstamp.custom.builder import constructed, operator_info
 from pointstamp.keyed.arrivals import Arrivals
-from pointstamp.keyed.rows import Results
+from pointstamp.keyed.rows import KeyedBundle, Results
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,9 +93,11 @@ def _routed(peers: int) -> Callable[[list[Keyed]], list[Any]]:
         parts: list[Any] = []
         for times, keys, values in stretches:
             if isinstance(times, int):
-                parts += [(to, (times, *part)) for to, part in by_worker(keys, [keys, values], peers)]
+                sent = by_worker(keys, [keys, values], peers)
+                parts += [(to, KeyedBundle(times, *part)) for to, part in sent]
             else:
-                parts += [(to, tuple(part)) for to, part in by_worker(keys, [times, keys, values], peers)]
+                sent = by_worker(keys, [times, keys, values], peers)
+                parts += [(to, KeyedBundle(*part)) for to, part in sent]
         return parts
 
     return alone if peers == 1 else routed

@@ -2,7 +2,8 @@
 
 An element of such a stream is a *stretch*: ``(times, records)``, and by key ``(times, keys, records)``. The
 columns are lists of one length; `times` is an int where all records have that time. An operator works on
-whole columns, and what all records of a stretch share is not touched.
+whole columns, and what all records of a stretch share is not touched. What is sent is a `Bundle` or a
+`KeyedBundle`: the extension counts the records in those, and any other element as one.
 
 Owns `Rows`, what logic reads, and `Results`, what it sends.
 """
@@ -10,14 +11,16 @@ Owns `Rows`, what logic reads, and `Results`, what it sends.
 from __future__ import annotations
 
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = [
     "MOST",
+    "Bundle",
     "Keyed",
+    "KeyedBundle",
     "Results",
     "Rows",
     "Stretch",
@@ -34,6 +37,21 @@ Keyed = tuple[Times, list[Any], list[Any]]
 
 MOST = 1024
 """How many records a stretch has at most that an operator makes: the engine's batches have as many."""
+
+
+class Bundle(NamedTuple):
+    """A stretch on its way. Its class tells the extension how many records it carries."""
+
+    times: Times
+    records: list[Any]
+
+
+class KeyedBundle(NamedTuple):
+    """A stretch by key on its way."""
+
+    times: Times
+    keys: list[Any]
+    records: list[Any]
 
 
 def each_time(times: Times, count: int) -> Any:
@@ -98,9 +116,9 @@ def part_of(stretch: Keyed, first: int, end: int) -> Keyed:
     return times if isinstance(times, int) else times[first:end], keys[first:end], values[first:end]
 
 
-def stretch_of(times: list[int], records: list[Any]) -> Stretch:
+def stretch_of(times: list[int], records: list[Any]) -> Bundle:
     """A stretch, whose time is an int where all times are one."""
-    return (times[0] if times.count(times[0]) == len(times) else times), records
+    return Bundle(times[0] if times.count(times[0]) == len(times) else times, records)
 
 
 class Results:
@@ -116,13 +134,13 @@ class Results:
         if records:
             self.stretches.append((times, records))
 
-    def pieces(self) -> Iterator[Stretch]:
+    def pieces(self) -> Iterator[Bundle]:
         """The stretches, none of which is too long."""
         for times, records in self.stretches:
             for at in range(0, len(records), MOST):
                 part = records if len(records) <= MOST else records[at : at + MOST]
                 if isinstance(times, int):
-                    yield times, part
+                    yield Bundle(times, part)
                 else:
                     yield stretch_of(times if part is records else times[at : at + MOST], part)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import StageKind
 from pointstamp._errors import GraphError
+from pointstamp.keyed.rows import KeyedBundle
 
 if TYPE_CHECKING:
     from pointstamp._core import Stream as CoreStream
@@ -43,8 +44,10 @@ def both_sides(left: Any, right: Any) -> CoreStream:
 
 
 def _tag(side: int) -> Any:
-    def tag(stretches: list[Keyed]) -> list[Keyed]:
-        return [(times, keys, [(side, value) for value in values]) for times, keys, values in stretches]
+    def tag(stretches: list[Keyed]) -> list[KeyedBundle]:
+        return [
+            KeyedBundle(times, keys, [(side, value) for value in values]) for times, keys, values in stretches
+        ]
 
     return tag
 

@@ -18,6 +18,7 @@ from pointstamp.keyed import stateful
 from pointstamp.keyed.joins import AsOf, Interval, Table
 from pointstamp.keyed.ordered import in_time_order, root_only
 from pointstamp.keyed.process import KeyContext, Process
+from pointstamp.keyed.rows import KeyedBundle
 from pointstamp.keyed.sides import both_sides, pairs_of
 from pointstamp.keyed.state import KeyedState, claimed
 from pointstamp.keyed.windowed import WindowedStream
@@ -106,8 +107,10 @@ class KeyedStream(Generic[K, T]):
         """Each record through a function; key and time stay."""
         function_of("map", f)
 
-        def mapped(stretches: list[Keyed]) -> list[Keyed]:
-            return [(times, keys, [f(value) for value in values]) for times, keys, values in stretches]
+        def mapped(stretches: list[Keyed]) -> list[KeyedBundle]:
+            return [
+                KeyedBundle(times, keys, [f(value) for value in values]) for times, keys, values in stretches
+            ]
 
         (made,) = self.keyed.stage(StageKind.MAP_BATCH, mapped, "map_values", 1)
         return KeyedStream(self.scope, made, self.clock)

@@ -111,7 +111,7 @@ class Asking:
                 about["memory"] = memory
                 # Whether a thread lives can only be said here.
                 ran = [(*entry, name, _is_alive(ident, name)) for *entry, ident, name in answer["ran"]]
-                data.append({**answer, **about, "ran": ran, "own": answers_of(who["worker"])})
+                data.append({**answer, **about, "ran": ran, "own": answers_of(who["worker"], thread)})
             else:
                 name = (at_work[index] or "") if inside else ""
                 silent = {"silent": True, "ended": answer == "ended", "inside": inside, "operator": name}

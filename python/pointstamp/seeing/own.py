@@ -1,11 +1,13 @@
 """What operators of this library say of the times that they hold.
 
 A program that uses one has no capability to drop: what it can do is known to the operator alone, which owns
-its numbers. It is asked on any thread when an explanation is, and forgotten with its dataflow.
+its numbers. It is asked on any thread when an explanation is, and forgotten with its dataflow. Workers
+are told apart by their threads, too: computations of one process number theirs alike.
 """
 
 from __future__ import annotations
 
+import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakValueDictionary
@@ -25,19 +27,19 @@ class Speaks(Protocol):
         """Why times are held, and what the program can do: a sentence or two each."""
 
 
-_speakers: WeakValueDictionary[tuple[int, Address], Speaks] = WeakValueDictionary()
+_speakers: WeakValueDictionary[tuple[int, int, Address], Speaks] = WeakValueDictionary()
 
 
 def speaks(info: OperatorInfo, speaker: Speaks) -> None:
-    """Has an operator answered for by what has its times."""
-    _speakers[info.index, tuple(info.address)] = speaker
+    """Has an operator answered for by what has its times. Called on the thread of its worker."""
+    _speakers[threading.get_ident(), info.index, tuple(info.address)] = speaker
 
 
-def answers(worker: int) -> list[tuple[Address, str, str]]:
-    """What the operators of a worker say."""
+def answers(worker: int, thread: int | None) -> list[tuple[Address, str, str]]:
+    """What the operators of a worker say, which runs on this thread; None: it does not run."""
     said = []
-    for (index, address), speaker in list(_speakers.items()):
-        if index == worker:
+    for (ident, index, address), speaker in list(_speakers.items()):
+        if (ident, index) == (thread, worker):
             with suppress(RuntimeError):  # it has changed meanwhile: the worker is at work, and nothing hangs
                 said.append((address, *speaker.holding()))
     return said

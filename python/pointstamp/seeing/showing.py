@@ -37,6 +37,7 @@ class Showing:
         self.asking = asking
         self._recorders: dict[int, _core.Recorder] = {}
         self._stack = ExitStack()
+        self._steady: Any = None
 
     def begins(self, worker: _core.Worker) -> None:
         """Records a worker, on its thread, where that was asked for."""
@@ -47,6 +48,10 @@ class Showing:
             self._recorders[worker.index] = recorder
 
     def __enter__(self) -> Showing:
+        if self._config.dashboard is not None or self._config.telemetry:
+            from pointstamp.seeing.steady import Steady
+
+            self._steady = Steady(self.asking)
         with ExitStack() as stack:
             if self._config.log is not None:
                 from pointstamp.seeing.log import Writer
@@ -59,10 +64,9 @@ class Showing:
                 page = stack.enter_context(Page(host, port, self._answers()))
                 announce(page.url)
             if self._config.telemetry and self._config.process == 0:
-                from pointstamp.seeing.state import state_of
                 from pointstamp.seeing.telemetry import observed
 
-                stack.enter_context(observed(lambda: state_of(self.asking.data())))
+                stack.enter_context(observed(self._state))
             if self._config.process == 0:
                 for watch in WATCHES:
                     stack.enter_context(watch(self.asking))
@@ -74,10 +78,12 @@ class Showing:
     ) -> None:
         self._stack.close()
 
+    def _state(self) -> dict[str, Any]:
+        return self._steady.state()  # type: ignore[no-any-return]  # what watches shares one
+
     def _answers(self) -> Any:
         from pointstamp.seeing.metrics import prometheus
         from pointstamp.seeing.serving import as_json
-        from pointstamp.seeing.state import state_of
 
         def waits(_: dict[str, str]) -> tuple[str, str]:
             tellers = self.asking.everyone()
@@ -86,7 +92,7 @@ class Showing:
 
         return {
             "/about": lambda query: as_json({"moments": 0}),
-            "/state": lambda query: as_json(state_of(self.asking.data())),
+            "/state": lambda query: as_json(self._state()),
             "/explain": waits,
-            "/metrics": lambda query: ("text/plain", prometheus(state_of(self.asking.data()))),
+            "/metrics": lambda query: ("text/plain", prometheus(self._state())),
         }

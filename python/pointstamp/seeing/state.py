@@ -25,7 +25,8 @@ def state_of(data: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The state that follows from what the workers said.
 
     Args:
-        data: What `Asking.data` returned.
+        data: What `Asking.data` returned. Of a worker that did not answer, ``last`` is what it said before,
+            where that is known (see `Steady`): it counts on.
     """
     workers = []
     dataflows: dict[int, dict[str, Any]] = {}
@@ -45,26 +46,23 @@ def state_of(data: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
                 "busy": said.get("busy", False),
                 "in_flight": said.get("in_flight", 0),
                 "high_water": said.get("high_water", 0),
-                "parked": said.get("parked", 0),
+                "parked": (said if not silent else next(iter(said.get("last", ())), {})).get("parked", 0),
                 "memory": said.get("memory", 0),
             }
         )
+        for known in said.get("last", ()) if silent else (said,):
+            _add(known, totals, held, kept)
         if silent:
             continue
-        for address, runs, nanoseconds, records, batches in said.get("totals", ()):
-            done = totals.setdefault(tuple(address), [0] * len(TOTALS))
-            for index, value in enumerate((runs, nanoseconds, *records, *batches)):
-                done[index] += value
-        for address, rows, size in said.get("kept", ()):
-            sums = kept.setdefault(tuple(address), [0, 0])
-            sums[0] += rows
-            sums[1] += size
         for number, dataflow in said["dataflows"]:
             paused.update(tuple(address) for address in dataflow["paused"])
-            for address, _, _, count in dataflow["held"]:
-                held[tuple(address)] = held.get(tuple(address), 0) + count
             if number not in dataflows:
                 dataflows[number] = _dataflow(number, dataflow)
+    if not any("silent" not in said for said in data):  # else who answers knows what there is
+        for known in (known for said in data if not said["ended"] for known in said.get("last", ())):
+            for number, dataflow in known["dataflows"]:
+                if number not in dataflows:
+                    dataflows[number] = _dataflow(number, dataflow)
     for dataflow in dataflows.values():
         _lags(dataflow)
         for operator in (*dataflow["operators"], *dataflow["scopes"]):
@@ -75,6 +73,26 @@ def state_of(data: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             operator["kept_rows"], operator["kept_bytes"] = kept.get(address, (None, None))
             operator["paused"] = address in paused
     return {"now": time.time(), "workers": workers, "dataflows": list(dataflows.values())}
+
+
+def _add(
+    said: Mapping[str, Any],
+    totals: dict[tuple[int, ...], list[int]],
+    held: dict[tuple[int, ...], int],
+    kept: dict[tuple[int, ...], list[int]],
+) -> None:
+    """Adds what a worker says of its operators to the sums over the workers."""
+    for address, runs, nanoseconds, records, batches in said.get("totals", ()):
+        done = totals.setdefault(tuple(address), [0] * len(TOTALS))
+        for index, value in enumerate((runs, nanoseconds, *records, *batches)):
+            done[index] += value
+    for address, rows, size in said.get("kept", ()):
+        sums = kept.setdefault(tuple(address), [0, 0])
+        sums[0] += rows
+        sums[1] += size
+    for _, dataflow in said["dataflows"]:
+        for address, _, _, count in dataflow["held"]:
+            held[tuple(address)] = held.get(tuple(address), 0) + count
 
 
 def _dataflow(number: int, data: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from pointstamp._core import PactKind, StageKind
 from pointstamp._mistakes import function_of
 from pointstamp._naming import named, named_later
 from pointstamp.event_times.splitting import with_keys
+from pointstamp.keyed.rows import Bundle
 from pointstamp.streams.records import Stream
 
 if TYPE_CHECKING:
@@ -65,9 +66,9 @@ class EventStream(Stream[T]):
     ) -> EventStream[Any]:
         function_of(kind, given)
 
-        def batch(stretches: list[Stretch]) -> list[Stretch]:
-            made = [stretch(times, records) for times, records in stretches]
-            return [part for part in made if part[1]]
+        def batch(stretches: list[Stretch]) -> list[Bundle]:
+            made = [Bundle(*stretch(times, records)) for times, records in stretches]
+            return [part for part in made if part.records]
 
         (made,) = self.stretches.stage(StageKind.MAP_BATCH, batch, name or kind, 1)
         return EventStream(self.scope, made, self.clock)
@@ -132,10 +133,11 @@ class EventStream(Stream[T]):
             for times, records in stretches:
                 keys: list[Any] = [key(record) for record in records]
                 if isinstance(times, int):
-                    parts += [(to, (times, *part)) for to, part in _core.by_worker(keys, [records], peers)]
+                    sent = _core.by_worker(keys, [records], peers)
+                    parts += [(to, Bundle(times, *part)) for to, part in sent]
                 else:
                     parts += [
-                        (to, tuple(part)) for to, part in _core.by_worker(keys, [times, records], peers)
+                        (to, Bundle(*part)) for to, part in _core.by_worker(keys, [times, records], peers)
                     ]
             return parts
 

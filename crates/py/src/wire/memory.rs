@@ -42,7 +42,7 @@ fn object(value: &Bound<'_, PyAny>, depth: u32) -> usize {
     if let Ok(text) = value.cast_exact::<PyString>() {
         return OBJECT + text.len().unwrap_or(0);
     }
-    if let Ok(tuple) = value.cast_exact::<PyTuple>() {
+    if let Ok(tuple) = value.cast::<PyTuple>() {
         let parts = tuple.iter_borrowed().take(8);
         let inside: usize = match depth {
             0 => 0,

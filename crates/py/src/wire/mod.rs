@@ -30,7 +30,7 @@ const UPDATES: u8 = 2;
 impl Payload for Batch {
     fn len(&self) -> usize {
         match self {
-            Batch::Records(records) => records.len(),
+            Batch::Records(records) => records.count(),
             Batch::Arrow(columns) => columns.num_rows(),
             Batch::Updates(updates) => updates.len(),
             Batch::Sealed(sealed) => sealed.len,

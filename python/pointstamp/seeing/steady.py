@@ -1,0 +1,47 @@
+"""What workers do, without gaps: what one has said last stands in for it while it does not answer.
+
+Owns that memory, one for each computation that is watched. Without it a counter, which is a sum over the
+workers, would go down when one of them is busy with the program's own code, and a rate would jump.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.seeing.state import state_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pointstamp.seeing.asking import Asking
+
+__all__ = ["Steady"]
+
+Said = dict[str, Any]
+
+
+class Steady:
+    """The states of a computation."""
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+        self._one = threading.Lock()
+        self._last: dict[tuple[int, int], Said] = {}
+
+    def state(self) -> dict[str, Any]:
+        """What it does now, see `state_of`; for threads that are no worker's, one at a time."""
+        with self._one:  # else an earlier answer could be remembered in place of a later one
+            return state_of(self.remembered(self._asking.data()))
+
+    def remembered(self, data: Sequence[Said]) -> list[Said]:
+        """What the workers said; with those that did not answer, as ``last``, what they said before."""
+        for one in data:
+            if "silent" not in one:
+                self._last[one["process"], one["worker"]] = one
+        return [{**one, "last": self._of(one)} if "silent" in one else one for one in data]
+
+    def _of(self, silent: Said) -> list[Said]:
+        """What a worker said before, or all of a process."""
+        process, worker = silent["process"], silent["worker"]
+        return [said for (of, each), said in self._last.items() if of == process and worker in (None, each)]

@@ -1,0 +1,202 @@
+"""What a session hands out, whatever happens on its workers: whole times, in time, to who may ask."""
+
+import socket
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from multiprocessing.connection import Listener
+from typing import Any
+
+import pytest
+
+import pointstamp as ps
+from pointstamp.interactive.served import by_own_time
+
+PATIENCE = 120.0
+"""Seconds for what comes in any case."""
+
+
+@pytest.fixture(params=[{"workers": 2}, {"processes": 2}], ids=str)
+def session(request: pytest.FixtureRequest) -> Iterator[ps.Interactive]:
+    with ps.Interactive(**request.param) as session:
+        yield session
+
+
+@pytest.fixture
+def pair() -> Iterator[ps.Interactive]:
+    with ps.Interactive(workers=2) as session:
+        yield session
+
+
+def moved(scope: ps.Scope) -> Any:
+    numbers, stream = scope.new_input()
+    return {"numbers": numbers, "out": stream.exchange(lambda x: x).map(lambda x: x)}
+
+
+def test_a_time_is_handed_out_once_and_whole(session: ps.Interactive) -> None:
+    flow = session.dataflow(moved)
+    times, records = 300, list(range(8))
+    found: Counter[Any] = Counter()
+    got = []
+    for time in range(times):
+        flow.numbers.send_batch(records)
+        flow.numbers.advance_to(time + 1)
+        got += flow.out.take()  # which may be between what one worker and another know
+    got += flow.out.read(PATIENCE)
+    found.update(time for time, _ in got)
+    assert set(found.values()) == {1}, "a time has come in parts"
+    assert got == [(time, records) for time in range(times)]
+
+
+def test_what_a_worker_knows_later_than_another_waits_for_it(pair: ps.Interactive) -> None:
+    """The worker that hears last of a time has its records handed out with the others'."""
+    begun, gate = threading.Event(), threading.Event()
+
+    def slow(scope: ps.Scope) -> Any:
+        numbers, stream = scope.new_input()
+        index = scope.index
+
+        def passed(x: int) -> int:
+            if x == 1 and index == 1:
+                begun.set()
+                assert gate.wait(PATIENCE)
+            return x
+
+        return {"numbers": numbers, "out": stream.exchange(lambda x: x).map(passed)}
+
+    flow = pair.dataflow(slow)
+    flow.numbers.send_batch([0, 1])
+    flow.numbers.advance_to(1)
+    assert begun.wait(PATIENCE)
+    with pytest.raises(ps.StallError):
+        flow.out.read(timeout=0.1)
+    gate.set()
+    assert flow.out.read(PATIENCE) == [(0, [0, 1])]
+
+
+def test_changes_of_columns_come_at_their_own_times() -> None:
+    import pyarrow as pa
+
+    schema = pa.schema([("k", pa.int64())])
+
+    def build(scope: ps.Scope) -> Any:
+        rows, collection = scope.new_collection(schema=schema)
+        return {"rows": rows, "out": collection}
+
+    with ps.Interactive() as session:
+        flow = session.dataflow(build)
+        for time in range(4):
+            flow.rows.insert(pa.table({"k": [time, time]}, schema=schema))
+            flow.rows.advance_to(time + 1)
+        for time, batches in flow.out.read(PATIENCE):
+            for batch in batches:
+                assert set(batch.column("time").to_pylist()) == {time}
+                assert set(batch.column("k").to_pylist()) == {time}
+
+
+def test_a_batch_of_several_times_is_taken_apart() -> None:
+    import pyarrow as pa
+
+    batch = pa.record_batch({"k": [1, 2, 3], "time": [5, 7, 5], "diff": [1, 1, -1]})
+    assert {time: part.column("k").to_pylist() for time, part in by_own_time(batch)} == {5: [1, 3], 7: [2]}
+
+
+def test_a_read_ends_in_time_although_data_waits(pair: ps.Interactive) -> None:
+    begun, gate = threading.Event(), threading.Event()
+
+    def build(scope: ps.Scope) -> Any:
+        numbers, stream = scope.new_input()
+
+        def wait(x: int) -> int:
+            begun.set()
+            assert gate.wait(PATIENCE)
+            return x
+
+        return {"numbers": numbers, "out": stream.map(wait)}
+
+    flow = pair.dataflow(build)
+    flow.numbers.send_batch([0, 0])
+    flow.numbers.advance_to(1)
+    assert begun.wait(PATIENCE)
+    feeding = threading.Thread(target=lambda: [flow.numbers.send(1) for _ in range(4000)])
+    feeding.start()
+    try:
+        with pytest.raises(ps.StallError, match=r"not over after 0\.2 s"):
+            flow.out.read(timeout=0.2)
+    finally:
+        gate.set()
+        feeding.join(PATIENCE)
+    assert not feeding.is_alive()
+    flow.numbers.advance_to(2)
+    assert flow.out.read(PATIENCE) == [(0, [0, 0]), (1, [1] * 4000)]
+
+
+def test_a_stranger_who_says_nothing_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    strangers: list[socket.socket] = []
+
+    def with_a_stranger(*arguments: Any, **options: Any) -> Any:
+        listener = Listener(*arguments, **options)
+        strangers.append(socket.create_connection(listener.address))  # before any worker
+        return listener
+
+    monkeypatch.setattr("pointstamp.interactive.cluster.Listener", with_a_stranger)
+    try:
+        with ps.Interactive(processes=2) as session:
+            assert session.run(lambda worker: worker.index, timeout=PATIENCE) == [0, 1]
+        assert not [thread for thread in threading.enumerate() if thread.name.startswith("pointstamp")]
+    finally:
+        for stranger in strangers:
+            stranger.close()
+    assert len(strangers) == 1
+
+
+def test_a_stranger_with_another_key_is_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    from multiprocessing import AuthenticationError
+    from multiprocessing.connection import Client
+
+    addresses: list[Any] = []
+
+    def kept(*arguments: Any, **options: Any) -> Any:
+        listener = Listener(*arguments, **options)
+        addresses.append(listener.address)
+        return listener
+
+    monkeypatch.setattr("pointstamp.interactive.cluster.Listener", kept)
+    with ps.Interactive(processes=1) as session:
+        assert session.run(lambda worker: worker.index, timeout=PATIENCE) == [0]
+        with pytest.raises((AuthenticationError, EOFError, OSError)):
+            Client(addresses[0], authkey=b"guessed")
+        assert session.run(lambda worker: worker.index, timeout=PATIENCE) == [0]
+
+
+@pytest.mark.parametrize("way", ["run", "dataflow", "read"])
+def test_a_worker_that_would_wait_for_itself_is_told_so(pair: ps.Interactive, way: str) -> None:
+    flow = pair.dataflow(moved)
+    ways: dict[str, Any] = {
+        "run": lambda: pair.run(lambda worker: worker.index),
+        "dataflow": lambda: pair.dataflow(moved),
+        "read": flow.out.read,
+    }
+    with pytest.raises(ps.PointstampError, match="cannot wait for its session"):
+        pair.run(lambda worker: ways[way](), timeout=PATIENCE)
+    flow.numbers.send(1)
+    flow.numbers.close()
+    assert flow.out.read(PATIENCE) == [(0, [1])]
+
+
+def test_a_computation_inside_another_is_one_of_its_own(session: ps.Interactive) -> None:
+    def inner(worker: ps.Worker) -> Any:
+        with worker.dataflow() as scope:
+            captured = scope.to_stream([1, 2]).capture()
+        worker.run()
+        return captured.extract()
+
+    assert session.run(lambda worker: ps.execute(inner), timeout=PATIENCE) == [[[(0, [1, 2])]]] * 2
+
+
+def test_a_data_frame_is_no_list_of_records(pair: ps.Interactive) -> None:
+    import pyarrow as pa
+
+    flow = pair.dataflow(moved)
+    with pytest.raises(TypeError, match="gives the names of its columns"):
+        flow.numbers.send_batch(pa.table({"k": [1]}))
