@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import pointstamp as ps
 from effort import examples
-from event_data import Event, events
+from event_data import Event, collected, events
 from harness import WORKERS, run
 from pointstamp.keyed.joins import AsOf, Interval
 from pointstamp.keyed.rows import Results, Rows
@@ -149,3 +149,72 @@ def test_state_of_joins_is_freed() -> None:
         logic.run(Rows([]), 4000, Results())
         assert not len(state)
         assert not logic._due
+
+
+# ------------------------------------------------------------ what is looked up
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+@settings(max_examples=examples(15))
+@given(data=events(late=0), ttl=st.integers(1, 20), how=st.sampled_from(["left", "inner"]))
+def test_rows_of_a_table_last_as_long_as_ttl(workers: int, data: list[Event], ttl: int, how: Any) -> None:
+    """As on columns: until `ttl` after their time, unless there is a new one."""
+    data = list({(event.at, event.key, event.value % 3 == 0): event for event in data}.values())
+
+    def program(stream: ps.Stream[Event]) -> ps.Stream[Any]:
+        left = stream.filter(lambda event: event.value % 3 > 0).key_by(lambda event: event.key)
+        table = stream.filter(lambda event: event.value % 3 == 0).key_by(lambda event: event.key)
+        return left.table_join(table, how=how, ttl=ttl)
+
+    expected = []
+    for event in data:
+        if event.value % 3 == 0:
+            continue
+        before = [
+            row
+            for row in data
+            if row.value % 3 == 0 and row.key == event.key and event.at - ttl <= row.at <= event.at
+        ]
+        row = max(before, key=lambda row: row.at, default=None)
+        if row is not None or how == "left":
+            expected.append((event.at, (event.key, (event, row))))
+    found = collected(workers, data, program, lateness=1000)
+    assert Counter(map(repr, found)) == Counter(map(repr, expected))
+
+
+def test_rows_of_a_table_that_have_ended_are_freed() -> None:
+    state: ps.KeyedState[Any, Any] = ps.KeyedState()
+
+    def build(scope: ps.Scope) -> Any:
+        changes = [(at, at % 500) for at in range(5000)]
+        table, _ = scope.to_stream(changes).event_time(lambda change: change[0])
+        keyed = table.map(lambda change: (change[0], change[0])).key_by(lambda change: change[0])
+        left, _ = scope.to_stream([(5000, 0)]).event_time(lambda row: row[0])
+        return left.key_by(lambda row: row[0]).table_join(keyed, ttl=20, how="left", state=state).probe()
+
+    ps.example(build)
+    assert len(state) <= 1100  # what was final at the last frontier
+
+
+@pytest.mark.parametrize("join", ["asof_join", "table_join"])
+@pytest.mark.parametrize("how", ["outer", "right"])
+def test_a_join_that_looks_up_has_no_right_side_alone(join: str, how: str) -> None:
+    def build(scope: ps.Scope) -> Any:
+        stream = scope.to_stream([1]).key_by(lambda n: n)
+        return getattr(stream, join)(stream, how=how)
+
+    with pytest.raises(
+        ValueError, match=f"{join} looks up a record .* how is 'left' or 'inner', not '{how}'"
+    ):
+        ps.example(build)
+
+
+def test_spans_that_make_no_sense_are_refused() -> None:
+    def build(scope: ps.Scope, **given: Any) -> Any:
+        stream = scope.to_stream([1]).key_by(lambda n: n)
+        return stream.table_join(stream, **given) if "ttl" in given else stream.asof_join(stream, **given)
+
+    with pytest.raises(ValueError, match="at least 0, not -1"):
+        ps.example(lambda scope: build(scope, within=-1))
+    with pytest.raises(ValueError, match="more than 0, not 0"):
+        ps.example(lambda scope: build(scope, ttl=0))

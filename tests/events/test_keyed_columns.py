@@ -290,5 +290,5 @@ def test_a_snapshot_is_of_its_kind_of_operator() -> None:
             scope.to_stream([("a", 1)]).key_by(lambda pair: pair[0]), state=state
         )
 
-    with pytest.raises(TypeError, match="of an operator on columns"):
+    with pytest.raises(ValueError, match=r"snapshot is of scan of columns.*, and was given to asof_join"):
         ps.example(other)

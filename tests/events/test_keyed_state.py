@@ -202,8 +202,8 @@ def test_a_snapshot_is_of_a_frontier() -> None:
     assert after == [2, None, 2, True, None]
     restored = ps.KeyedState.restore([snapshot])
     assert (restored.frontier, dict(restored.items())) == (6, states)
-    with pytest.raises(ValueError, match="not of one frontier"):
-        ps.KeyedState.restore([snapshot, ps.KeyedState[int, int]().snapshot()])
+    with pytest.raises(ValueError, match="no operator's yet"):
+        ps.KeyedState[int, int]().snapshot()
     with pytest.raises(ps.CodecError):
         ps.KeyedState.restore([b"nothing of ours"])
 
@@ -331,3 +331,12 @@ def test_running_functions(workers: int, data: list[Event], ttl: int | None) -> 
 def test_a_running_function_has_a_name() -> None:
     with pytest.raises(ValueError, match="one of count, sum, min, max, mean"):
         ps.example(lambda scope: scope.to_stream([1]).key_by(lambda n: n).running("median"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("returned", [None, 5, "ab", (1,), (1, 2, 3), {"state": 1, "result": 2}])
+def test_map_with_state_returns_a_pair(returned: Any) -> None:
+    def build(scope: ps.Scope) -> Any:
+        return scope.to_stream([1]).key_by(lambda n: n).map_with_state(lambda s, n: returned).probe()
+
+    with pytest.raises(TypeError, match=r"function of map_with_state, .*, must return \(state, result\)"):
+        ps.example(build)

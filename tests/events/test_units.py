@@ -168,3 +168,38 @@ def test_units_that_do_not_go_together_are_refused() -> None:
 def test_a_stream_without_event_times_has_ints() -> None:
     with pytest.raises(TypeError, match="event times of this stream are ints: give an int"):
         ps.example(lambda scope: hourly(scope.to_stream(CLICKS).map_batch(lambda records: records)))
+
+
+# ------------------------------------------------------------ windows that begin at an instant
+
+
+@pytest.mark.parametrize("columns", [False, True])
+@pytest.mark.parametrize("kind", [ps.Tumbling, ps.Sliding])
+def test_an_offset_may_be_an_instant(columns: bool, kind: Any) -> None:
+    """Weeks that begin on a Monday, in a zone of their own."""
+    monday = datetime(2024, 1, 1, tzinfo=timezone(timedelta(hours=-5)))
+    week = timedelta(days=7)
+    window = kind(week, offset=monday) if kind is ps.Tumbling else kind(week, every=week, offset=monday)
+    data = [monday - timedelta(seconds=1), monday, monday + week]
+
+    def build(scope: ps.Scope) -> Any:
+        if not columns:
+            on_time, _ = scope.to_stream(data).event_time(lambda at: at)
+            counts: Any = on_time.window(window).count()
+            return counts.map(lambda result: result[0].start).capture()
+        schema = pa.schema([("at", pa.timestamp("s", "UTC"))])
+        on_rows, _ = scope.to_stream([(at,) for at in data]).to_arrow(schema).event_time("at")
+        counted = on_rows.window(window, [], [("at", "count")])
+        return counted.to_records().map(lambda row: row["window_start"]).capture()
+
+    starts = [start for _, some in ps.example(build).extract() for start in some]
+    assert starts == [monday - week, monday, monday + week]
+
+
+def test_offsets_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(TypeError, match=r"offset is .* which has no zone"):
+        ps.Tumbling(timedelta(days=1), offset=datetime(2024, 1, 1))
+    with pytest.raises(TypeError, match="mixes ints with timedeltas or datetimes"):
+        ps.Tumbling(5, offset=datetime(2024, 1, 1, tzinfo=timezone.utc))
+    with pytest.raises(TypeError, match=r"offset of .* is an int, a timedelta or a datetime, not 'noon'"):
+        ps.Sliding(5, every=1, offset="noon")

@@ -12,6 +12,8 @@ from __future__ import annotations
 import time as clock
 from typing import TYPE_CHECKING, Any
 
+from pointstamp.event_times.columns import split_rows
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
@@ -95,7 +97,7 @@ class EventTime(Timing):
         idle: float | None,
         *,
         own: bool = False,
-        whole: bool = False,
+        apart: bool = False,
     ) -> None:
         """Times and a lateness.
 
@@ -104,7 +106,10 @@ class EventTime(Timing):
             lateness: How far the frontier stays behind the latest of a partition.
             idle: After how many seconds a partition holds the others up no longer.
             own: The function is the source's, so that what its readers say of times is in the same unit.
-            whole: Batches of columns are sent as they are, at the frontier: none of their rows is told apart.
+            apart: What is late is sent at a time after its own, and nothing else is. A record is late that is
+                behind the watermark of its partition, which those before it have told; so that it does not
+                depend on how partitions are read in turn, or cut into batches. Rows of columns that are
+                on time are sent together, at the frontier.
         """
         if not isinstance(lateness, int):
             raise TypeError(f"lateness is an int, in the unit of the times, not {lateness!r}. {OTHERS}")
@@ -114,7 +119,7 @@ class EventTime(Timing):
         self._lateness = lateness
         self._idle = idle
         self._own = own
-        self._whole = whole
+        self._apart = apart
         self._frontier = 0
         self._latest: dict[str, tuple[int, float]] = {}
 
@@ -126,13 +131,35 @@ class EventTime(Timing):
     def times(self, partition: str, batch: Any) -> Iterator[tuple[int, Any]]:
         """The records of each time, in the order of times."""
         latest, _ = self._latest.get(partition, (0, 0.0))
-        split = self._records if isinstance(batch, list) else self._columns
-        if self._whole:
-            split = self._as_it_is
-        for time, part in split(batch):
-            latest = max(latest, time)
-            yield self._frontier if self._whole else max(time, self._frontier), part
+        late: Any = None
+        if self._apart and len(batch):
+            batch, late, latest = self._late_apart(batch, latest)
+        if self._apart and not isinstance(batch, list):
+            if len(batch):
+                yield self._frontier, batch
+        else:
+            for time, part in (self._records if isinstance(batch, list) else self._columns)(batch):
+                latest = max(latest, time)
+                yield max(time, self._frontier), part
+        if late is not None:
+            yield max(latest - self._lateness, self._frontier), late
         self._latest[partition] = (latest, clock.monotonic())
+
+    def _late_apart(self, batch: Any, latest: int) -> tuple[Any, Any, int]:
+        """What of a batch is on time, what is late (None: nothing), and the latest time of the partition."""
+        assert callable(self._time)
+        if not isinstance(batch, list):
+            on_time, late, latest = split_rows(batch, self._time(batch), latest, 0, self._lateness)
+            return batch.slice(0, 0) if on_time is None else on_time, late, latest
+        kept, behind = [], []
+        for record in batch:
+            time = self._time(record)
+            if time < latest - self._lateness:
+                behind.append(record)
+            else:
+                kept.append(record)
+                latest = max(latest, time)
+        return kept, behind or None, latest
 
     def _records(self, batch: list[Any]) -> Iterator[tuple[int, list[Any]]]:
         assert callable(self._time)
@@ -152,13 +179,6 @@ class EventTime(Timing):
         for time, rows in sorted((_checked(row["values"]), row["counts"]) for row in counted):
             yield time, batch.slice(start, rows)
             start += rows
-
-    def _as_it_is(self, batch: Any) -> Iterator[tuple[int, Any]]:
-        import pyarrow.compute as pc
-
-        assert callable(self._time)
-        if batch.num_rows:
-            yield pc.max(self._time(batch)).as_py(), batch
 
     def told(self, partition: str, watermark: int) -> None:
         """A partition whose reader knows is as far as it says."""

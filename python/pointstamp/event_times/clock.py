@@ -17,7 +17,7 @@ from pointstamp._errors import TimeError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Clock", "not_ahead", "refuse_negative"]
+__all__ = ["Clock", "not_ahead", "refuse_negative", "since_epoch"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
@@ -60,6 +60,16 @@ class Clock:
         """Whether the times are datetimes; None where that is not known yet."""
         return self._kind.datetimes
 
+    def told(self) -> str | None:
+        """What is known of the times, in words: ints, or datetimes with their unit; None where nothing is."""
+        kind = self._kind
+        if kind.datetimes is None:
+            return None
+        if not kind.datetimes:
+            return "ints"
+        microseconds, parts = kind.unit or (1, 1)
+        return f"datetimes in units of {microseconds}/{parts} us"
+
     def join(self, other: Clock) -> None:
         """Takes note that the streams of both come together: what one of them knows, both do.
 
@@ -100,6 +110,18 @@ class Clock:
         if rest:
             raise ValueError(f"{what} is {length!r}, which is no whole number of the event times' units")
         return units
+
+    def place(self, what: str, at: Any) -> int:
+        """A place in time, in units: a datetime with a zone, or how far it is from 0, or from 1970.
+
+        Raises:
+            TypeError: If it is neither, or not of the clock's kind.
+            ValueError: If it is not a whole number of units.
+        """
+        if not isinstance(at, datetime):
+            return self.span(what, at)
+        self._settle(True, f"{what} is {at!r}", length=True)
+        return self.span(what, since_epoch(what, at))
 
     @property
     def _unit(self) -> Unit:
@@ -189,6 +211,21 @@ class Clock:
                 f"the time {since} microseconds from 1970 is {end} in UTC, where there are no datetimes: "
                 "leave out records whose datetime stands for none, such as 9999-12-31, before event_time"
             ) from None
+
+
+def since_epoch(what: str, at: datetime) -> timedelta:
+    """How long after 1970 in UTC a datetime is.
+
+    Raises:
+        TypeError: If it has no zone.
+    """
+    try:
+        return at - _EPOCH
+    except TypeError:
+        raise TypeError(
+            f"{what} is {at!r}, which has no zone, so that it is no instant: write "
+            "replace(tzinfo=timezone.utc), or the zone that it is of"
+        ) from None
 
 
 def _microseconds(time: datetime) -> int:

@@ -5,18 +5,27 @@ Owns `Unit`, and how the operator of `event_time` reads a batch of columns. The 
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from operator import index
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import TimeError
-from pointstamp.event_times.clock import Clock
+from pointstamp.event_times.clock import Clock, since_epoch
 from pointstamp.event_times.windows import Count, Session, Sliding, Tumbling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Unit", "ends_of", "layout_of", "rows_where", "split_columns", "unit_of"]
+__all__ = [
+    "Unit",
+    "ends_of",
+    "layout_of",
+    "rows_where",
+    "split_columns",
+    "split_rows",
+    "unit_of",
+    "whole_times",
+]
 
 _MICROSECOND = timedelta(microseconds=1)
 _MOST = 2**62
@@ -51,6 +60,15 @@ class Unit:
         if rest:
             raise ValueError(f"{what} is {length!r}, which is no whole number of the column's units")
         return _fitting(what, units)
+
+    def place(self, what: str, at: Any) -> int:
+        """A place in time, in units: a datetime with a zone, or how far it is from 0, or from 1970.
+
+        Raises:
+            TypeError: If it is neither, or no int, and the times are ints.
+            ValueError: If it is not a whole number of units.
+        """
+        return self.span(what, since_epoch(what, at) if isinstance(at, datetime) else at)
 
     def clock(self) -> Clock:
         """The clock of records that are made of the rows: a length tells whether they are datetimes."""
@@ -91,7 +109,7 @@ def layout_of(window: Any, unit: Unit) -> tuple[int, int, int]:
         raise TypeError(f"a window is Tumbling, Sliding, Session or Count, not {window!r}")
     length = unit.span("the length of a window", window.length)
     every = unit.span("every", window.every) if isinstance(window, Sliding) else length
-    return length, every, unit.span("offset", window.offset)
+    return length, every, unit.place("offset", window.offset)
 
 
 def ends_of(window: Session | Count, unit: Unit) -> tuple[int | None, int]:
@@ -112,6 +130,27 @@ def rows_where(batch: Any, mask: Any) -> Any:
     return rows if rows.schema == schema else rows.cast(schema)
 
 
+def whole_times(times: Any) -> Any:
+    """A column of times as integers of 64 bits.
+
+    Raises:
+        TimeError: For a null, or a time that is too great.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if times.null_count:
+        raise TimeError("a row has no event time, but null: filter such rows out, or fill them in, before")
+    if pa.types.is_date32(times.type):
+        times = times.cast(pa.int32())
+    try:
+        return times.cast(pa.int64())
+    except pa.ArrowInvalid:
+        raise TimeError(
+            f"an event time is {pc.max(times)}, where there are no timestamps: they end at 2**63"
+        ) from None
+
+
 def split_columns(at: int, limit: Callable[[], int] | None = None) -> Callable[..., Any]:
     """How the operator of `event_time` reads a batch whose times are in a column.
 
@@ -122,19 +161,7 @@ def split_columns(at: int, limit: Callable[[], int] | None = None) -> Callable[.
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        times = batch.column(at)
-        if times.null_count:
-            raise TimeError(
-                "a row has no event time, but null: filter such rows out, or fill them in, before"
-            )
-        if pa.types.is_date32(times.type):
-            times = times.cast(pa.int32())
-        try:
-            times = times.cast(pa.int64())
-        except pa.ArrowInvalid:
-            raise TimeError(
-                f"an event time is {pc.max(times)}, where there are no timestamps: they end at 2**63"
-            ) from None
+        times = whole_times(batch.column(at))
         ends = pc.min_max(times).as_py()
         low, high = ends["min"], ends["max"]
         if low is None:
@@ -147,14 +174,34 @@ def split_columns(at: int, limit: Callable[[], int] | None = None) -> Callable[.
             on_time, late, latest = split(batch, latest, floor, lateness)
             late = ahead if late is None else pa.concat_batches([late, ahead])
             return on_time, late, latest
-        if low >= max(latest, high) - lateness and low >= floor:
-            return batch, None, max(latest, high)
-        # A late row never raises the maximum, so that the maximum over all rows is that over those on time.
-        before = pc.max_element_wise(pc.cumulative_max(times), pa.scalar(latest))
-        least = pc.max_element_wise(pc.subtract(before, lateness), pa.scalar(floor))
-        on_time = pc.greater_equal(times, least)
-        parts = [rows_where(batch, mask) for mask in (on_time, pc.invert(on_time))]
-        kept, late = (part if part.num_rows else None for part in parts)
-        return kept, late, max(latest, high)
+        return split_rows(batch, times, latest, floor, lateness)
 
     return split
+
+
+def split_rows(batch: Any, times: Any, latest: int, floor: int, lateness: int) -> tuple[Any, Any, int]:
+    """What of a batch is on time, what is late (None: nothing), and the latest time with these.
+
+    Args:
+        batch: Of rows.
+        times: Theirs, as integers of 64 bits.
+        latest: The latest time before.
+        floor: What is before it is late, too.
+        lateness: How far behind the latest a row may come.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    ends = pc.min_max(times).as_py()
+    low, high = ends["min"], ends["max"]
+    if low is None:
+        return None, None, latest
+    if low >= max(latest, high) - lateness and low >= floor:
+        return batch, None, max(latest, high)
+    # A late row never raises the maximum, so that the maximum over all rows is that over those on time.
+    before = pc.max_element_wise(pc.cumulative_max(times), pa.scalar(latest))
+    least = pc.max_element_wise(pc.subtract(before, lateness), pa.scalar(floor))
+    on_time = pc.greater_equal(times, least)
+    parts = [rows_where(batch, mask) for mask in (on_time, pc.invert(on_time))]
+    kept, late = (part if part.num_rows else None for part in parts)
+    return kept, late, max(latest, high)

@@ -8,10 +8,11 @@ times, or a timedelta where these are datetimes; all lengths of one kind are ali
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from pointstamp._core import Session as OutputSession
+from pointstamp.event_times.clock import since_epoch
 
 __all__ = ["Count", "Session", "Sliding", "Tumbling", "Window", "WindowKind"]
 
@@ -34,7 +35,8 @@ class Tumbling:
 
     Args:
         length: An int, or a timedelta.
-        offset: Where one of the windows begins; they are aligned to it. 0 is the time 0, or 1970 in UTC.
+        offset: Where one of the windows begins; they are aligned to it. How far that is from the time 0, or
+            from 1970 in UTC; or, where the length is a timedelta, a datetime with a zone.
 
     Examples:
         >>> import pointstamp as ps
@@ -51,6 +53,7 @@ class Tumbling:
 
     def __post_init__(self) -> None:
         _check(self, length=self.length)
+        _check_offset(self, self.length, self.offset)
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class Sliding:
     Args:
         length: An int, or a timedelta.
         every: How far apart windows begin; at most the length.
-        offset: Where one of the windows begins.
+        offset: As of `Tumbling`.
     """
 
     length: Any
@@ -74,6 +77,7 @@ class Sliding:
                 f"{self}: windows of {self.length} every {self.every} leave gaps, and lose records: make "
                 "every at most the length"
             )
+        _check_offset(self, self.length, self.offset)
 
 
 class _Named(type):
@@ -134,3 +138,14 @@ def _check(kind: Any, **lengths: Any) -> None:
             raise ValueError(f"{kind}: {name} must be more than 0")
     if len({type(length) for length in lengths.values()}) > 1:
         raise TypeError(f"{kind} mixes ints and timedeltas: its lengths are all of one kind")
+
+
+def _check_offset(kind: Any, length: Any, offset: Any) -> None:
+    if isinstance(offset, bool) or not isinstance(offset, int | timedelta | datetime):
+        raise TypeError(f"offset of {kind} is an int, a timedelta or a datetime, not {offset!r}")
+    if offset != 0 and isinstance(offset, int) != isinstance(length, int):
+        raise TypeError(
+            f"{kind} mixes ints with timedeltas or datetimes: all that it is given is of one kind"
+        )
+    if isinstance(offset, datetime):
+        since_epoch("offset", offset)

@@ -33,7 +33,26 @@ if TYPE_CHECKING:
     from pointstamp.keyed.rows import Results, Rows
     from pointstamp.keyed.state import KeyedState
 
-__all__ = ["assigner"]
+__all__ = ["assigner", "in_units"]
+
+
+def in_units(kind: WindowKind, clock: Clock) -> WindowKind:
+    """The kind of windows with its lengths in units of the clock.
+
+    Raises:
+        TypeError: If it is no kind of window, or its lengths are not of the clock's kind.
+    """
+    if isinstance(kind, Tumbling):
+        length = clock.span("the length of a window", kind.length)
+        return Tumbling(length, offset=clock.place("offset", kind.offset))
+    if isinstance(kind, Sliding):
+        length, every = clock.span("the length of a window", kind.length), clock.span("every", kind.every)
+        return Sliding(length, every=every, offset=clock.place("offset", kind.offset))
+    if isinstance(kind, Session):
+        return Session(gap=clock.span("gap", kind.gap))
+    if isinstance(kind, Count):
+        return kind
+    raise TypeError(f"a window is Tumbling, Sliding, Session or Count, not {kind!r}")
 
 
 def assigner(
@@ -54,18 +73,16 @@ def assigner(
             f"early results come at every multiple of a length, which is more than 0, not {early}"
         )
     made: Windows
-    if isinstance(kind, Tumbling | Sliding):
-        length = clock.span("the length of a window", kind.length)
-        every = clock.span("every", kind.every) if isinstance(kind, Sliding) else length
-        made = Aligned((length, every, clock.span("offset", kind.offset)), reducer, clock, tick)
+    exact = in_units(kind, clock)
+    if isinstance(exact, Tumbling | Sliding):
+        every = exact.every if isinstance(exact, Sliding) else exact.length
+        made = Aligned((exact.length, every, exact.offset), reducer, clock, tick)
     elif tick is not None:
         raise TypeError(f"early results are those of tumbling and sliding windows, not of {kind}")
-    elif isinstance(kind, Session):
-        made = Sessions(clock.span("gap", kind.gap), reducer, clock)
-    elif isinstance(kind, Count):
-        made = Counted(kind.size, reducer, clock)
+    elif isinstance(exact, Session):
+        made = Sessions(exact.gap, reducer, clock)
     else:
-        raise TypeError(f"a window is Tumbling, Sliding, Session or Count, not {kind!r}")
+        made = Counted(exact.size, reducer, clock)
     if state is not None:
         made.keeps(state)
     return made

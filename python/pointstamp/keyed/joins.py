@@ -138,7 +138,9 @@ class AsOf:
         self._left = left
         self._state = state
         self._latest: dict[Any, tuple[int, Any]] = {}
+        # When the record of a key may be too old: one entry for each, which are watched.
         self._due: list[tuple[int, int, Any]] = []
+        self._watched: set[Any] = set()
         self._entries = 0
         state.keep_in(self)
 
@@ -165,7 +167,8 @@ class AsOf:
         self._state.stands_at(until)
 
     def _take(self, key: Any, time: int, value: Any) -> None:
-        if self._within is not None and key not in self._latest:
+        if self._within is not None and key not in self._watched:
+            self._watched.add(key)
             self._entries += 1
             heappush(self._due, (time + self._within, self._entries, key))
         self._latest[key] = (time, value)
@@ -174,11 +177,12 @@ class AsOf:
         within = self._within
         while within is not None and self._due and (until is None or self._due[0][0] < until):
             due, entry, key = heappop(self._due)
-            time, _ = self._latest[key]
-            if time + within > due:
-                heappush(self._due, (time + within, entry, key))
+            found = self._latest.get(key)
+            if found is not None and found[0] + within > due:
+                heappush(self._due, (found[0] + within, entry, key))
             else:
-                del self._latest[key]
+                self._watched.discard(key)
+                self._latest.pop(key, None)
 
     def next_time(self, until: int) -> int | None:
         """It sends nothing without a record."""
@@ -198,13 +202,19 @@ class AsOf:
 
 
 class Table(AsOf):
-    """Each left record with its key's row as of its time: a right one is the new row, None ends it."""
+    """Each left record with its key's row as of its time: a right one is the new row, None ends it.
 
-    def __init__(self, state: KeyedState[Any, Any], *, left: bool) -> None:
-        super().__init__(state, None, left=left)
+    Args:
+        state: Where it is listed: of each key the time and the row.
+        ttl: How long after its time a row is there, in units; None: until there is another.
+        left: As of `AsOf`.
+    """
+
+    def __init__(self, state: KeyedState[Any, Any], ttl: int | None, *, left: bool) -> None:
+        super().__init__(state, ttl, left=left)
 
     def _take(self, key: Any, time: int, value: Any) -> None:
         if value is None:
             self._latest.pop(key, None)
         else:
-            self._latest[key] = (time, value)
+            super()._take(key, time, value)

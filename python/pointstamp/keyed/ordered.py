@@ -2,7 +2,8 @@
 
 Its input is stretches by key (see `rows`), each on the worker of its keys. It holds one capability, at or
 before all that is still to be sent: the earliest record that waits, or what the logic says that it will send
-without another record. What logic gives is sent together, whatever its times: see `EventStream`.
+without another record. What logic gives is sent together, whatever its times: see `EventStream`. Records
+before the frontier of a snapshot that is gone on with are left out as they arrive: the state has them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pointstamp._core import PactKind, StageKind, by_worker
 from pointstamp._errors import GraphError
 from pointstamp.custom.builder import constructed, operator_info
 from pointstamp.keyed.arrivals import Arrivals
-from pointstamp.keyed.rows import KeyedBundle, Results
+from pointstamp.keyed.rows import KeyedBundle, Results, each_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pointstamp._core import Stream as CoreStream
     from pointstamp.event_times.clock import Clock
     from pointstamp.keyed.rows import Keyed, Rows
+    from pointstamp.keyed.state import KeyedState
     from pointstamp.scope import Scope
     from pointstamp.streams.records import Stream
 
@@ -55,7 +57,12 @@ def root_only(scope: Scope, operator: str) -> None:
 
 
 def in_time_order(
-    scope: Scope, keyed: CoreStream, clock: Clock, name: str, make: Callable[[], Logic]
+    scope: Scope,
+    keyed: CoreStream,
+    clock: Clock,
+    name: str,
+    make: Callable[[], Logic],
+    state: KeyedState[Any, Any] | None = None,
 ) -> Stream[Any]:
     """The operator, and its results as a stream of event times.
 
@@ -65,6 +72,7 @@ def in_time_order(
         clock: Their unit, and that of the results.
         name: For messages.
         make: Makes the logic; called once.
+        state: What it keeps.
     """
     peers = scope.peers
     (routed,) = keyed.stage(StageKind.MAP_BATCH, _routed(peers), name, 1)
@@ -73,7 +81,7 @@ def in_time_order(
     output, results, capability = core.new_output()
 
     def build(capability: Capability, _info: Any) -> Callable[..., None]:
-        return Ordered(make(), capability, bare=peers == 1).run
+        return Ordered(make(), capability, state, bare=peers == 1).run
 
     logic = constructed(name, build, capability, operator_info(scope, name, core))
     del capability
@@ -106,10 +114,14 @@ def _routed(peers: int) -> Callable[[list[Keyed]], list[Any]]:
 class Ordered:
     """Feeds the logic, and holds the capability for it."""
 
-    __slots__ = ("_arrivals", "_bare", "_held", "_logic", "_stands", "_until")
+    __slots__ = ("_arrivals", "_bare", "_begins", "_held", "_logic", "_stands", "_state", "_until")
 
-    def __init__(self, logic: Logic, capability: Capability, *, bare: bool) -> None:
+    def __init__(
+        self, logic: Logic, capability: Capability, state: KeyedState[Any, Any] | None, *, bare: bool
+    ) -> None:
         self._logic = logic
+        self._state = state
+        self._begins = 0 if state is None else state.begins
         self._arrivals = Arrivals()
         self._bare = bare
         self._held: Capability | None = capability
@@ -120,11 +132,12 @@ class Ordered:
 
     def run(self, port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
         """Takes what has come, and runs the logic if times have become final."""
-        add = self._arrivals.add
+        add, begins = self._arrivals.add, self._begins
         for message, stretches in port:
-            for stretch in stretches:
-                add(stretch if self._bare else stretch[1])
             time: Any = message.time
+            for stretch in stretches:
+                part = stretch if self._bare else stretch[1]
+                add(part if time >= begins else self._later(part))
             if self._held is None or time < self._stands:
                 self._held = message.retain()
                 self._stands = time
@@ -149,6 +162,16 @@ class Ordered:
         elif min(needs) > self._stands:
             self._stands = min(needs)
             self._held.downgrade(self._stands)
+
+    def _later(self, stretch: Keyed) -> Keyed:
+        """What of a stretch is not in the state already."""
+        assert self._state is not None
+        times, keys, values = stretch
+        places = [at for at, time in enumerate(each_time(times, len(keys))) if time >= self._begins]
+        self._state.left_out += len(keys) - len(places)
+        if isinstance(times, list):
+            times = [times[at] for at in places]
+        return times, [keys[at] for at in places], [values[at] for at in places]
 
     def _let_go(self) -> None:
         if self._held is not None:

@@ -1,13 +1,15 @@
 """`KeyedStream.process`: functions of the user's over records and timers of a key, in the order of time.
 
 A timer of a key is due at an event time: it comes after every record before that time and before every
-record at it. Timers are in a heap, one entry each; one that is taken back leaves it when it would be due, or
-when more than half of those in it were. Setting one twice for a time sets it once. A dataflow holds its
-frontier back to the earliest. A snapshot of the state has the timers, too.
+record at it. It runs when that time is final, so that a snapshot at the time has it still. Timers are in a
+heap, one entry each; one that is taken back leaves it when it would be due, or when more than half of those
+in it were. Setting one twice for a time sets it once. A dataflow holds its frontier back to the earliest. A
+snapshot of the state has the timers, too.
 """
 
 from __future__ import annotations
 
+import logging
 from heapq import heapify, heappop, heappush
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -57,6 +59,11 @@ class KeyContext:
         else:
             states[self.key] = state
 
+    @property
+    def ended(self) -> bool:
+        """Whether the stream has ended, so that only timers are left: one that is set now is not due."""
+        return self._process._ends
+
     def emit(self, record: Any) -> None:
         """Sends a record, at this time.
 
@@ -71,6 +78,8 @@ class KeyContext:
 
     def set_timer(self, time: Any) -> None:
         """Asks for `on_timer` at a later time.
+
+        A timer that is set by one after the stream has `ended` is not due, which a warning says.
 
         Raises:
             TimeError: For a time that is not after this one.
@@ -92,6 +101,14 @@ def _refuse_kept() -> NoReturn:
     raise CapabilityError(
         "a context of process was kept, and used when its time was over: emit, and set timers, while the "
         "function runs that was given it"
+    )
+
+
+def _refuse_returned(which: str, function: Any, returned: Any) -> NoReturn:
+    name = getattr(function, "__qualname__", repr(function))
+    raise TypeError(
+        f"{which} of process, {name}, returned {returned!r:.100}, which goes nowhere: send records with "
+        "context.emit(record), and return nothing"
     )
 
 
@@ -118,6 +135,7 @@ class Process:
         self._times: list[int] = []
         self._records: list[Any] = []
         self._ends = False
+        self._in_vain = 0
         state.keep_in(self)
 
     def run(self, rows: Rows, until: int | None, out: Results) -> None:
@@ -126,14 +144,21 @@ class Process:
         touch = self.state.touch if self.state.ttl is not None else None
         for time, key, value in rows:
             if self._due and self._due[0][0] <= time:
-                self._fire(time, context)
+                self._fire(time + 1, context)
             context.key, context._time = key, time
             if touch is not None:
                 touch(key, time)
-            self._on_record(context, value)
+            if (returned := self._on_record(context, value)) is not None:
+                _refuse_returned("on_record", self._on_record, returned)
         # At the end those that are set are due; what they set in turn would never end.
         self._ends = until is None
         self._fire(until, context)
+        if self._in_vain:
+            logging.getLogger("pointstamp.keyed").warning(
+                "process: %d timer(s) were set by timers after the stream had ended, and are not due: look "
+                "at context.ended before set_timer",
+                self._in_vain,
+            )
         self.state.forget_until(until)
         out.give(self._times, self._records)
         self._times, self._records = [], []
@@ -143,6 +168,7 @@ class Process:
         if self._on_timer is None:
             raise TypeError("a timer was set, and process has no on_timer: give it a function of a context")
         if self._ends:
+            self._in_vain += 1
             return
         known = self._timers.get((due, key))
         self._timers[due, key] = True
@@ -164,13 +190,15 @@ class Process:
             self._cancelled = 0
 
     def _fire(self, until: int | None, context: KeyContext) -> None:
-        while self._due and (until is None or self._due[0][0] <= until):
+        """Runs those that are due before a time, or all."""
+        while self._due and (until is None or self._due[0][0] < until):
             due, _, key = heappop(self._due)
             if not self._timers.pop((due, key)):
                 self._cancelled -= 1
             elif self._on_timer is not None:
                 context.key, context._time = key, due
-                self._on_timer(context)
+                if (returned := self._on_timer(context)) is not None:
+                    _refuse_returned("on_timer", self._on_timer, returned)
 
     def next_time(self, until: int) -> int | None:
         """That of the first timer."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pointstamp.keyed.rows import Keyed
     from pointstamp.scope import Scope
 
-__all__ = ["both_sides", "pairs_of"]
+__all__ = ["both_sides", "left_or_inner", "pairs_of"]
 
 
 def both_sides(left: Any, right: Any) -> CoreStream:
@@ -62,3 +62,18 @@ def pairs_of(how: str) -> tuple[bool, bool]:
     if how not in kinds:
         raise ValueError(f"a join is one of {', '.join(kinds)}, not {how!r}")
     return kinds[how]
+
+
+def left_or_inner(join: str, how: str) -> bool:
+    """Whether the left side's records come also where they match nothing, of a join that looks things up.
+
+    Raises:
+        ValueError: If it is neither ``"left"`` nor ``"inner"``.
+    """
+    left, right = pairs_of(how)
+    if right:
+        raise ValueError(
+            f"{join} looks up a record of the right side for each of the left: how is 'left' or 'inner', not "
+            f"{how!r}. For records of the right side without a match use interval_join or a window join"
+        )
+    return left

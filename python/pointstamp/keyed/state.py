@@ -15,11 +15,16 @@ from sys import getsizeof
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from pointstamp._core import decode_batch, encode_batch, stable_hash
+from pointstamp._errors import CodecError
+from pointstamp.keyed.terms import Terms, whole_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 __all__ = ["Keeper", "KeyedState", "claimed"]
+
+_FORM = 4
+"""How a snapshot is written. What an earlier version wrote does not say which operator it is of."""
 
 SAMPLE = 32
 """Keys whose size is measured for an estimate of all."""
@@ -61,6 +66,8 @@ class KeyedState(Generic[K, S]):
     Attributes:
         frontier: Every record before this time is taken in, and none at or after it, in units of the
             stream's times (of datetimes, microseconds since 1970); None when no more can come.
+        left_out: How many records have come that are before the frontier of the snapshot that it began with:
+            it has them already.
 
     Examples:
         >>> import pointstamp as ps
@@ -78,20 +85,26 @@ class KeyedState(Generic[K, S]):
 
     __slots__ = (
         "__weakref__",
+        "_claimed",
         "_due",
         "_entries",
         "_keeper",
         "_notes",
         "_seen",
         "_tables",
-        "_taken",
+        "_terms",
+        "begins",
         "frontier",
+        "left_out",
         "states",
         "ttl",
     )
 
     def __init__(self) -> None:
         self.frontier: int | None = 0
+        # What is before it was taken in by the run that the snapshot is of.
+        self.begins = 0
+        self.left_out = 0
         self.states: dict[K, S] = {}
         self.ttl: int | None = None
         self._keeper: Keeper | None = None
@@ -99,7 +112,9 @@ class KeyedState(Generic[K, S]):
         self._seen: dict[K, int] = {}
         self._due: list[tuple[int, int, K]] = []
         self._entries = 0
-        self._taken = False
+        # The operator's; before it has one, those of the snapshot.
+        self._terms: Terms | None = None
+        self._claimed = False
         # Of a snapshot of rows: of each kind the batches, and which worker of how many this is.
         self._tables: tuple[list[list[Any]], int, int] | None = None
 
@@ -143,10 +158,17 @@ class KeyedState(Generic[K, S]):
     # ------------------------------------------------------------ snapshots
 
     def snapshot(self) -> bytes:
-        """The state as bytes, as of `frontier`."""
+        """The state as bytes, as of `frontier`: what it is of, and what it has.
+
+        Raises:
+            ValueError: If it is no operator's yet.
+        """
+        if self._terms is None:
+            raise ValueError("this KeyedState is no operator's yet: give it to one as state=")
+        of = self._terms.now()
+        header = ("keyed state", _FORM, self.frontier, of.operator, dict(of.given), of.index, of.peers)
         if isinstance(self._keeper, Tabular):
-            tables = [_written(batch) for batch in self._keeper.tables()]
-            return encode_batch([("keyed state", 3, self.frontier), *tables])
+            return encode_batch([(*header, True), *[_written(batch) for batch in self._keeper.tables()]])
         states = self._listed()
         notes = self._notes if self._keeper is None else self._keeper.notes()
         seen = self._seen
@@ -155,31 +177,38 @@ class KeyedState(Generic[K, S]):
             (key, key in states, states.get(key), seen.get(key), notes.get(key))
             for key in dict.fromkeys([*states, *seen, *notes])
         ]
-        return encode_batch([("keyed state", 2, self.frontier), *entries])
+        return encode_batch([(*header, False), *entries])
 
     @classmethod
     def restore(cls, snapshots: Iterable[bytes], *, index: int = 0, peers: int = 1) -> KeyedState[Any, Any]:
         """The state of a worker, from the snapshots of all workers of a run, of however many.
 
-        It is for the operator that it was taken of: one of the same kind, with the same functions. Reading a
-        snapshot can run code, as unpickling does: restore what you wrote.
+        It is for the operator that it was taken of: one of the same kind, with the same terms and functions.
+        The operator leaves out records before the snapshot's frontier, and counts them in `left_out`, so
+        that a source may begin earlier. A snapshot of a run that had ended is gone on with from the
+        beginning of time. Reading a snapshot can run code, as unpickling does: restore what you wrote.
 
         Args:
-            snapshots: What `snapshot` returned on each worker, at one frontier.
+            snapshots: What `snapshot` returned on each worker, at one frontier; none of them is an empty
+                state.
             index: The worker's number.
             peers: How many workers there are now.
 
         Raises:
-            ValueError: If they are of different frontiers.
-            CodecError: For bytes that are no snapshot.
+            ValueError: If they are of different frontiers or operators, or not one of each worker of a run.
+            CodecError: For bytes that are no snapshot, or one of an earlier version.
         """
+        if not 0 <= index < peers:
+            raise ValueError(f"there is no worker {index} of {peers}")
         made: KeyedState[Any, Any] = cls()
         frontiers = set()
         tables: list[list[Any]] = []
+        of: list[Terms] = []
         for snapshot in snapshots:
-            (_, form, frontier), *entries = decode_batch(snapshot)
+            frontier, terms, of_rows, entries = _parts(snapshot)
             frontiers.add(frontier)
-            if form == 3:
+            of.append(terms)
+            if of_rows:
                 tables += [[] for _ in range(len(entries) - len(tables))]
                 for kind, written in zip(tables, entries, strict=True):
                     kind.append(_read(written))
@@ -192,6 +221,7 @@ class KeyedState(Generic[K, S]):
                         made._seen[key] = seen
                     if note is not None:
                         made._notes[key] = note
+        made._terms = whole_run(of, index, peers)
         if len(frontiers) > 1:
             raise ValueError(f"these snapshots are not of one frontier, but {sorted(frontiers, key=str)}")
         made.frontier = frontiers.pop() if frontiers else 0
@@ -200,16 +230,22 @@ class KeyedState(Generic[K, S]):
 
     # ------------------------------------------------------------ for operators
 
-    def claim(self, ttl: int | None) -> KeyedState[K, S]:
+    def claim(self, terms: Terms, ttl: int | None) -> KeyedState[K, S]:
         """Makes it the state of an operator.
 
         Raises:
-            ValueError: If it is another's already.
+            ValueError: If it is another's already, or what was restored is of other terms.
         """
-        if self._taken:
+        if self._claimed:
             raise ValueError("this KeyedState is another operator's already: make one for each")
-        self._taken = True
+        if self._terms is not None:
+            terms.accept(self._terms)
+        self._terms = terms
+        self._claimed = True
         self.ttl = ttl
+        if self.frontier is None:
+            self.frontier = 0  # that run had ended: this one has all its records before it
+        self.begins = self.frontier
         if ttl is not None:
             for key in self.states:
                 self._due_after(key, self._seen.setdefault(key, self.frontier or 0))
@@ -267,14 +303,33 @@ class KeyedState(Generic[K, S]):
                 del self._seen[key]
 
 
-def claimed(state: KeyedState[Any, Any] | None, ttl: int | None = None) -> KeyedState[Any, Any]:
+def claimed(state: KeyedState[Any, Any] | None, terms: Terms, ttl: int | None = None) -> KeyedState[Any, Any]:
     """The state of an operator: the one that it was given, or a new one.
 
     Raises:
-        ValueError: If it is another's already.
+        ValueError: If it is another's already, or of other terms.
     """
     kept: KeyedState[Any, Any] = KeyedState() if state is None else state
-    return kept.claim(ttl)
+    return kept.claim(terms, ttl)
+
+
+def _parts(snapshot: bytes) -> tuple[int | None, Terms, bool, list[Any]]:
+    """What a snapshot says: its frontier, its terms, whether its entries are tables, and these.
+
+    Raises:
+        CodecError: For bytes that are no snapshot, or one of an earlier version.
+    """
+    read = decode_batch(snapshot)
+    header = read[0] if read else None
+    if not isinstance(header, tuple) or len(header) < 2 or header[0] != "keyed state":
+        raise CodecError("these bytes are no snapshot of a KeyedState")
+    if header[1] != _FORM:
+        raise CodecError(
+            f"this snapshot is of form {header[1]}, of another version, and this one reads form {_FORM}: let "
+            "the run begin anew, and take a snapshot of it"
+        )
+    _, _, frontier, operator, given, index, peers, of_rows = header
+    return frontier, Terms(operator, given, index, peers), of_rows, read[1:]
 
 
 def _written(batch: Any) -> bytes:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp._core import running
 from pointstamp.keyed.reducers import TopK
 from pointstamp.keyed.rows import Rows, each_time, part_of
-from pointstamp.operators.folds import outputs_of
+from pointstamp.operators.folds import no_pair, outputs_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,7 +110,10 @@ class MapWithState(Stateful):
         append = results.append
         times, keys, values = part
         for key, value in zip(keys, values, strict=True):
-            state, result = f(get(key), value)
+            made = f(get(key), value)
+            if not (made.__class__ is tuple or isinstance(made, tuple | list)) or len(made) != 2:
+                raise TypeError(no_pair("map_with_state", f, made))
+            state, result = made
             if state is None:
                 states.pop(key, None)
             else:
@@ -132,7 +135,7 @@ class FlatMapWithState(Stateful):
         times: list[int] = []
         results: list[Any] = []
         for time, key, value in Rows([part]):
-            state, made = outputs_of(self._f(states.get(key), value), self._f)
+            state, made = outputs_of(self._f(states.get(key), value), self._f, "flat_map_with_state")
             if state is None:
                 states.pop(key, None)
             else:

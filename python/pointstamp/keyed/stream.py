@@ -19,8 +19,9 @@ from pointstamp.keyed.joins import AsOf, Interval, Table
 from pointstamp.keyed.ordered import in_time_order, root_only
 from pointstamp.keyed.process import KeyContext, Process
 from pointstamp.keyed.rows import KeyedBundle
-from pointstamp.keyed.sides import both_sides, pairs_of
+from pointstamp.keyed.sides import both_sides, left_or_inner, pairs_of
 from pointstamp.keyed.state import KeyedState, claimed
+from pointstamp.keyed.terms import terms_of
 from pointstamp.keyed.windowed import WindowedStream
 
 if TYPE_CHECKING:
@@ -80,8 +81,10 @@ class KeyedStream(Generic[K, T]):
     def __repr__(self) -> str:
         return f"<KeyedStream in {self.scope!r}>"
 
-    def _ordered(self, name: str, make: Callable[[], Logic]) -> Stream[Any]:
-        return in_time_order(self.scope, self.keyed, self.clock, name, make)
+    def _ordered(
+        self, name: str, make: Callable[[], Logic], state: KeyedState[Any, Any] | None = None
+    ) -> Stream[Any]:
+        return in_time_order(self.scope, self.keyed, self.clock, name, make, state)
 
     def _stateful(
         self,
@@ -89,19 +92,20 @@ class KeyedStream(Generic[K, T]):
         make: Callable[[KeyedState[Any, Any]], Logic],
         state: KeyedState[Any, Any] | None,
         ttl: Any,
+        **given: Any,
     ) -> Stream[Any]:
         span = None if ttl is None else self.clock.span("ttl", ttl)
         if span is not None and span <= 0:
             raise ValueError(
                 f"ttl is how long a key is silent before it is forgotten, more than 0, not {ttl}"
             )
-        kept = claimed(state, span)
+        kept = claimed(state, terms_of(self.scope, name, self.clock, **given), span)
 
         def made() -> Logic:
             self.scope.core.note_kept(partial(_size, ref(kept)))  # of the operator that is being made
             return make(kept)
 
-        return self._ordered(name, made)
+        return self._ordered(name, made, kept)
 
     def map_values(self, f: Callable[[T], U], *, name: str | None = None) -> KeyedStream[K, U]:
         """Each record through a function; key and time stay."""
@@ -221,7 +225,9 @@ class KeyedStream(Generic[K, T]):
         if of is not None:
             function_of("running", of)
         kind = _RUNNING[function]
-        return self._stateful("running", lambda kept: stateful.Running(kept, kind, of), state, ttl)
+        return self._stateful(
+            "running", lambda kept: stateful.Running(kept, kind, of), state, ttl, function=function
+        )
 
     def map_with_state(
         self,
@@ -290,7 +296,7 @@ class KeyedStream(Generic[K, T]):
         count: Any = k
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise ValueError(f"top_k takes a number of records, at least 1, not {k!r}")
-        return self._stateful("top_k", lambda kept: stateful.Largest(kept, k, by), state, ttl)
+        return self._stateful("top_k", lambda kept: stateful.Largest(kept, k, by), state, ttl, k=k)
 
     def process(
         self,
@@ -304,10 +310,11 @@ class KeyedStream(Generic[K, T]):
         """Functions of the user's over the records and the timers of each key, in the order of time.
 
         Args:
-            on_record: Called with the key's context and a record.
+            on_record: Called with the key's context and a record. It sends with `KeyContext.emit`, and
+                returns nothing.
             on_timer: Called with the key's context when a timer is due, after all that is before it and
-                before the records of its time. When the stream ends, those that are set are due, and what
-                they set is not.
+                before the records of its time. When the stream ends, those that are set are due; what they
+                set in turn would never end: it is not due, and logged. `KeyContext.ended` says so.
             ttl: As in `scan`.
             state: As in `scan`.
             name: The operator's name.
@@ -364,7 +371,14 @@ class KeyedStream(Generic[K, T]):
         if low > high:
             raise ValueError(f"no time is between {lower} and {upper} after another: lower is at most upper")
         outer = pairs_of(how)
-        return self._joined(other, "interval_join", lambda kept: Interval(kept, low, high, outer), state)
+        return self._joined(
+            other,
+            "interval_join",
+            lambda kept: Interval(kept, low, high, outer),
+            state,
+            lower=low,
+            upper=high,
+        )
 
     def asof_join(
         self,
@@ -385,14 +399,17 @@ class KeyedStream(Generic[K, T]):
             state: As in `scan`: of each key the time and the latest record of the other stream.
             name: The operator's name.
         """
-        left = pairs_of(how)[0]
+        left = left_or_inner("asof_join", how)
         span = None if within is None else self.clock.span("within", within)
-        return self._joined(other, "asof_join", lambda kept: AsOf(kept, span, left=left), state)
+        if span is not None and span < 0:
+            raise ValueError(f"within is how long before a record its match may be, at least 0, not {within}")
+        return self._joined(other, "asof_join", lambda kept: AsOf(kept, span, left=left), state, within=span)
 
     def table_join(
         self,
         table: KeyedStream[K, U],
         *,
+        ttl: Any = None,
         how: Literal["inner", "left"] = "inner",
         state: KeyedState[K, tuple[int, U]] | None = None,
         name: str | None = None,
@@ -402,12 +419,17 @@ class KeyedStream(Generic[K, T]):
         Args:
             table: The table's changes: a record is the new row of its key from its time on, and None ends
                 the row.
+            ttl: A row ends when there has been no new one of its key for so long, in event time; an int or a
+                timedelta. None: never.
             how: ``"inner"``: a record without a row is left out; ``"left"``: it has None in its place.
             state: As in `scan`: of each key the time and the row.
             name: The operator's name.
         """
-        left = pairs_of(how)[0]
-        return self._joined(table, "table_join", lambda kept: Table(kept, left=left), state)
+        left = left_or_inner("table_join", how)
+        span = None if ttl is None else self.clock.span("ttl", ttl)
+        if span is not None and span <= 0:
+            raise ValueError(f"ttl is how long a row of the table lasts, more than 0, not {ttl}")
+        return self._joined(table, "table_join", lambda kept: Table(kept, span, left=left), state, ttl=span)
 
     def _joined(
         self,
@@ -415,7 +437,8 @@ class KeyedStream(Generic[K, T]):
         name: str,
         make: Callable[[KeyedState[Any, Any]], Logic],
         state: KeyedState[Any, Any] | None,
+        **given: Any,
     ) -> Stream[Any]:
-        kept = claimed(state)
         both = both_sides(self, other)
-        return in_time_order(self.scope, both, self.clock, name, lambda: make(kept))
+        kept = claimed(state, terms_of(self.scope, name, self.clock, **given))
+        return in_time_order(self.scope, both, self.clock, name, lambda: make(kept), kept)

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
 from pointstamp._mistakes import function_of, unknown_attribute
 from pointstamp._naming import named
 from pointstamp.keyed import reducers
-from pointstamp.keyed.assigning import assigner
+from pointstamp.keyed.assigning import assigner, in_units
 from pointstamp.keyed.ordered import in_time_order
 from pointstamp.keyed.sides import both_sides, pairs_of
 from pointstamp.keyed.state import claimed
+from pointstamp.keyed.terms import terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -70,12 +71,20 @@ class WindowedStream(Generic[K, T]):
             unknown_attribute(self, "a stream of windows", name)
 
     def _reduced(self, name: str, reducer: Reducer) -> Stream[Any]:
-        kept = claimed(self._state)
+        operator = f"window: {name}"
+        terms = terms_of(
+            self.scope,
+            operator if self._by_key else f"{operator} over all",
+            self.clock,
+            window=in_units(self._window, self.clock),
+            early=None if self._early is None else self.clock.span("early", self._early),
+        )
+        kept = claimed(self._state, terms)
 
         def make() -> Any:
             return assigner(self._window, reducer, self.clock, self._early, kept)
 
-        results = in_time_order(self.scope, self.keyed, self.clock, f"window: {name}", make)
+        results = in_time_order(self.scope, self.keyed, self.clock, operator, make, kept)
         return results if self._by_key else results.map(_without_key)
 
     def fold(
@@ -201,7 +210,7 @@ class WindowedStream(Generic[K, T]):
             theirs = [value for side, value in values if side == 1] or [None] * left
             return [(key, window, (a, b)) for a in ours for b in theirs]
 
-        joined = both.collect(name=name).flat_map(matched)
+        joined = both._reduced("join", reducers.Collect(None)).flat_map(matched)
         if self._by_key:
             return joined
         bare: Stream[Any] = joined.map(_without_key)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["no_state", "outputs_of"]
+__all__ = ["no_pair", "no_state", "outputs_of"]
 
 
 def no_state(operator: str, fold: Callable[..., Any]) -> str:
@@ -18,27 +18,35 @@ def no_state(operator: str, fold: Callable[..., Any]) -> str:
     )
 
 
-def outputs_of(returned: Any, fold: Callable[..., Any]) -> tuple[Any, Iterable[Any]]:
-    """The new state and the outputs that the function of a state machine returned.
+def no_pair(operator: str, fold: Callable[..., Any], returned: Any) -> str:
+    """Says that a function returned no pair of the new state and a result."""
+    return f"{_function(operator, fold)} must return (state, result), and returned {returned!r:.100}"
+
+
+def outputs_of(
+    returned: Any, fold: Callable[..., Any], operator: str = "state_machine"
+) -> tuple[Any, Iterable[Any]]:
+    """The new state and the outputs that the function of an operator returned.
 
     Raises:
         TypeError: If it is no such pair, or the outputs are one record and not an iterable of records.
     """
+    function = _function(operator, fold)
     if not isinstance(returned, tuple | list) or len(returned) != 2:
-        raise TypeError(f"{_function(fold)} must return (state, outputs), and returned {returned!r}")
+        raise TypeError(f"{function} must return (state, outputs), and returned {returned!r}")
     state, outputs = returned
     if isinstance(outputs, str | bytes | dict) or (isinstance(outputs, tuple) and outputs):
         raise TypeError(
-            f"{_function(fold)} returned {outputs!r} as its outputs, which are an iterable of records: "
+            f"{function} returned {outputs!r} as its outputs, which are an iterable of records: "
             f"return (state, [{outputs!r}]) for one record, or a list of several"
         )
     if not hasattr(outputs, "__iter__"):
-        raise TypeError(f"{_function(fold)} returned {outputs!r} as its outputs: return a list of records")
+        raise TypeError(f"{function} returned {outputs!r} as its outputs: return a list of records")
     return state, outputs
 
 
-def _function(fold: Callable[..., Any]) -> str:
-    return f"the function of state_machine, {_name(fold)},"
+def _function(operator: str, fold: Callable[..., Any]) -> str:
+    return f"the function of {operator}, {_name(fold)},"
 
 
 def _name(function: Callable[..., Any]) -> str:

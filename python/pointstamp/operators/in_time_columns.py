@@ -10,16 +10,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pointstamp._core import PactKind, Schema, rows_of_worker
+from pointstamp.event_times.columns import rows_where, whole_times
 from pointstamp.keyed.ordered import root_only
+from pointstamp.keyed.terms import terms_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pointstamp._core import Capability, FrontieredInput, OutputPort, Stream
     from pointstamp.keyed.state import KeyedState
     from pointstamp.scope import Scope
 
-__all__ = ["Kept", "Kernel", "in_time_order"]
+__all__ = ["Kept", "Kernel", "in_time_order", "kept_in"]
 
 
 class Kernel(Protocol):
@@ -50,6 +52,7 @@ def in_time_order(
     kernel: Kernel,
     name: str,
     state: KeyedState[Any, Any] | None = None,
+    times: Sequence[int] = (),
 ) -> tuple[Stream, Schema]:
     """The operator.
 
@@ -59,6 +62,7 @@ def in_time_order(
         kernel: What is fed.
         name: For messages.
         state: Where what is kept is listed, which the kernel has been given already.
+        times: With a state, the place of the column of times of each side.
     """
     root_only(scope, name)
     core = scope.core.operator(name)
@@ -69,17 +73,25 @@ def in_time_order(
     if kernel.next_instant() is None:
         capability.drop()  # nothing was restored that is to be sent without a row
         held = None  # type: ignore[assignment]
-    core.build(_Feeding(kernel, held, state).run, (*ports, output), True, False)
+    core.build(_Feeding(kernel, held, state, times).run, (*ports, output), True, False)
     return made, schema
 
 
 class _Feeding:
     """Feeds the kernel, and holds the capability for it."""
 
-    __slots__ = ("_held", "_kernel", "_stands", "_state", "_until")
+    __slots__ = ("_begins", "_held", "_kernel", "_stands", "_state", "_times", "_until")
 
-    def __init__(self, kernel: Kernel, held: Capability | None, state: KeyedState[Any, Any] | None) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        held: Capability | None,
+        state: KeyedState[Any, Any] | None,
+        times: Sequence[int],
+    ) -> None:
         self._kernel = kernel
+        self._times = times
+        self._begins = 0 if state is None else state.begins
         self._held = held
         self._stands = 0
         self._until: int | None = -1
@@ -93,7 +105,7 @@ class _Feeding:
         for side, port in enumerate(ports):
             for message, batch in port:
                 time: Any = message.time
-                kernel.add(side == 1, batch, time)
+                kernel.add(side == 1, batch if time >= self._begins else self._later(side, batch), time)
                 if self._held is None or time < self._stands:
                     self._held, self._stands = message.retain(), time
         frontiers: list[Any] = [time for port in ports for time in port.frontier.elements]
@@ -113,6 +125,16 @@ class _Feeding:
             self._state.stands_at(until)
         self._move(kernel.next_instant() if until is not None else None)
 
+    def _later(self, side: int, batch: Any) -> Any:
+        """What of a batch is not in the state already: it is left out, and counted."""
+        import pyarrow.compute as pc
+
+        assert self._state is not None
+        later = pc.greater_equal(whole_times(batch.column(self._times[side])), self._begins)
+        kept = rows_where(batch, later)
+        self._state.left_out += batch.num_rows - kept.num_rows
+        return kept
+
     def _move(self, needs: int | None) -> None:
         if self._held is None:
             return
@@ -122,6 +144,23 @@ class _Feeding:
         elif needs > self._stands:
             self._stands = needs
             self._held.downgrade(needs)
+
+
+def kept_in(state: KeyedState[Any, Any], scope: Scope, operator: str, kept: Kept, /, **given: Any) -> None:
+    """Has a `KeyedState` list what a kernel keeps, and the kernel go on with what was restored.
+
+    Args:
+        state: Which was given to the operator.
+        scope: Where the operator is.
+        operator: What it is called.
+        kept: How what is kept is listed.
+        given: Of the operator's arguments those that what is kept follows from.
+
+    Raises:
+        ValueError: If the state is another operator's already, or was restored for one of other terms.
+    """
+    columns = [str(batch.schema.remove_metadata()).replace("\n", ", ") for batch in kept.tables()]
+    state.claim(terms_of(scope, f"{operator} of columns", **given, keeps=columns), None).keep_in(kept)
 
 
 class Kept:

@@ -1,7 +1,7 @@
 """`scope.read(..., event_time=)`: a watermark for each partition, in any unit, with the late records apart.
 
-A source's `EventTime` sends what comes behind its frontier at the frontier, so that a record is late where
-its own time is before that of its message. Owns the function of records or batches that a reading asks for
+A source's `EventTime` sends what is late at a time after its own, so that a record is late where its own time
+is before that of its message. Owns the function of records or batches that a reading asks for
 times, and the operator behind it that puts late ones on a stream of their own.
 """
 

@@ -146,7 +146,7 @@ class FromOutside(StreamsOf):
             idle = None  # its partitions are read one after another: one whose turn has not come is not idle
         if event_time is not None:
             times, units, unit = times_of(event_time, lateness, source.schema)
-            timing: Timing = EventTime(times, units, idle, whole=columns is not None)
+            timing: Timing = EventTime(times, units, idle, apart=True)
             read = Reading(name, source, offsets or {}, timing).install(cast("Scope", self), columns)
             streams = late_apart(self, read, times, columns)
             self.tells_time(streams, unit)

@@ -11,8 +11,7 @@ from pointstamp import _core
 from pointstamp._errors import GraphError
 from pointstamp._naming import named
 from pointstamp.event_times.columns import unit_of
-from pointstamp.keyed.state import claimed
-from pointstamp.operators.in_time_columns import Kept, in_time_order
+from pointstamp.operators.in_time_columns import Kept, in_time_order, kept_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,10 +114,11 @@ def _by_key(
     keys = [by] if isinstance(by, str) else list(by)
     kernel: Any = _core.RunningColumns(stream.core_schema, keys, functions, times, span)
     if state is not None:
-        claimed(state).keep_in(Kept(kernel, [list(range(len(keys)))], only_row))
+        kept = Kept(kernel, [list(range(len(keys)))], only_row)
+        kept_in(state, stream.scope, name, kept, by=keys, functions=functions, times=times)
     rows = getattr(stream, "batched", None) or stream.core
     scope: Any = stream.scope
-    made, schema = in_time_order(scope, [(rows, stream.core_schema.key(keys))], kernel, name, state)
+    made, schema = in_time_order(scope, [(rows, stream.core_schema.key(keys))], kernel, name, state, [at])
     results: ArrowStream = scope.event_columns_of(made, schema, times)
     return results
 

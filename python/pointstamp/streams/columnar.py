@@ -15,11 +15,10 @@ from pointstamp.event_times.clock import not_ahead
 from pointstamp.event_times.columns import ends_of, layout_of, split_columns, unit_of
 from pointstamp.event_times.windows import Count, Session
 from pointstamp.keyed.ordered import root_only
-from pointstamp.keyed.state import claimed
 from pointstamp.operators.event_time import event_times
 from pointstamp.operators.grouped import is_grouped
 from pointstamp.operators.grouped_windows import grouped_windows
-from pointstamp.operators.in_time_columns import Kept, in_time_order
+from pointstamp.operators.in_time_columns import Kept, in_time_order, kept_in
 from pointstamp.operators.rows import limited, sorted_per_time
 from pointstamp.pacts import Exchange
 from pointstamp.streams.by_key_columns import KeyedColumns, only_row
@@ -390,10 +389,14 @@ def _in_time_order(
     if state is not None:
         first = list(range(len(keys)))
         kinds = [first] if follows else [first, stream.core_schema.key(keys)]
-        claimed(state).keep_in(Kept(kernel, kinds, only_row if follows else tuple))
+        kept = Kept(kernel, kinds, only_row if follows else tuple)
+        terms = {"window": layout or ends, "by": keys, "aggregations": wanted, "times": times, "early": tick}
+        kept_in(state, stream.scope, f"window {type(window).__name__}", kept, **terms)
     rows = getattr(stream, "batched", None) or stream.core
     sides = [(rows, stream.core_schema.key(keys))]
-    made: ArrowStream = stream.scope.stream_of(*in_time_order(stream.scope, sides, kernel, "window", state))
+    made: ArrowStream = stream.scope.stream_of(
+        *in_time_order(stream.scope, sides, kernel, "window", state, stream.core_schema.key([times]))
+    )
     return made
 
 

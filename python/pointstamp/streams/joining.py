@@ -12,9 +12,8 @@ from pointstamp import _core
 from pointstamp._errors import GraphError
 from pointstamp._naming import named
 from pointstamp.event_times.columns import unit_of
-from pointstamp.keyed.sides import pairs_of
-from pointstamp.keyed.state import claimed
-from pointstamp.operators.in_time_columns import Kept, in_time_order
+from pointstamp.keyed.sides import left_or_inner, pairs_of
+from pointstamp.operators.in_time_columns import Kept, in_time_order, kept_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,7 +80,20 @@ class JoinsInTime:
             raise ValueError(f"no time is between {lower} and {upper} after another: lower is at most upper")
         given = _terms(self, other, on, times, pairs_of(how), suffix, joined_at)
         kernel = _core.IntervalColumns(given, low, high)
-        return _joined("interval_join", self, other, given[2], kernel, joined_at, _both, 2, state)
+        return _joined(
+            "interval_join",
+            self,
+            other,
+            given[2],
+            kernel,
+            times,
+            joined_at,
+            _both,
+            2,
+            state,
+            lower=low,
+            upper=high,
+        )
 
     def asof_join(
         self,
@@ -130,10 +142,12 @@ class JoinsInTime:
         """
         times = _times(self, other, column)
         span = None if within is None else unit_of(_type_of(self, times[0])).span("within", within)
-        outer = (pairs_of(how)[0], False)
+        outer = (left_or_inner("asof_join", how), False)
         given = _terms(self, other, on, times, outer, suffix, None)
         kernel = _core.AsOfColumns(given, span, None)
-        return _joined("asof_join", self, other, given[2], kernel, times[0], _only, 1, state)
+        return _joined(
+            "asof_join", self, other, given[2], kernel, times, times[0], _only, 1, state, within=span
+        )
 
     def table_join(
         self,
@@ -169,10 +183,12 @@ class JoinsInTime:
         """
         times = _times(self, table, column)
         span = None if ttl is None else unit_of(_type_of(self, times[0])).span("ttl", ttl)
-        outer = (pairs_of(how)[0], False)
+        outer = (left_or_inner("table_join", how), False)
         given = _terms(self, table, on, times, outer, suffix, None)
         kernel = _core.AsOfColumns(given, span, ends)
-        return _joined("table_join", self, table, given[2], kernel, times[0], _only, 1, state)
+        return _joined(
+            "table_join", self, table, given[2], kernel, times, times[0], _only, 1, state, ttl=span, ends=ends
+        )
 
 
 def _times(left: Any, right: Any, column: str | tuple[str, str] | None) -> tuple[str, str]:
@@ -230,20 +246,27 @@ def _joined(
     right: Any,
     keys: list[str],
     kernel: Any,
+    times: tuple[str, str],
     time_column: str,
     shown: Any,
     kinds: int,
     state: KeyedState[Any, Any] | None,
+    **terms: Any,
 ) -> ArrowStream:
     sides = [
         (getattr(stream, "batched", None) or stream.core, stream.core_schema.key(keys))
         for stream in (left, right)
     ]
+    scope: Any = left.scope
     if state is not None:
         places = [key for _, key in sides]
-        claimed(state).keep_in(Kept(kernel, places if kinds == 2 else places[1:], shown))
-    scope: Any = left.scope
-    made, schema = in_time_order(scope, sides, kernel, name, state)
+        kept = Kept(kernel, places if kinds == 2 else places[1:], shown)
+        kept_in(state, scope, name, kept, on=keys, times=times, **terms)
+    at = [
+        _core.time_column_of(side.core_schema, column)
+        for side, column in zip((left, right), times, strict=True)
+    ]
+    made, schema = in_time_order(scope, sides, kernel, name, state, at)
     joined: ArrowStream = scope.event_columns_of(made, schema, time_column)
     return joined
 
