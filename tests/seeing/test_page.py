@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from typing import Any
 import pytest
 
 import pointstamp as ps
+from browser import needs_browser
 from pointstamp.seeing.log import read_log, to_perfetto
 from pointstamp.seeing.replaying import Replay
 from pointstamp.seeing.serving import Page
@@ -191,7 +191,7 @@ def test_the_page_fetches_nothing_from_elsewhere() -> None:
     assert "innerHTML" not in text
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="there is no chromium: apt-get install chromium")
+@needs_browser
 def test_in_a_browser_the_numbers_are_the_engines_and_a_name_stays_text(
     capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -322,7 +322,7 @@ def test_a_port_that_cannot_be_had_is_named_with_what_to_change() -> None:
         Page("192.0.2.1", 0, {})
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="there is no chromium: apt-get install chromium")
+@needs_browser
 def test_in_a_browser_a_log_shows_its_moments_and_rows_are_joined_by_lanes(tmp_path: Path) -> None:
     def main(worker: ps.Worker) -> None:
         with worker.dataflow("long") as scope:
