@@ -159,6 +159,7 @@ def test_tab_and_enter_pick_operators_and_open_and_close_scopes(
 def test_every_link_says_its_frontier_and_crosses_no_box(shown: tuple[Browser, dict[str, Any]]) -> None:
     browser, state = shown
     [flow] = state["dataflows"]
+    links = 0
     for _ in range(2):  # open, and then folded
         links = browser.says("document.querySelectorAll('.link').length")
         labels = browser.says("[...document.querySelectorAll('text.frontier')].map(one => one.textContent)")
