@@ -9,9 +9,21 @@ import pytest
 
 from effort import examples
 
-# A time limit per test is pytest-timeout's business; one per example only makes slow machines fail.
-hypothesis.settings.register_profile("pointstamp", deadline=None, max_examples=examples(100))
-hypothesis.settings.load_profile("pointstamp")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Settings for property tests, before the tests are imported.
+
+    Without a seed, a test's examples follow from its text: they are the same in every run, and a change elsewhere is
+    not judged by one that is drawn once in a thousand runs. `make check-deep` looks further, with a seed. A time limit
+    per test is pytest-timeout's business; one per example only makes slow machines fail.
+    """
+    given = config.getoption("hypothesis_seed") is not None
+    hypothesis.settings.register_profile(
+        "pointstamp", deadline=None, max_examples=examples(100), derandomize=not given
+    )
+    hypothesis.settings.load_profile("pointstamp")
+
 
 # A shell that starts something in the background has it ignore Ctrl-C, and Python leaves it so. Tests
 # strike it.

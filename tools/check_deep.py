@@ -1,14 +1,18 @@
-"""What takes longer than `make test` may: `python tools/check_deep.py [--effort N] [PART...]`.
+"""What takes longer than `make test` may: `python tools/check_deep.py [--effort N] [--seed N] [PART...]`.
 
 Parts: properties, simulated, executions, models, mutants, shuttle, miri, threads, fuzz; all when none is
 named. A part for which this machine lacks a tool is skipped, and the last lines say which and why.
 Exits 1 if a part fails, or if none could be run.
+
+Where `make test` draws the same examples each time, this draws them by a seed: another one in each run,
+printed with each command, unless one is given.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import random
 import re
 import subprocess
 import sys
@@ -39,6 +43,25 @@ LOCK_FREE = ["pointstamp-channels"]
 FUZZ_SECONDS = 300
 
 
+class Search(NamedTuple):
+    """How far to look, and where."""
+
+    effort: int
+    """How many times the cases of `make test`."""
+    seed: int
+    """What random examples follow from."""
+
+    @property
+    def env(self) -> dict[str, str]:
+        """What property tests in Rust, and the effort of those in Python, are told by."""
+        return {"POINTSTAMP_EFFORT": str(self.effort), "PROPTEST_RNG_SEED": str(self.seed)}
+
+    @property
+    def option(self) -> str:
+        """What property tests in Python are told by."""
+        return f"--hypothesis-seed={self.seed}"
+
+
 class Command(NamedTuple):
     """Something to run, with variables added to the environment."""
 
@@ -63,38 +86,37 @@ def works(*words: str) -> bool:
         return False
 
 
-def properties(effort: int) -> Iterator[Command]:
-    """Property tests, `effort` times as long as in `make test`."""
-    env = {"POINTSTAMP_EFFORT": str(effort)}
+def properties(search: Search) -> Iterator[Command]:
+    """Property tests, longer than in `make test`."""
     packages = [word for crate in PROPERTY_CRATES for word in ("-p", crate)]
-    yield Command([cargo(), "test", "--release", "--locked", *packages], env)
-    limits = ["--timeout=7200", "-o", "faulthandler_timeout=7500"]
-    yield Command([sys.executable, "-m", "pytest", "-q", *limits, *PROPERTY_TESTS], env)
+    yield Command([cargo(), "test", "--release", "--locked", *packages], search.env)
+    limits = [search.option, "--timeout=7200", "-o", "faulthandler_timeout=7500"]
+    yield Command([sys.executable, "-m", "pytest", "-q", *limits, *PROPERTY_TESTS], search.env)
 
 
-def simulated(effort: int) -> Iterator[Command]:
+def simulated(search: Search) -> Iterator[Command]:
     """Tests that ask for several workers, in orders that seeds draw."""
     env = {"PYTHONPATH": str(ROOT / "tests/support")}
-    for run in range(effort // 10 or 1):
-        plugin = ["-p", "on_simulation", "--seed", str(run * 1_000_000)]
+    for run in range(search.effort // 10 or 1):
+        plugin = ["-p", "on_simulation", "--seed", str((search.seed + run) * 1_000_000), search.option]
         yield Command([sys.executable, "-m", "pytest", "-q", "--timeout=600", *plugin, *SIMULATED_TESTS], env)
 
 
-def executions(effort: int) -> Iterator[Command]:
+def executions(search: Search) -> Iterator[Command]:
     """Random dataflows against a sequential interpreter, in random orders: 100,000 with an effort of 10."""
-    env = {"POINTSTAMP_EFFORT": str(250 * effort)}
-    limits = ["--timeout=36000", "-o", "faulthandler_timeout=36500"]
+    env = {"POINTSTAMP_EFFORT": str(250 * search.effort)}
+    limits = [search.option, "--timeout=36000", "-o", "faulthandler_timeout=36500"]
     test = "tests/model/test_random_dataflows.py::test_in_whatever_order_workers_run_and_messages_arrive"
     yield Command([sys.executable, "-m", "pytest", "-q", *limits, test], env)
 
 
-def models(_: int) -> Iterator[Command]:
+def models(_: Search) -> Iterator[Command]:
     """The progress protocol over every interleaving of larger clusters."""
     test = ["-p", "pointstamp-progress", "--test", "explore"]
     yield Command([cargo(), "test", "--release", "--locked", *test, "--", "--ignored"], {})
 
 
-def mutants(_: int) -> Iterator[Command]:
+def mutants(_: Search) -> Iterator[Command]:
     """Changes to the code, one at a time, each of which some test has to notice.
 
     What survives is in target/mutants/CRATE/mutants.out/missed.txt: a test is missing, or the change is none
@@ -107,18 +129,18 @@ def mutants(_: int) -> Iterator[Command]:
         yield Command([*words, "--timeout", "120"], {"PROPTEST_CASES": "32"})
 
 
-def shuttle(effort: int) -> Iterator[Command]:
+def shuttle(search: Search) -> Iterator[Command]:
     """Models of the concurrent parts under a scheduler that tries random interleavings."""
     env = {
         "RUSTFLAGS": "--cfg shuttle",
         "CARGO_TARGET_DIR": str(ROOT / "target/shuttle"),
-        "POINTSTAMP_EFFORT": str(effort),
+        "POINTSTAMP_EFFORT": str(search.effort),
     }
     packages = [word for crate in MODELLED_CRATES for word in ("-p", crate)]
     yield Command([cargo(), "test", "--release", "--locked", "--lib", *packages, "models"], env)
 
 
-def miri(_: int) -> Iterator[Command]:
+def miri(_: Search) -> Iterator[Command]:
     """The crates of pure data under Miri, which finds undefined behaviour."""
     if not works("cargo", "+nightly", "miri", "--version"):
         raise Missing("the nightly compiler has no Miri: rustup +nightly component add miri rust-src")
@@ -127,7 +149,7 @@ def miri(_: int) -> Iterator[Command]:
     yield Command(["cargo", "+nightly", "miri", "test", "--lib", *packages], env)
 
 
-def threads(_: int) -> Iterator[Command]:
+def threads(_: Search) -> Iterator[Command]:
     """The queues and the engine under ThreadSanitizer.
 
     Where std cannot be instrumented, for want of its sources, its synchronisation is not seen: what that
@@ -152,7 +174,7 @@ def threads(_: int) -> Iterator[Command]:
     yield Command([*words, "--no-fail-fast", *tests, *packages], env)
 
 
-def fuzz(effort: int) -> Iterator[Command]:
+def fuzz(search: Search) -> Iterator[Command]:
     """The parsers that strangers can reach, from the corpora in fuzz/corpus, for some minutes each."""
     if not works("cargo", "+nightly", "fuzz", "--version"):
         raise Missing(
@@ -160,7 +182,7 @@ def fuzz(effort: int) -> Iterator[Command]:
             "1000 mutations of each entry)"
         )
     for target in sorted((ROOT / "fuzz/fuzz_targets").glob("*.rs")):
-        seconds = f"-max_total_time={FUZZ_SECONDS * effort // 10 or 1}"
+        seconds = f"-max_total_time={FUZZ_SECONDS * search.effort // 10 or 1}"
         yield Command(["cargo", "+nightly", "fuzz", "run", target.stem, "--", seconds], {})
 
 
@@ -171,18 +193,18 @@ def _output(*words: str) -> str:
         return ""
 
 
-PARTS: dict[str, Callable[[int], Iterator[Command]]] = {
+PARTS: dict[str, Callable[[Search], Iterator[Command]]] = {
     part.__name__: part
     for part in (properties, simulated, executions, models, mutants, shuttle, miri, threads, fuzz)
 }
 
 
-def check(names: list[str], effort: int, run: Callable[[Command], bool]) -> dict[str, str]:
+def check(names: list[str], search: Search, run: Callable[[Command], bool]) -> dict[str, str]:
     """How each part ended: "passed", "failed", or "skipped: " and why."""
     ended = {}
     for name in names:
         try:
-            commands = list(PARTS[name](effort))
+            commands = list(PARTS[name](search))
         except Missing as why:
             ended[name] = f"skipped: {why}"
             continue
@@ -203,12 +225,14 @@ def main() -> int:
     """Runs what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--effort", type=int, default=10, help="how many times the cases of `make test` (10)")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     given = parser.parse_args()
     if unknown := set(given.parts) - PARTS.keys():
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
-    ended = check(given.parts or list(PARTS), given.effort, run)
-    print()
+    search = Search(given.effort, given.seed)
+    ended = check(given.parts or list(PARTS), search, run)
+    print(f"\nseed {search.seed}")
     for name, how in ended.items():
         print(f"{name}: {how}")
     return int("failed" in ended.values() or "passed" not in ended.values())

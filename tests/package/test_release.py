@@ -132,18 +132,19 @@ def test_a_part_that_cannot_run_says_why(monkeypatch: pytest.MonkeyPatch) -> Non
         ran.append(command)
         return True
 
-    ended = check_deep.check(["properties", "miri", "fuzz"], 7, run)
+    search = check_deep.Search(7, 11)
+    ended = check_deep.check(["properties", "miri", "fuzz"], search, run)
     assert ended["properties"] == "passed"
     assert all(command.env["POINTSTAMP_EFFORT"] == "7" for command in ran)
     assert ended["miri"].startswith("skipped: the nightly compiler has no Miri")
     assert ended["fuzz"].startswith("skipped: there is no cargo-fuzz")
     assert len(ran) == 2
-    assert check_deep.check(["properties"], 7, lambda _: False) == {"properties": "failed"}
+    assert check_deep.check(["properties"], search, lambda _: False) == {"properties": "failed"}
 
 
 def test_the_fuzzers_are_those_that_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check_deep, "works", lambda *_: True)
-    targets = [command.words[4] for command in check_deep.fuzz(10)]
+    targets = [command.words[4] for command in check_deep.fuzz(check_deep.Search(10, 11))]
     assert {"frames", "handshake"} <= set(targets)
 
 

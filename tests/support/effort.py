@@ -1,4 +1,7 @@
-"""How long property tests look: `POINTSTAMP_EFFORT` times as long as in `make test` (`make check-deep`)."""
+"""How long property tests look: `POINTSTAMP_EFFORT` times as long as in `make test` (`make check-deep`).
+
+What they look at is the same in every run, unless `--hypothesis-seed` is given (tests/conftest.py).
+"""
 
 import os
 
