@@ -4,6 +4,7 @@
 - In each crate (`layers.rust_files`) and in the Python package (`layers.python_files`), no files lie in a
   circle.
 - In a crate with rooms, and in `pointstamp.spark`, a room uses those below it only (`layers.rooms`).
+- In a crate with floors, a file uses those of its own floor and below only (`layers.floors`).
 - No file of the package reaches for what is private in another (`layers.privates`).
 - No file is past 500 lines (`layers.sizes`).
 
@@ -13,7 +14,7 @@ that is not needed any more is an error, too.
 
 import sys
 
-from layers import crates, graph, known, privates, python_files, rooms, rust_files, sizes
+from layers import crates, floors, graph, known, privates, python_files, rooms, rust_files, sizes
 
 
 def violations() -> list[str]:
@@ -33,9 +34,12 @@ def violations() -> list[str]:
         said = [
             *graph.violations(arrows, known.CIRCLES.get(place, [])),
             *rooms.violations(arrows, known.ROOMS.get(place, {})),
+            *(floors.violations(arrows, known.FLOORS[place]) if place in known.FLOORS else []),
         ]
         found.extend(f"{place}: {line}" for line in said)
-    found.extend(f"{place} is gone" for place in sorted({*known.CIRCLES, *known.ROOMS} - graphs.keys()))
+    found.extend(
+        f"{place} is gone" for place in sorted({*known.CIRCLES, *known.ROOMS, *known.FLOORS} - graphs.keys())
+    )
     found.extend(
         f"{package}/{line}"
         for line in privates.violations(privates.reached(crates.ROOT / package), known.OTHERS_PRIVATES)

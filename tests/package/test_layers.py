@@ -1,11 +1,12 @@
 """The check of what lies on what finds what it is for, and fails when it finds nothing."""
 
+import itertools
 import shutil
 from pathlib import Path
 
 import pytest
 
-from layers import crates, graph, known, privates, python_files, rooms, rust_files, sizes
+from layers import crates, floors, graph, known, privates, python_files, rooms, rust_files, sizes
 
 ROOT = Path(__file__).parents[2]
 
@@ -229,6 +230,50 @@ def test_a_room_uses_those_below_it() -> None:
     assert found == "run/b.rs uses build/c.rs: run/ may not know build/"
     [gone] = rooms.violations({**arrows, "run/b.rs": set()}, {**allowed, "attic": set()})
     assert gone.startswith("attic/ has no files")
+
+
+def test_a_file_uses_its_own_floor_and_those_below() -> None:
+    arrows = {
+        "low.rs": set[str](),
+        "mid/mod.rs": {"low.rs"},
+        "mid/odd.rs": {"low.rs"},
+        "top.rs": {"mid/odd.rs", "top2.rs"},
+    }
+    arrows["top2.rs"] = {"low.rs"}
+    plan = [{"low"}, {"mid"}, {"top", "top2", "mid/odd"}]
+    assert floors.violations(arrows, plan) == []
+    assert floors.violations({**arrows, "mid/mod.rs": {"mid/odd.rs"}}, plan) == [
+        "mid/mod.rs (floor 2) uses mid/odd.rs (floor 3), which is above it"
+    ]
+    [lost] = floors.violations({**arrows, "new.rs": {"top.rs"}}, plan)
+    assert lost.startswith("new.rs is on no floor")
+    [gone] = floors.violations(arrows, [*plan, {"attic"}])
+    assert gone.startswith("attic has no files")
+
+
+@pytest.mark.parametrize(("crate", "count"), [("channels", 7), ("py", 12)])
+def test_an_arrow_that_points_up_in_a_crate_is_found(tmp_path: Path, crate: str, count: int) -> None:
+    """An arrow from each floor to the one above, put into a copy: none of them need close a circle."""
+    copy = tmp_path / "src"
+    shutil.copytree(ROOT / "crates" / crate / "src", copy)
+    plan = known.FLOORS[f"crates/{crate}"]
+    assert len(plan) == count
+    arrows = rust_files.arrows(copy)
+    assert floors.violations(arrows, plan) == []
+    files = [[path for path in sorted(arrows) if path.removesuffix(".rs") in floor] for floor in plan]
+    # No `use` could name a crate's root, which is its highest floor; a floor may be folders alone.
+    pairs = itertools.pairwise(files)
+    ways = [(low[0], high[0]) for low, high in pairs if low and high and high[0] != "lib.rs"]
+    assert len(ways) >= 5
+    for number, (low, high) in enumerate(ways):
+        module = high.removesuffix(".rs").removesuffix("/mod").replace("/", "::")
+        with (copy / low).open("a") as file:
+            file.write(f"\nuse crate::{module}::Anything{number};\n")
+    found = floors.violations(rust_files.arrows(copy), plan)
+    assert len(found) == len(ways)
+    for low, high in ways:
+        [said] = [line for line in found if line.startswith(f"{low} (floor ")]
+        assert f"uses {high} (floor " in said
 
 
 def test_a_file_that_is_too_long_is_named(tmp_path: Path) -> None:
