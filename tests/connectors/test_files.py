@@ -120,7 +120,7 @@ def test_patterns_lists_and_columns(folder: Path) -> None:
 
 @pytest.mark.parametrize("make", [CSVSource, ParquetSource, lambda p: JSONLinesSource(p, schema=SCHEMA)])
 def test_every_offset_is_a_place_to_go_on(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pointstamp.connectors.files.BLOCK", 40)
+    monkeypatch.setattr("pointstamp.connectors.text.BLOCK", 40)
     monkeypatch.setattr("pointstamp.connectors.files.ROWS", 4)
     part = rows(17)
     csv, lines, parquet = (tmp_path / f"a.{end}" for end in ("csv", "jsonl", "parquet"))

@@ -324,7 +324,7 @@ def test_a_followed_csv_may_begin_empty(tmp_path: Path) -> None:
 
 
 def test_a_bad_line_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pointstamp.connectors.files.BLOCK", 16)
+    monkeypatch.setattr("pointstamp.connectors.text.BLOCK", 16)
     path = tmp_path / "a.jsonl"
     path.write_text("".join(f"{n}\n" for n in range(1000, 1200)) + "nonsense\n")
     with pytest.raises(ValueError, match=r"line 201 of .*a\.jsonl"):

@@ -10,7 +10,7 @@ import pytest
 
 import pointstamp as ps
 from harness import notes
-from pointstamp.connectors import CSVSource, JSONLinesSource, ParquetSource, files
+from pointstamp.connectors import CSVSource, JSONLinesSource, ParquetSource, text
 
 NUMBERS = pa.schema([("a", pa.int64())])
 
@@ -97,7 +97,7 @@ def test_line_breaks_in_quotes_wherever_blocks_end(
     expected = [*texts, 'stray " quote']
     schema = pa.schema([("n", pa.int64()), ("text", pa.string())])
     for block in (20, 33, 64, 100, 1 << 20):
-        monkeypatch.setattr(files, "BLOCK", block)
+        monkeypatch.setattr(text, "BLOCK", block)
         got = rows_of(lambda: CSVSource(path, schema=schema, delimiter=delimiter))
         assert [row["text"] for row in sorted(got, key=lambda row: row["n"])] == expected, block
 
@@ -105,7 +105,7 @@ def test_line_breaks_in_quotes_wherever_blocks_end(
 def test_a_quote_that_has_no_end_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "open.csv"
     path.write_text('a\n1\n"2' + "\n3" * 500 + "\n")
-    monkeypatch.setattr(files, "BLOCK", 100)
-    monkeypatch.setattr(files, "MOST_QUOTED", 1000)
+    monkeypatch.setattr(text, "BLOCK", 100)
+    monkeypatch.setattr(text, "MOST_QUOTED", 1000)
     with pytest.raises(ValueError, match=r"line 3 of .*open\.csv: a value in quotes has no end"):
         rows_of(lambda: CSVSource(path, schema=NUMBERS))

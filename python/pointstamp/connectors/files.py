@@ -1,8 +1,7 @@
 """Files as sources: CSV, JSON lines and Parquet, by batches.
 
-Each file is a partition, so that workers share the files out and no two open the same one. Text is read in
-blocks that end with a line; an offset is a number of bytes, and for Parquet one of rows. A file that is
-followed is read on as it grows.
+Each file is a partition, so that workers share the files out and no two open the same one. `text` reads blocks
+that end with a line; there an offset is a number of bytes, and for Parquet one of rows.
 """
 
 from __future__ import annotations
@@ -17,11 +16,13 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._errors import PointstampError, add_note
+from pointstamp._errors import add_note
+from pointstamp.connectors import text
 from pointstamp.connectors.protocol import PartitionReader, Source
+from pointstamp.connectors.text import BadLine, TextReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
     from typing import TypeAlias
 
     import pyarrow as pa
@@ -30,20 +31,11 @@ if TYPE_CHECKING:
 
 __all__ = ["CSVSource", "JSONLinesSource", "ParquetSource"]
 
-BLOCK = 1 << 20
-"""Bytes of text that are read at once."""
-
 ROWS = 1 << 16
 """Rows of Parquet that are read at once."""
 
 NULL = re.compile(rb"^[ \t\r]*null[ \t\r]*$", re.MULTILINE)
 """A line that holds no row."""
-
-MOST_QUOTED = 8 << 20
-"""Bytes that are read at most before a value in quotes has ended. A line without quotes may be longer."""
-
-LOOK_AGAIN = 0.05
-"""Seconds after which a file that is followed is asked whether it has grown."""
 
 
 class _Files(Source[Any]):
@@ -75,119 +67,14 @@ def _expanded(paths: Paths, ending: str) -> Iterator[Path]:
             yield Path(text)
 
 
-class _Lines(PartitionReader[Any]):
-    """Reads blocks of whole lines; an offset is the number of bytes before a line."""
-
-    def __init__(self, path: str, parse: Callable[[bytes], Any], follow: bool) -> None:
-        self._path = path
-        self._file = open(path, "rb")  # noqa: SIM115  # until `close`
-        self._offset = 0
-        self._parse = parse
-        self._follow = follow
-        self._quoted: re.Pattern[bytes] | None = None  # what a value in quotes is, where lines may be in it
-        self._closed = threading.Event()
-        self._lock = threading.Lock()
-
-    def _cut(self, block: bytes, end: int) -> int:
-        """The end of the last row that is whole; 0 where none is. Lines end at `end`."""
-        if self._quoted is None or block.count(b'"', 0, end) % 2 == 0:
-            return end
-        for value in self._quoted.finditer(block, 0, end):
-            if not value[1]:  # it goes on behind the block
-                return block.rfind(b"\n", 0, value.start()) + 1
-        return end
-
-    def pass_header(self) -> bytes:
-        """Takes the first line; nothing of one that is not yet whole in a file that is followed."""
-        header = self._file.readline()
-        if self._follow and not header.endswith(b"\n"):
-            return b""
-        self._offset = len(header)
-        return header
-
-    def read(self) -> Any:
-        while True:
-            with self._lock:
-                if self._closed.is_set():
-                    return None
-                block = self._lines()
-                if block:
-                    try:
-                        batch = self._parse(block)
-                    except _BadLine as bad:
-                        at = self._line() + bad.line
-                        raise ValueError(f"line {at} of {self._path}: {bad.error}") from bad.error
-                    except Exception as error:
-                        add_note(error, f"in {self._path}, in the rows from line {self._line()} on")
-                        raise
-                    self._offset += len(block)
-                    return batch
-            if not self._follow:
-                return None
-            self._closed.wait(LOOK_AGAIN)
-
-    def _line(self) -> int:
-        """The number of the line that is read next, from 1."""
-        with open(self._path, "rb") as file:
-            left, lines = self._offset, 1
-            while left > 0 and (block := file.read(min(left, BLOCK))):
-                lines += block.count(b"\n")
-                left -= len(block)
-        return lines
-
-    def _lines(self) -> bytes:
-        """Whole lines; nothing where there is none, or at the end."""
-        size = os.fstat(self._file.fileno()).st_size
-        if size < self._offset:
-            raise PointstampError(
-                f"{self._path} was cut: it has {size} bytes, and {self._offset} were read. What was written "
-                "to it meanwhile is lost; a file that is followed may only grow (of logrotate take 'create', "
-                "not 'copytruncate')"
-            )
-        self._file.seek(self._offset)
-        block = b""
-        while more := self._file.read(BLOCK):
-            block += more
-            end = block.rfind(b"\n") + 1
-            if end:
-                end = self._cut(block, end)
-            if end:
-                return block[:end]
-            if len(block) > MOST_QUOTED and b"\n" in block:
-                raise ValueError(
-                    f"line {self._line()} of {self._path}: a value in quotes has no end in {len(block)} bytes"
-                )
-        return b"" if self._follow else block  # the last line may have no end
-
-    @property
-    def offset(self) -> int:
-        return self._offset
-
-    def seek(self, offset: int) -> None:
-        self._offset = max(offset, self._offset)
-
-    def close(self) -> None:
-        self._closed.set()
-        with self._lock:
-            self._file.close()
-
-
-class _BadLine(Exception):
-    """A line of a block that cannot be read: its number in the block, from 0, and why."""
-
-    def __init__(self, line: int, error: Exception) -> None:
-        super().__init__(line, error)
-        self.line = line
-        self.error = error
-
-
 class CSVSource(_Files):
     """Rows of CSV files, as columns.
 
     Args:
         paths: A path, a pattern such as ``"logs/*.csv"``, a directory, or several of these.
         schema: The columns; left out, they are inferred from the first block of the first file.
-        follow: Whether to wait at the end of each file for what is appended; then the stream does not end.
+        follow: Whether to wait at the end of each file for what is appended, and to go on with the next of its
+            name when it was rotated; then the stream does not end.
         delimiter: What separates values.
 
     Values in quotes may contain line breaks, the names of columns may not. Each file begins with the names of
@@ -209,7 +96,7 @@ class CSVSource(_Files):
         self._delimiter = delimiter
         if schema is None:
             with open(self._files[0], "rb") as file:
-                block = file.read(BLOCK)
+                block = file.read(text.BLOCK)
             try:
                 self._names(block.partition(b"\n")[0])
                 schema = self._table(block[: block.rfind(b"\n") + 1] or block, None, None).schema
@@ -220,29 +107,15 @@ class CSVSource(_Files):
 
     def open(self, partition: str) -> PartitionReader[Any]:
         """A reader of a file."""
-        reader = _Lines(partition, bytes, self.waits)
         begins = re.escape(self._delimiter.encode())
-        reader._quoted = re.compile(rb'(?:^|(?<=[\n%s]))"[^"]*(?:""[^"]*)*("?)' % begins)
-        header = reader.pass_header()
-        try:
-            names = self._names(header) if header else []
-        except ValueError:
-            reader.close()
-            raise
+        quoted = re.compile(rb'(?:^|(?<=[\n%s]))"[^"]*(?:""[^"]*)*("?)' % begins)
+        return TextReader(partition, self._batch, follow=self.waits, header=True, quoted=quoted)
 
-        def parse(block: bytes) -> Any:
-            if not names:
-                first, _, block = block.partition(b"\n")
-                names.extend(self._names(first))
-                if not block:
-                    return []
-            table = self._table(block, names, self.schema).combine_chunks()
-            assert self.schema is not None
-            batches = table.select(self.schema.names).to_batches()
-            return batches[0] if batches else []
-
-        reader._parse = parse
-        return reader
+    def _batch(self, block: bytes, header: bytes) -> Any:
+        assert self.schema is not None
+        table = self._table(block, self._names(header), self.schema).combine_chunks()
+        batches = table.select(self.schema.names).to_batches()
+        return batches[0] if batches else []
 
     def _names(self, header: bytes) -> list[str]:
         try:
@@ -269,7 +142,8 @@ class JSONLinesSource(_Files):
     Args:
         paths: A path, a pattern, a directory, or several of these.
         schema: Of columns; None for records, which are what `json.loads` makes of a line.
-        follow: Whether to wait at the end of each file for what is appended; then the stream does not end.
+        follow: Whether to wait at the end of each file for what is appended, and to go on with the next of its
+            name when it was rotated; then the stream does not end.
     """
 
     ending = ".jsonl"
@@ -281,24 +155,26 @@ class JSONLinesSource(_Files):
 
     def open(self, partition: str) -> PartitionReader[Any]:
         """A reader of a file."""
-        return _Lines(partition, self._records if self.schema is None else self._columns, self.waits)
+        return TextReader(
+            partition, self._records if self.schema is None else self._columns, follow=self.waits
+        )
 
-    def _records(self, block: bytes) -> list[Any]:
+    def _records(self, block: bytes, _: bytes) -> list[Any]:
         records = []
         for number, line in enumerate(block.split(b"\n")):
             if line.strip():
                 try:
                     records.append(json.loads(line))
                 except ValueError as error:
-                    raise _BadLine(number, error) from None
+                    raise BadLine(number, error) from None
         return records
 
-    def _columns(self, block: bytes) -> Any:
+    def _columns(self, block: bytes, _: bytes) -> Any:
         from pyarrow import json as reader
 
         null = NULL.search(block)
         if null is not None:  # which pyarrow takes for a row of nulls, or crashes at
-            raise _BadLine(
+            raise BadLine(
                 block.count(b"\n", 0, null.start()), ValueError("null is no row: rows are objects")
             )
         options = reader.ParseOptions(explicit_schema=self.schema, unexpected_field_behavior="ignore")

@@ -1,0 +1,181 @@
+"""Files that are rotated while they are followed, and offsets of files that have another name by now."""
+
+import json
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pointstamp as ps
+from pointstamp.connectors import CSVSource, JSONLinesSource
+
+SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.int64())])
+
+
+def following(source: Any, wanted: Callable[[list[Any]], bool], act: Callable[[], None]) -> list[Any]:
+    """What is read of a source until it is what is wanted; `act` is called between steps, once something is."""
+    seen: list[Any] = []
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            stream = scope.read(source)
+            if source.schema is None:
+                stream.inspect(seen.append)
+            else:
+                stream.inspect_batch(lambda _, batch: seen.extend(batch.to_pylist()))
+        while not wanted(seen):
+            if seen:  # the first file is open
+                act()
+            worker.step_or_park(0.05)
+        raise StopAsyncIteration  # it would follow for ever
+
+    with pytest.raises(StopAsyncIteration):
+        ps.execute(main)
+    return seen
+
+
+def once(*acts: Callable[[], None]) -> Callable[[], None]:
+    """Does each of these in a call of its own, and then nothing."""
+    left = list(acts)
+    return lambda: left.pop(0)() if left else None
+
+
+def append(path: Path, text: str) -> Callable[[], None]:
+    def write() -> None:
+        with path.open("a") as file:
+            file.write(text)
+
+    return write
+
+
+def test_the_next_file_is_read_and_nothing_of_the_old_is_lost(tmp_path: Path) -> None:
+    path, old = tmp_path / "log.jsonl", tmp_path / "log.jsonl.1"
+    path.write_text("1\n2\n")
+    acts = once(
+        lambda: path.rename(old) and None,
+        append(old, "3\n"),  # who writes has it open still
+        append(path, ""),
+        append(old, "4\n5"),  # and does not end its last line
+        append(path, "6\n"),
+        append(path, "7\n"),
+    )
+    seen = following(JSONLinesSource(path, follow=True), lambda seen: 7 in seen, acts)
+    assert seen == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_each_file_of_a_csv_has_names_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("a,b\n1,2\n")
+
+    def rotate() -> None:
+        path.rename(tmp_path / "log.csv.1")
+        path.write_text("b,a\n4,3\n")
+
+    source = CSVSource(path, schema=SCHEMA, follow=True)
+    seen = following(source, lambda seen: len(seen) == 2, once(lambda: None, rotate))
+    assert seen == [{"a": 1, "b": 2}, {"a": 3, "b": 4}]
+
+
+def test_a_file_that_is_written_over_while_it_is_followed_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text("1\n2\n")
+
+    def over() -> None:
+        with path.open("r+") as file:  # longer than before at the next look: its size does not tell
+            file.write("3\n4\n5\n6\n")
+
+    acts = once(over)
+    seen: list[int] = []
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            scope.read(JSONLinesSource(path, follow=True)).inspect(seen.append)
+        worker.step_while(lambda: len(seen) < 2)
+        acts()
+        worker.run()
+
+    with pytest.raises(ps.PointstampError, match=r"log\.jsonl was written anew"):
+        ps.execute(main)
+    assert seen == [1, 2]
+
+
+def test_what_is_appended_after_the_last_line_is_no_line_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text('1\n{"n": 2}')
+    reader = JSONLinesSource(path).open(str(path))
+    assert reader.read() == [1]
+    assert reader.read() == [{"n": 2}]
+    append(path, "3\n")()
+    assert reader.read() is None
+    reader.close()
+
+
+# ------------------------------------------------------------ offsets
+
+
+def read_to(path: Path, kind: Any, count: int, **options: Any) -> Any:
+    """The offset after so many reads of a file."""
+    reader = kind(path, **options).open(str(path))
+    for _ in range(count):
+        assert reader.read() is not None
+    reader.close()
+    return pickle.loads(pickle.dumps(reader.offset))  # as a program keeps it
+
+
+def test_an_offset_is_a_number_that_knows_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text("1\n2\n")
+    offset = read_to(path, JSONLinesSource, 1)
+    assert offset == 4
+    assert repr(offset) == json.dumps(offset) == "4"
+    append(path, "3\n")()
+    for kept in (offset, 4):  # the number alone will do, too
+        reader = JSONLinesSource(path).open(str(path))
+        reader.seek(kept)
+        assert reader.read() == [3]
+        assert reader.offset == 6
+        reader.close()
+
+
+@pytest.mark.parametrize("follow", [False, True])
+def test_an_offset_of_a_file_that_was_replaced_is_refused(follow: bool, tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text("1\n2\n")
+    offset = read_to(path, JSONLinesSource, 1)
+    path.write_text("5\n6\n7\n")
+    (tmp_path / "log.jsonl.1").write_text("8\n9\n7\n")  # not it
+    source = JSONLinesSource(path, follow=follow)
+    with pytest.raises(ps.PointstampError, match=r"offset 4 is not of this .*log\.jsonl") as caught:
+        ps.example(lambda scope: scope.read(source, offsets={str(path): offset}).capture())
+    assert any("while reading partition" in note for note in getattr(caught.value, "__notes__", []))
+
+
+def test_reading_goes_on_in_the_file_that_has_another_name_by_now(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text("1\n2\n")
+    offset = read_to(path, JSONLinesSource, 1)
+    append(path, "3\n")()
+    path.rename(tmp_path / "log.jsonl.1")
+    path.write_text("4\n5\n")
+    reader = JSONLinesSource(path, follow=True).open(str(path))
+    reader.seek(offset)
+    assert [reader.read(), reader.read()] == [[3], [4, 5]]
+    assert reader.offset == 4
+    reader.close()
+
+
+def test_the_names_of_columns_are_those_of_the_file_that_is_gone_on_with(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("a,b\n1,2\n")
+    offset = read_to(path, CSVSource, 1)
+    append(path, "3,4\n")()
+    path.rename(tmp_path / "log.csv-20260101")
+    path.write_text("b,a\n6,5\n")
+    reader = CSVSource(path, schema=SCHEMA, follow=True).open(str(path))
+    reader.seek(offset)
+    rows = [*reader.read().to_pylist(), *reader.read().to_pylist()]
+    assert rows == [{"a": 3, "b": 4}, {"a": 5, "b": 6}]
+    reader.close()
