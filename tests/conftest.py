@@ -10,13 +10,13 @@ import pytest
 from effort import examples
 
 
-
 def pytest_configure(config: pytest.Config) -> None:
     """Settings for property tests, before the tests are imported.
 
-    Without a seed, a test's examples follow from its text: they are the same in every run, and a change elsewhere is
-    not judged by one that is drawn once in a thousand runs. `make check-deep` looks further, with a seed. A time limit
-    per test is pytest-timeout's business; one per example only makes slow machines fail.
+    Without a seed, a test's examples follow from its text: they are the same in every run, and a change
+    elsewhere is not judged by one that is drawn once in a thousand runs. `make check-deep` looks further,
+    with a seed. A time limit per test is pytest-timeout's business; one per example only makes slow
+    machines fail.
     """
     given = config.getoption("hypothesis_seed") is not None
     hypothesis.settings.register_profile(

@@ -55,6 +55,23 @@ def test_a_line_that_is_too_long_is_refused_before_it_ends(data: bytes, size: in
         lines = Lines(50, "utf-8")
         for at in range(0, len(data), size):
             lines.feed(data[at : at + size])
+        lines.check()
+
+
+def test_the_lines_before_one_that_is_wrong_are_given() -> None:
+    lines = Lines(50, "utf-8")
+    assert lines.feed(b"one\ntwo\n\xff\nthree\n") == ["one", "two"]
+    for ask in (lines.check, lines.rest, lambda: lines.feed(b"four\n")):
+        with pytest.raises(ps.CodecError, match="line 3 is not utf-8"):
+            ask()
+    lines.forget()
+    assert lines.feed(b"five\n") == ["five"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32-le", "cp037"])
+def test_an_encoding_whose_lines_end_otherwise_is_refused(encoding: str) -> None:
+    with pytest.raises(ValueError, match=f"those of '{encoding}' do not"):
+        Lines(50, encoding)
 
 
 # ------------------------------------------------------------ TCP

@@ -15,8 +15,8 @@ from pointstamp.connectors import CSVSource, JSONLinesSource
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.int64())])
 
 
-def following(source: Any, wanted: Callable[[list[Any]], bool], act: Callable[[], None]) -> list[Any]:
-    """What is read of a source until it is what is wanted; `act` is called between steps, once something is."""
+def following(source: Any, wanted: Callable[[list[Any]], bool], act: Callable[[], object]) -> list[Any]:
+    """What is read of a source until that is enough; `act` is called between steps, once something is."""
     seen: list[Any] = []
 
     def main(worker: ps.Worker) -> None:
@@ -37,7 +37,7 @@ def following(source: Any, wanted: Callable[[list[Any]], bool], act: Callable[[]
     return seen
 
 
-def once(*acts: Callable[[], None]) -> Callable[[], None]:
+def once(*acts: Callable[[], object]) -> Callable[[], object]:
     """Does each of these in a call of its own, and then nothing."""
     left = list(acts)
     return lambda: left.pop(0)() if left else None
@@ -55,7 +55,7 @@ def test_the_next_file_is_read_and_nothing_of_the_old_is_lost(tmp_path: Path) ->
     path, old = tmp_path / "log.jsonl", tmp_path / "log.jsonl.1"
     path.write_text("1\n2\n")
     acts = once(
-        lambda: path.rename(old) and None,
+        lambda: path.rename(old),
         append(old, "3\n"),  # who writes has it open still
         append(path, ""),
         append(old, "4\n5"),  # and does not end its last line

@@ -1,7 +1,7 @@
 """Files as sources: CSV, JSON lines and Parquet, by batches.
 
-Each file is a partition, so that workers share the files out and no two open the same one. `text` reads blocks
-that end with a line; there an offset is a number of bytes, and for Parquet one of rows.
+Each file is a partition, so that workers share the files out and no two open the same one. `text` reads
+blocks that end with a line; there an offset is a number of bytes, and for Parquet one of rows.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ class CSVSource(_Files):
     Args:
         paths: A path, a pattern such as ``"logs/*.csv"``, a directory, or several of these.
         schema: The columns; left out, they are inferred from the first block of the first file.
-        follow: Whether to wait at the end of each file for what is appended, and to go on with the next of its
-            name when it was rotated; then the stream does not end.
+        follow: Whether to wait at the end of each file for what is appended, and to go on with the next of
+            its name when it was rotated; then the stream does not end.
         delimiter: What separates values.
 
     Values in quotes may contain line breaks, the names of columns may not. Each file begins with the names of
@@ -142,8 +142,8 @@ class JSONLinesSource(_Files):
     Args:
         paths: A path, a pattern, a directory, or several of these.
         schema: Of columns; None for records, which are what `json.loads` makes of a line.
-        follow: Whether to wait at the end of each file for what is appended, and to go on with the next of its
-            name when it was rotated; then the stream does not end.
+        follow: Whether to wait at the end of each file for what is appended, and to go on with the next of
+            its name when it was rotated; then the stream does not end.
     """
 
     ending = ".jsonl"
@@ -174,9 +174,7 @@ class JSONLinesSource(_Files):
 
         null = NULL.search(block)
         if null is not None:  # which pyarrow takes for a row of nulls, or crashes at
-            raise BadLine(
-                block.count(b"\n", 0, null.start()), ValueError("null is no row: rows are objects")
-            )
+            raise BadLine(block.count(b"\n", 0, null.start()), ValueError("null is no row: rows are objects"))
         options = reader.ParseOptions(explicit_schema=self.schema, unexpected_field_behavior="ignore")
         table = reader.read_json(io.BytesIO(block), parse_options=options).combine_chunks()
         batches = table.to_batches()

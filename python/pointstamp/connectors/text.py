@@ -1,14 +1,15 @@
 """Files of text, read in blocks of whole lines, and followed while they grow and are rotated.
 
-Owns the offset of such a file. It is a number of bytes, which also carries what the file begins with: that tells
-whether a file of the same name is still the one that the offset is of.
+Owns the offset of such a file. It is a number of bytes, which also carries what the file begins with: that
+tells whether a file of the same name is still the one that the offset is of.
 
-A file that is followed is rotated by giving it another name and making a new one. The old one is read to its end,
-which is reached when the new one has something in it; then the new one is read from its beginning.
+A file that is followed is rotated by giving it another name and making a new one. The old one is read to
+its end, which is reached when the new one has something in it; then the new one is read from its beginning.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import zlib
@@ -37,8 +38,8 @@ HEAD = 1 << 10
 """Bytes at the beginning of a file by which it is told apart from others."""
 
 NOT_CUT = (
-    "What was written to it meanwhile is lost; a file that is followed may only grow (of logrotate take 'create', "
-    "not 'copytruncate')"
+    "What was written to it meanwhile is lost; a file that is followed may only grow (of logrotate take "
+    "'create', not 'copytruncate')"
 )
 
 
@@ -52,8 +53,8 @@ class Head(NamedTuple):
 class FileOffset(int):
     """A number of bytes, and what the file begins with that it is of.
 
-    It is equal to the number, and pickled with both. What keeps the number alone keeps an offset, too, by which a
-    file that was rotated is not told apart.
+    It is equal to the number, and pickled with both. What keeps the number alone keeps an offset, too, by
+    which a file that was rotated is not told apart.
     """
 
     head: Head | None
@@ -118,8 +119,7 @@ class TextReader(PartitionReader[Any]):
                 block = self._lines()
                 if not block and self._follow and self._is_rotated():
                     block = self._lines(last=True)
-                    if not block:
-                        self._open(self._path)
+                    if not block and self._next():
                         continue
                 if block:
                     return self._parsed(block)
@@ -150,7 +150,7 @@ class TextReader(PartitionReader[Any]):
     # ------------------------------------------------------------ blocks
 
     def _lines(self, last: bool = False) -> bytes:
-        """Whole lines, and of a file that does not grow a last one without an end; nothing where there is none."""
+        """Whole lines, and of a file that does not grow a last one without an end; nothing at the end."""
         grows = self._follow and not last
         self._check()
         if self._header is None and not self._take_header(grows):
@@ -226,6 +226,16 @@ class TextReader(PartitionReader[Any]):
             return False  # it will be made in a moment
         return there.st_size > 0 and not os.path.samestat(there, os.fstat(self._file.fileno()))
 
+    def _next(self) -> bool:
+        """Goes on with the file that has the name now; false where it cannot be had at the moment."""
+        try:
+            self._open(self._path)
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.EMFILE, errno.ENFILE):
+                return False
+            raise
+        return True
+
     def _open(self, path: str) -> None:
         """Goes on with another file, from its beginning."""
         following = open(path, "rb")  # noqa: SIM115  # until `close`
@@ -259,9 +269,9 @@ class TextReader(PartitionReader[Any]):
                     if zlib.crc32(file.read(head.size)) == head.checksum:
                         return str(other)
         raise PointstampError(
-            f"offset {int(offset)} is not of this {self._path}, which begins otherwise: it was rotated or written "
-            "anew, and what followed the offset in the old file is not to be found. Without the offset, all that is "
-            "there now is read"
+            f"offset {int(offset)} is not of this {self._path}, which begins otherwise: it was rotated or "
+            "written anew, and what followed the offset in the old file is not to be found. Without the "
+            "offset, all that is there now is read"
         )
 
     def close(self) -> None:

@@ -198,6 +198,7 @@ class _Reader(ConnectionReader):
 
     def _more(self) -> bytes | None:
         """What comes next of the body; None at its end."""
+        self._lines.check()
         try:
             return next(self._body, None)
         except self._httpx.TransportError as error:
@@ -274,6 +275,7 @@ class _Events(_Reader):
     def __init__(self, name: str, request: _Request, most: int, patience: float) -> None:
         super().__init__(name, request, most, patience)
         self._id = ""
+        self._wrong: CodecError | None = None
         self._begin()
 
     def _begin(self) -> None:
@@ -303,12 +305,19 @@ class _Events(_Reader):
             raise PointstampError(f"{self.name} answers {kind or 'without a type'}, not text/event-stream")
 
     def _receive(self) -> list[Any] | None:
+        if self._wrong is not None:
+            raise self._wrong
         data = None if self._ended else self._more()
         if data is None:
             return None
         events: list[Event] = []
-        for line in self._lines.feed(data):
-            self._line(line, events)
+        try:
+            for line in self._lines.feed(data):
+                self._line(line, events)
+        except CodecError as error:
+            self._wrong = error
+            if not events:
+                raise
         return events
 
     def _line(self, line: str, events: list[Event]) -> None:

@@ -12,12 +12,18 @@ class Lines:
 
     Args:
         most: Bytes of a line at most, without its end.
-        encoding: Of the text.
+        encoding: Of the text: one in which a line ends with the byte 10.
+
+    Raises:
+        ValueError: For another encoding.
     """
 
     def __init__(self, most: int, encoding: str) -> None:
+        if "\n".encode(encoding) != b"\n":
+            raise ValueError(f"lines of text end with the byte 10, and those of {encoding!r} do not")
         self._most = most
         self._encoding = encoding
+        self._wrong: CodecError | None = None
         self._part: list[bytes] = []
         self._length = 0
         self.bytes = 0
@@ -31,38 +37,54 @@ class Lines:
         return self._length
 
     def feed(self, data: bytes) -> list[str]:
-        """The lines that end in the data.
+        """The lines that end in the data, up to the first that is wrong: `check` says what is.
 
         Raises:
-            CodecError: For one that is too long, whether it has ended or not, or is not text.
+            CodecError: Where there is none before one that is too long, ended or not, or no text.
         """
-        first, *others = data.split(b"\n")
-        self._part.append(first)
-        self._length += len(first)
-        self._check(self._length, 1)
-        if not others:
-            return []
-        whole = [b"".join(self._part), *others[:-1]]
-        last = others[-1]
-        for number, line in enumerate([*whole, last], 1):
-            self._check(len(line), number)
-        self._part, self._length = [last], len(last)
-        return [self._text(line, 1) for line in whole]
+        self.check()
+        *whole, last = data.split(b"\n")
+        given: list[str] = []
+        try:
+            for line in whole:
+                self._begin(line)
+                given.append(self._text(b"".join(self._part), 1))
+                self.forget()
+            self._begin(last)
+        except CodecError as error:
+            self._wrong = error
+            if not given:
+                raise
+        return given
+
+    def check(self) -> None:
+        """Raises what is wrong with what came behind the lines that were given.
+
+        Raises:
+            CodecError: For a line that is too long, or not text.
+        """
+        if self._wrong is not None:
+            raise self._wrong
+
+    def _begin(self, data: bytes) -> None:
+        """Takes more of a line."""
+        self._part.append(data)
+        self._length += len(data)
+        if self._length > self._most + 1:  # it may end with a carriage return
+            raise CodecError(
+                f"line {self.count + 1} is longer than {self._most} bytes: raise the bound, if it is one"
+            )
 
     def rest(self) -> list[str]:
         """What is left without an end."""
+        self.check()
         line, self._part, self._length = b"".join(self._part), [], 0
         return [self._text(line, 0)] if line else []
 
     def forget(self) -> None:
-        """Drops what is left without an end."""
+        """Drops what is left without an end, and what is wrong with it."""
+        self._wrong = None
         self._part, self._length = [], 0
-
-    def _check(self, length: int, ahead: int) -> None:
-        if length > self._most + 1:  # it may end with a carriage return
-            raise CodecError(
-                f"line {self.count + ahead} is longer than {self._most} bytes: raise the bound, if it is one"
-            )
 
     def _text(self, line: bytes, end: int) -> str:
         try:

@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
+import errno
+import logging
 import selectors
 import socket
 import threading
+import time as clock
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import CodecError, PointstampError, TruncatedWarning
 from pointstamp.connectors.network.lines import Lines
-from pointstamp.connectors.network.reader import addresses_of, place_of
+from pointstamp.connectors.network.reader import addresses_of, keep_alive, place_of
 from pointstamp.connectors.protocol import PartitionReader, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 __all__ = ["TCPListenSource"]
 
 PIECE = 64 * 1024
 """Bytes of a connection that are received at once, so that the others get their turn."""
+
+NO_ROOM = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+"""Errors by which the system says that it has no room for a connection, which waits."""
+
+GONE = {
+    *(errno.EAGAIN, errno.ECONNABORTED, errno.EPROTO, errno.EPERM, errno.ENOPROTOOPT, errno.EOPNOTSUPP),
+    *(errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ETIMEDOUT),
+}
+"""Errors of a connection that is gone again: Linux tells them where it is taken."""
+
+STARVED = 0.5
+"""Seconds until a system that had no room is asked again."""
+
+LOG = logging.getLogger("pointstamp")
 
 
 class TCPListenSource(Source[str]):
@@ -36,6 +54,9 @@ class TCPListenSource(Source[str]):
         most: How many connections are open at once; others wait.
         encoding: Of the text.
         max_line: Bytes of a line at most.
+        silence: Seconds without a byte after which a connection is closed, so that others have its place;
+            None for never. A machine that has gone without a word is noticed by the system, after about a
+            minute.
 
     Raises:
         ValueError: For what is no address.
@@ -49,16 +70,20 @@ class TCPListenSource(Source[str]):
         most: int = 1000,
         encoding: str = "utf-8",
         max_line: int = 1 << 20,
+        silence: float | None = None,
     ) -> None:
         self._addresses = addresses_of(addresses, "addresses")
         for address in self._addresses:
             place_of(address, least=0)
         if most < 1 or (limit is not None and limit < 1):
             raise ValueError(f"at least one connection is taken, not {limit!r} with {most!r} at once")
+        if silence is not None and not silence > 0:
+            raise ValueError(f"silence is a number of seconds, more than 0, not {silence!r}")
         self._limit = limit
         self._most = most
-        self._encoding = encoding
-        self._max_line = max_line
+        self._silence = silence
+        self._lines = partial(Lines, max_line, encoding)
+        self._lines()  # an encoding that is none is said now
         self._listens = threading.Condition()
         self._bound: dict[str, tuple[str, int]] = {}
 
@@ -88,27 +113,38 @@ class TCPListenSource(Source[str]):
         with self._listens:
             self._bound[partition] = listener.getsockname()[:2]
             self._listens.notify_all()
-        return _Reader(partition, listener, self._limit, self._most, self._encoding, self._max_line)
+        return _Reader(partition, listener, self._limit, self._most, self._lines, self._silence)
 
 
 class _Reader(PartitionReader[str]):
     """Waits for all connections in one thread."""
 
     def __init__(
-        self, name: str, listener: socket.socket, limit: int | None, most: int, encoding: str, max_line: int
+        self,
+        name: str,
+        listener: socket.socket,
+        limit: int | None,
+        most: int,
+        lines: Callable[[], Lines],
+        silence: float | None,
     ) -> None:
         self._name = name
         self._left = limit
         self._most = most
-        self._encoding = encoding
-        self._max_line = max_line
+        self._lines = lines
+        self._silence = silence
         self._closed = threading.Event()
         self._reading = threading.Lock()
         self._woken, self._waker = socket.socketpair()
         listener.setblocking(False)
         self._listener: socket.socket | None = listener
         self._listens = False
+        self._starved = 0.0
+        """Until when no connection is taken, because the system has no room for one; 0 where it has."""
+        self._warned = False
         self._open: dict[socket.socket, Lines] = {}
+        self._heard: dict[socket.socket, float] = {}
+        """When something came last; whose turn is next is first."""
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._woken, selectors.EVENT_READ)
 
@@ -119,11 +155,12 @@ class _Reader(PartitionReader[str]):
                 if self._listener is None and not self._open:
                     return None
                 lines: list[str] = []
-                for key, _ in self._selector.select():
+                for key, _ in self._selector.select(self._wait()):
                     if key.fileobj is self._listener:
                         self._accept()
                     elif key.fileobj in self._open:
                         lines += self._receive(key.fileobj)
+                self._end_silent()
                 if lines:
                     return lines
             return None
@@ -132,7 +169,9 @@ class _Reader(PartitionReader[str]):
         """Takes connections, or leaves them waiting, as there is room."""
         if self._listener is None:
             return
-        wanted = len(self._open) < self._most
+        if clock.monotonic() >= self._starved:
+            self._starved = 0.0
+        wanted = len(self._open) < self._most and not self._starved
         if wanted and not self._listens:
             self._selector.register(self._listener, selectors.EVENT_READ)
         elif self._listens and not wanted:
@@ -143,10 +182,19 @@ class _Reader(PartitionReader[str]):
         assert self._listener is not None
         try:
             connection, _ = self._listener.accept()
-        except (BlockingIOError, ConnectionAbortedError):
-            return  # it has gone again
+        except OSError as error:
+            if error.errno in NO_ROOM:
+                if not self._warned:
+                    LOG.warning("%s takes no connections for a while: %s", self._name, error.strerror)
+                self._starved, self._warned = clock.monotonic() + STARVED, True
+            elif error.errno not in GONE:
+                raise
+            return
+        self._warned = False
+        keep_alive(connection)
         connection.setblocking(False)
-        self._open[connection] = Lines(self._max_line, self._encoding)
+        self._open[connection] = self._lines()
+        self._heard[connection] = clock.monotonic()
         self._selector.register(connection, selectors.EVENT_READ)
         if self._left is not None:
             self._left -= 1
@@ -157,26 +205,51 @@ class _Reader(PartitionReader[str]):
 
     def _receive(self, connection: socket.socket) -> list[str]:
         lines = self._open[connection]
+        found: list[str] = []
         try:
             data = connection.recv(PIECE)
             if data:
-                return lines.feed(data)
+                self._heard.pop(connection)
+                self._heard[connection] = clock.monotonic()
+                found = lines.feed(data)
+                lines.check()
+                return found
             found, why = lines.rest(), None
         except BlockingIOError:
             return []  # nothing has come after all
         except OSError as error:
-            found, why = [], f"it broke within a line ({error})" if lines.within else None
+            why = f"it broke within a line ({error})" if lines.within else None
         except CodecError as error:
-            found, why = [], f"it is closed: {error}"
-        self._drop(connection)
-        if why is not None:
-            warnings.warn(f"{self._name}: of a connection: {why}", TruncatedWarning, stacklevel=2)
+            why = f"it is closed: {error}"
+        self._drop(connection, why)
+        self._starved = 0.0  # there is room again
         return found
 
-    def _drop(self, connection: socket.socket) -> None:
+    def _wait(self) -> float | None:
+        """For how many seconds nothing need be done if nothing comes."""
+        due = [self._starved] if self._starved else []
+        if self._silence is not None and self._heard:
+            due.append(next(iter(self._heard.values())) + self._silence)
+        return max(min(due) - clock.monotonic(), 0) if due else None
+
+    def _end_silent(self) -> None:
+        """Closes connections of which nothing has come for long."""
+        while self._silence is not None and self._heard:
+            connection, since = next(iter(self._heard.items()))
+            if clock.monotonic() < since + self._silence:
+                return
+            within = self._open[connection].within
+            why = f"it is closed: nothing came for {self._silence:g} seconds"
+            self._drop(
+                connection, f"{why}, within a line of which {within} bytes are dropped" if within else None
+            )
+
+    def _drop(self, connection: socket.socket, why: str | None) -> None:
         self._selector.unregister(connection)
-        del self._open[connection]
+        del self._open[connection], self._heard[connection]
         connection.close()
+        if why is not None:
+            warnings.warn(f"{self._name}: of a connection: {why}", TruncatedWarning, stacklevel=2)
 
     @property
     def offset(self) -> Any:

@@ -25,13 +25,17 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-__all__ = ["ConnectionReader", "Lost", "addresses_of", "place_of", "wake"]
+__all__ = ["ConnectionReader", "Lost", "addresses_of", "keep_alive", "place_of", "wake"]
 
 CONNECTING = 10.0
 """Seconds for a connection and its handshake."""
 
 FIRST, LONGEST = 0.1, 5.0
 """Seconds before the first attempt to connect again, and before each of many."""
+
+KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+"""Seconds of silence, seconds between questions, and how many without an answer end a connection. The
+system's own first question comes after two hours."""
 
 LOOK = 0.1
 """Seconds after which a thread that connects looks whether anybody wants it to."""
@@ -173,6 +177,7 @@ class ConnectionReader(PartitionReader[Any]):
 
     def watch(self, connection: socket.socket) -> None:
         """Takes note of the socket that is to be shut down; of one that is not wanted any more, at once."""
+        keep_alive(connection)
         with self._lock:
             self._socket = connection
             if self.closed.is_set():
@@ -191,11 +196,14 @@ class ConnectionReader(PartitionReader[Any]):
         except OSError as error:
             raise Lost from error
         for family, kind, protocol, _, place in places:
-            connection = socket.socket(family, kind, protocol)
+            try:
+                connection = socket.socket(family, kind, protocol)
+            except OSError as error:  # too many files are open, or the family is not known here
+                refused = error
+                continue
             try:
                 self._finish(connection, place, until)
                 connection.setblocking(True)
-                connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
                 self.watch(connection)
                 return connection
             except BaseException as error:
@@ -271,6 +279,17 @@ class ConnectionReader(PartitionReader[Any]):
             raise
         wrapped.settimeout(None)
         return wrapped
+
+
+def keep_alive(connection: socket.socket) -> None:
+    """Has the system ask the other side whether it is there still, so that a connection to nobody ends."""
+    try:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in KEEP_ALIVE.items():
+            if hasattr(socket, name):  # where the system has it
+                connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    except OSError:
+        pass  # it has gone already, or is no connection of TCP
 
 
 def wake(connection: socket.socket | None) -> None:

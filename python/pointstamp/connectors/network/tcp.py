@@ -35,6 +35,8 @@ class TCPLineSource(Source[str]):
         tls: For TLS; `ssl.create_default_context()` checks the certificate and the name.
         reconnect: Whether to connect again when a connection ends or breaks; else an end is the partition's
             end. What has come of a line is dropped then, with a `TruncatedWarning`.
+        silence: Seconds without a byte after which a connection is taken as lost; None for never. A machine
+            that has gone without a word is noticed by the system, after about a minute.
         patience: Seconds of attempts in vain after which a connection that was there is given up.
 
     Raises:
@@ -50,8 +52,11 @@ class TCPLineSource(Source[str]):
         max_line: int = 1 << 20,
         tls: ssl.SSLContext | None = None,
         reconnect: bool = False,
+        silence: float | None = None,
         patience: float = 60.0,
     ) -> None:
+        if silence is not None and not silence > 0:
+            raise ValueError(f"silence is a number of seconds, more than 0, not {silence!r}")
         self._addresses = addresses_of(addresses, "addresses")
         for address in self._addresses:
             place_of(address)
@@ -60,6 +65,7 @@ class TCPLineSource(Source[str]):
         self._max_line = max_line
         self._tls = tls
         self._reconnect = reconnect
+        self._silence = silence
         self._patience = patience
 
     def partitions(self) -> list[str]:
@@ -69,7 +75,9 @@ class TCPLineSource(Source[str]):
     def open(self, partition: str) -> PartitionReader[str]:
         """A reader, which connects when it is first asked to read."""
         lines = Lines(self._max_line, self._encoding)
-        return _Reader(partition, self._hello, lines, self._tls, self._reconnect, self._patience)
+        reader = _Reader(partition, self._hello, lines, self._tls, self._reconnect, self._patience)
+        reader.silence = self._silence
+        return reader
 
 
 class _Reader(ConnectionReader):
@@ -87,6 +95,7 @@ class _Reader(ConnectionReader):
         self._lines = lines
         self._tls = tls
         self._connection: socket.socket | None = None
+        self.silence: float | None = None
         self._ended = False
 
     def _connect(self) -> None:
@@ -95,6 +104,7 @@ class _Reader(ConnectionReader):
         try:
             self._connection = self.secured(connection, self._tls, host)
             self._connection.sendall(self._hello)
+            self._connection.settimeout(self.silence)
         except ssl.SSLCertVerificationError:
             raise  # it will not be another one next time
         except OSError as error:
@@ -104,8 +114,12 @@ class _Reader(ConnectionReader):
         assert self._connection is not None
         if self._ended:
             return None
+        self._lines.check()
         try:
             data = self._connection.recv(PIECE)
+        except TimeoutError:
+            self._warn()
+            raise Lost from TimeoutError(f"{self.name}: nothing came for {self.silence:g} seconds")
         except (OSError, ValueError) as error:  # the latter under TLS, of a connection that was shut down
             self._warn()
             raise Lost from error
