@@ -59,5 +59,5 @@ pub use rows::{Bytes, Rows, Units, Words, f64_of_word, i64_of_word, word_of_f64,
 pub use sealing::Timed;
 pub use time::{Time, advance, join_frontiers, meet_frontiers};
 pub use totals::Totals;
-pub use trace::{Entered, Sealed, Source, Trace, TraceWriter};
+pub use trace::{Entered, Origin, Sealed, Source, Trace, TraceWriter};
 pub use updates::Updates;

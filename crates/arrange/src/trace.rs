@@ -15,7 +15,7 @@ use crate::batch::Batch;
 use crate::error::Overflow;
 use crate::rows::Rows;
 use crate::spine::{Demands, Spine};
-use crate::time::{Time, meet_frontiers};
+use crate::time::{Time, join_frontiers, meet_frontiers};
 
 /// A batch of a trace, with its number among the batches of the trace.
 #[derive(Clone, Debug)]
@@ -30,6 +30,8 @@ pub struct Sealed<K, V, T> {
 struct Shared<K, V, T> {
     spine: Spine<K, V, T>,
     readers: Vec<Option<Reader<T>>>,
+    /// Updates came, or were kept, when there was no reader.
+    lost: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -107,6 +109,7 @@ impl<K: Rows, V: Rows, T: Time> TraceWriter<K, V, T> {
         let shared = Arc::new(Mutex::new(Shared {
             spine: Spine::new(lower),
             readers: vec![Some(reader)],
+            lost: false,
         }));
         let trace = Trace {
             shared: shared.clone(),
@@ -131,7 +134,10 @@ impl<K: Rows, V: Rows, T: Time> TraceWriter<K, V, T> {
         let batch = Arc::new(batch);
         match shared.demands() {
             Some(demands) => shared.spine.insert(batch.clone(), &demands)?,
-            None => shared.spine.skip(&batch),
+            None => {
+                shared.spine.skip(&batch);
+                shared.lost = true;
+            }
         }
         let number = shared.spine.count();
         Ok(Some(Sealed { batch, number }))
@@ -179,18 +185,60 @@ impl<K: Rows, V: Rows, T: Time> TraceWriter<K, V, T> {
         }
     }
 
-    /// A reader that reads from `since` on, which has to be at or after the
-    /// [`since`](Trace::since) of another reader, or the writer's upper.
-    pub fn reader(&self, since: Antichain<T>) -> Trace<K, V, T> {
-        let reader = Reader {
+    /// Where later readers come from.
+    pub fn origin(&self) -> Origin<K, V, T> {
+        Origin {
+            shared: self.shared.clone(),
+        }
+    }
+}
+
+/// Where later readers of an arrangement come from. It is none itself, and holds nothing back.
+#[derive(Debug)]
+pub struct Origin<K, V, T> {
+    shared: Handle<K, V, T>,
+}
+
+impl<K: Rows, V: Rows, T: Time> Origin<K, V, T> {
+    /// A reader of what is complete and what comes; of what was, as far as other readers have kept it apart. `None` where
+    /// there was no reader when updates came, or none that still asks about any time: what came is not kept then.
+    pub fn reader(&self) -> Option<Trace<K, V, T>> {
+        let mut shared = lock(&self.shared);
+        if shared.lost {
+            return None;
+        }
+        let upper = shared.spine.upper().clone();
+        let since = match shared.demands() {
+            None => upper,
+            Some(demands) if upper.is_empty() => demands.since,
+            Some(demands) => join_frontiers(&upper, &demands.since),
+        };
+        if since.is_empty() {
+            return None;
+        }
+        let id = shared.register(Reader {
             since,
             seen: u64::MAX,
-        };
-        let id = lock(&self.shared).register(reader);
-        Trace {
+        });
+        Some(Trace {
             shared: self.shared.clone(),
             id,
-        }
+        })
+    }
+
+    /// The number of updates held; those of a merge under way are counted once.
+    pub fn len(&self) -> usize {
+        lock(&self.shared).spine.len()
+    }
+
+    /// True when no updates are held.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes of memory held.
+    pub fn bytes(&self) -> usize {
+        lock(&self.shared).spine.bytes()
     }
 }
 
@@ -206,6 +254,13 @@ impl<K: Rows, V: Rows, T: Time> Trace<K, V, T> {
         f(shared.readers[self.id]
             .as_mut()
             .expect("a reader is registered until it is dropped"))
+    }
+
+    /// Where later readers of the same arrangement come from.
+    pub fn origin(&self) -> Origin<K, V, T> {
+        Origin {
+            shared: self.shared.clone(),
+        }
     }
 
     /// The frontier from which on reads are exact.
@@ -298,6 +353,7 @@ impl<K: Rows, V: Rows, T: Time> Drop for Trace<K, V, T> {
         let mut shared = lock(&self.shared);
         shared.readers[self.id] = None;
         if shared.readers.iter().all(Option::is_none) {
+            shared.lost |= shared.spine.len() > 0;
             shared.spine.clear();
         }
     }

@@ -53,13 +53,14 @@ class Arranged(Generic[K, V]):
     def trace(self) -> Trace[K, V]:
         """This worker's share of the arrangement, for reading while the dataflow runs.
 
-        Ask for it while the dataflow is being built: one that is taken later begins where the arrangement is
-        then.
+        Ask for it while the dataflow is being built: one that is taken later, or after the one before was
+        closed, begins where the arrangement is then.
 
         Raises:
-            GraphError: If the arrangement has entered this scope: the trace is that of the scope around.
+            GraphError: If the arrangement has entered this scope: the trace is that of the scope around. If it
+                is taken later, and no join, reduce or other trace reads the arrangement: it kept nothing.
         """
-        if self._trace is None:
+        if self._trace is None or self._trace.core.closed:
             self._trace = Trace(_core.trace_of(self.core))
         return self._trace
 
@@ -175,7 +176,14 @@ class Trace(Generic[K, V]):
         self.core = core
 
     def __repr__(self) -> str:
+        if self.closed:
+            return "<Trace closed>"
         return f"<Trace since {self.since} and before {self.upper}>"
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self.core.closed
 
     @property
     def since(self) -> list[Time]:

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use pointstamp_arrange::{Sealed, Source, Trace as Reader, TraceWriter};
+use pointstamp_arrange::{Origin, Sealed, Source, Trace as Reader, TraceWriter};
 use pointstamp_engine::observe::OperatorId;
 use pointstamp_engine::pact::Pact;
 use pointstamp_engine::port::SendError;
@@ -55,36 +55,45 @@ pub(crate) struct Arranged<T: ScopeTime> {
 /// Makes readers of an arrangement.
 pub(crate) trait Readers<T: ScopeTime> {
     /// A reader for an operator, from the beginning while the dataflow is being built.
-    fn source(&self) -> Box<dyn Source<Cells, Cells, T>>;
+    fn source(&self) -> PyResult<Box<dyn Source<Cells, Cells, T>>>;
 
-    /// A reader for `main`, and those who follow the arrangement; nothing for one that is seen from an inner scope.
-    fn trace(&self) -> Option<(Reader<Cells, Cells, T>, Followers<T>)>;
+    /// A reader for `main`, and those who follow the arrangement.
+    ///
+    /// # Errors
+    ///
+    /// `GraphError` for an arrangement that is seen from an inner scope, and for one that kept nothing, because nobody read it.
+    fn trace(&self) -> PyResult<(Reader<Cells, Cells, T>, Followers<T>)>;
 }
 
 /// Makes readers of an arrangement in its own scope.
 struct Own<T: ScopeTime> {
     template: Template<T>,
     followers: Followers<T>,
-    /// A reader from where the arrangement is now.
-    late: Box<dyn Fn() -> Reader<Cells, Cells, T>>,
+    /// Where readers come from once the dataflow runs.
+    origin: Origin<Cells, Cells, T>,
 }
 
 impl<T: ScopeTime> Own<T> {
-    fn reader(&self) -> Reader<Cells, Cells, T> {
+    fn reader(&self) -> PyResult<Reader<Cells, Cells, T>> {
         match &*self.template.borrow() {
-            Some(trace) => trace.clone(),
-            None => (self.late)(),
+            Some(trace) => Ok(trace.clone()),
+            None => self.origin.reader().ok_or_else(|| {
+                GraphError::new_err(
+                    "this arrangement kept nothing of what came before, because nothing reads it: take its trace while the \
+                     dataflow is being built",
+                )
+            }),
         }
     }
 }
 
 impl<T: ScopeTime> Readers<T> for Own<T> {
-    fn source(&self) -> Box<dyn Source<Cells, Cells, T>> {
-        Box::new(self.reader())
+    fn source(&self) -> PyResult<Box<dyn Source<Cells, Cells, T>>> {
+        Ok(Box::new(self.reader()?))
     }
 
-    fn trace(&self) -> Option<(Reader<Cells, Cells, T>, Followers<T>)> {
-        Some((self.reader(), self.followers.clone()))
+    fn trace(&self) -> PyResult<(Reader<Cells, Cells, T>, Followers<T>)> {
+        Ok((self.reader()?, self.followers.clone()))
     }
 }
 
@@ -94,7 +103,7 @@ impl<T: ScopeTime> Arranged<T> {
         form: Form,
         template: Template<T>,
         followers: Followers<T>,
-        late: impl Fn() -> Reader<Cells, Cells, T> + 'static,
+        origin: Origin<Cells, Cells, T>,
     ) -> Self {
         Arranged {
             stream,
@@ -102,7 +111,7 @@ impl<T: ScopeTime> Arranged<T> {
             readers: Rc::new(Own {
                 template,
                 followers,
-                late: Box::new(late),
+                origin,
             }),
         }
     }
@@ -118,31 +127,27 @@ impl<T: ScopeTime> Arranged<T> {
         let (output, result) = builder.new_output().map_err(refused)?;
         builder.notify();
         let least = Antichain::from_elem(T::of(&Point::minimum(dims)));
-        let (writer, trace) = TraceWriter::new(least.clone());
-        let upper = Rc::new(RefCell::new(least));
-        let writer = Rc::new(RefCell::new(writer));
+        let (mut writer, trace) = TraceWriter::new(least);
+        let (origin, held) = (trace.origin(), Rc::new(trace.origin()));
         let template = Rc::new(RefCell::new(Some(trace)));
         let form = match by {
             By::Record => Form::Key,
             By::Key => Form::Pair,
         };
-        let now = (Rc::clone(&writer), Rc::clone(&upper));
         let followers = Followers::default();
         let publisher = Publisher(followers.clone());
-        let kept = (Rc::downgrade(&writer), Rc::clone(&upper));
+        let kept = Rc::downgrade(&held);
         kept_by(home, builder.id(), move || {
-            let reader = kept.0.upgrade()?.borrow().reader(kept.1.borrow().clone());
-            Some((reader.len(), reader.bytes()))
+            let held = kept.upgrade()?;
+            Some((held.len(), held.bytes()))
         });
-        let arranged = Arranged::new(result, form, Rc::clone(&template), followers, move || {
-            now.0.borrow().reader(now.1.borrow().clone())
-        });
+        let arranged = Arranged::new(result, form, Rc::clone(&template), followers, origin);
         let activator = builder.activator();
         let mut staging = Staging::<T>::new(by, dims, name);
         builder.build(move || {
+            let _while_it_runs = &held;
             template.borrow_mut().take();
             let mut fuel = staging.receive(&input)?;
-            let mut writer = writer.borrow_mut();
             writer.pay(&mut fuel)?;
             while let Some((frontier, parts)) = staging.seal(&input, &mut fuel)? {
                 for (capability, run) in parts {
@@ -154,7 +159,6 @@ impl<T: ScopeTime> Arranged<T> {
                             .map_err(SendError::into_cause)?;
                     }
                 }
-                upper.borrow_mut().clone_from(&frontier);
                 publisher.0.complete(&frontier);
                 writer.seal(frontier);
             }

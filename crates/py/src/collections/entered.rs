@@ -21,7 +21,7 @@ use super::sealed::SealedBatch;
 use super::time::ScopeTime;
 use crate::batch::Batch;
 use crate::bound::ThreadBound;
-use crate::errors::IntoException;
+use crate::errors::{GraphError, IntoException};
 use crate::scope::Scope;
 
 /// Makes readers of an outer arrangement for operators of a scope whose times have `dims` coordinates.
@@ -32,17 +32,19 @@ struct Within<T0: ScopeTime> {
 }
 
 impl<T0: ScopeTime, T: ScopeTime> Readers<T> for Within<T0> {
-    fn source(&self) -> Box<dyn Source<Cells, Cells, T>> {
+    fn source(&self) -> PyResult<Box<dyn Source<Cells, Cells, T>>> {
         let (outer, inner) = (self.outer_dims, self.dims);
-        Box::new(Entered::new(
-            self.outer.source(),
+        Ok(Box::new(Entered::new(
+            self.outer.source()?,
             move |time: &T0| entered(time, inner),
             move |time: &T| T0::of(&Point::new(&time.point().coords()[..outer])),
-        ))
+        )))
     }
 
-    fn trace(&self) -> Option<(Reader<Cells, Cells, T>, Followers<T>)> {
-        None
+    fn trace(&self) -> PyResult<(Reader<Cells, Cells, T>, Followers<T>)> {
+        Err(GraphError::new_err(
+            "this arrangement is of the scope around and only entered this one: take the trace of the arrangement there",
+        ))
     }
 }
 

@@ -45,14 +45,14 @@ pub(crate) fn import<T: ScopeTime>(
     }
     followers.join(&follower);
     let own = Followers::default();
-    let template = Rc::new(RefCell::new(Some(trace.clone())));
-    let later = trace.clone();
+    let origin = trace.origin();
+    let template = Rc::new(RefCell::new(Some(trace)));
     let arranged = Arranged::new(
         stream,
         Form::Pair,
         Rc::clone(&template),
         own.clone(),
-        move || later.clone(),
+        origin,
     );
     let publisher = Publisher(own);
     let mut capabilities = vec![capability];

@@ -97,7 +97,7 @@ fn build<T: ScopeTime>(
     let (output, joined) = builder.new_output().map_err(refused)?;
     builder.notify();
     let activator = builder.activator();
-    let join = Join::new(left.readers.source(), right.readers.source());
+    let join = Join::new(left.readers.source()?, right.readers.source()?);
     let mut joining = Joining {
         join,
         result,

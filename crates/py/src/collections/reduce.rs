@@ -74,20 +74,19 @@ fn build<T: ScopeTime>(
     builder.notify();
     let activator = builder.activator();
     let least = Antichain::from_elem(T::of(&Point::minimum(scope.dims())));
-    let reduce = Reduce::new(input.readers.source(), least, reducer);
-    let template = Rc::new(RefCell::new(Some(reduce.trace())));
+    let reduce = Reduce::new(input.readers.source()?, least, reducer);
+    let trace = reduce.trace();
+    let origin = trace.origin();
+    let template = Rc::new(RefCell::new(Some(trace)));
     let reduce = Rc::new(RefCell::new(reduce));
     let followers = Followers::default();
     let publisher = Publisher(followers.clone());
-    let shared = Rc::clone(&reduce);
     let kept = Rc::downgrade(&reduce);
     kept_by(home, builder.id(), move || {
         let trace = kept.upgrade()?.borrow().trace();
         Some((trace.len(), trace.bytes()))
     });
-    let arranged = Arranged::new(result, form, Rc::clone(&template), followers, move || {
-        shared.borrow().trace()
-    });
+    let arranged = Arranged::new(result, form, Rc::clone(&template), followers, origin);
     let mut reducing = Reducing {
         reduce,
         capabilities: Vec::new(),

@@ -62,7 +62,7 @@ pub(crate) fn total_updates(
     builder.notify();
     let activator = builder.activator();
     let mut counting = Counting {
-        totals: Totals::new(arranged.readers.source()),
+        totals: Totals::new(arranged.readers.source()?),
         makes,
         count: RowBuf::default(),
     };

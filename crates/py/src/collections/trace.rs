@@ -249,6 +249,12 @@ impl Trace {
         })
     }
 
+    /// Whether it was closed.
+    #[getter]
+    fn closed(&self) -> PyResult<bool> {
+        Ok(self.reads.get()?.borrow().is_none())
+    }
+
     /// Gives up reading.
     fn close(&self) -> PyResult<()> {
         let reads = self.reads.get()?.borrow_mut().take();
@@ -278,11 +284,7 @@ fn read<T: ScopeTime>(
     arranged: &Arranged<T>,
     whole: fn(Arranged<T>) -> ByTime,
 ) -> PyResult<Box<dyn Reads>> {
-    let Some((trace, followers)) = arranged.readers.trace() else {
-        return Err(GraphError::new_err(
-            "this arrangement is of the scope around and only entered this one: take the trace of the arrangement there",
-        ));
-    };
+    let (trace, followers) = arranged.readers.trace()?;
     Ok(Box::new(Read {
         trace,
         followers,

@@ -1,0 +1,165 @@
+"""Traces that are taken while the dataflow runs, and what they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import pointstamp as ps
+
+Pairs = ps.Collection[tuple[int, int]]
+Feed = Callable[[int], None]
+
+
+def dataflow(
+    worker: ps.Worker, read: bool = False
+) -> tuple[ps.Arranged[int, int], Feed, ps.CollectionInput[Any]]:
+    """An arrangement, read by another operator or by none, and what feeds a pair and completes its time."""
+    with worker.dataflow() as scope:
+        handle, pairs = scope.new_collection()
+        arranged = pairs.arrange()
+        probe = arranged.as_collection().probe()
+        if read:
+            probe = arranged.min().probe()
+
+    def feed(time: int) -> None:
+        handle.advance_to(time)
+        handle.insert((time % 2, time))
+        handle.advance_to(time + 1)
+        worker.step_while(lambda: probe.less_than(time + 1))
+
+    return arranged, feed, handle
+
+
+def test_a_trace_that_is_taken_late_from_what_nobody_read_is_refused() -> None:
+    def main(worker: ps.Worker) -> None:
+        arranged, feed, _ = dataflow(worker)
+        feed(0)
+        # It kept nothing; an empty trace would be wrong at every time.
+        with pytest.raises(
+            ps.GraphError, match=r"kept nothing of what came before.*while the dataflow is being built"
+        ):
+            _trace = arranged.trace
+        feed(1)
+        with pytest.raises(ps.GraphError, match="kept nothing"):
+            _trace = arranged.trace
+
+    ps.execute(main)
+
+
+def test_a_trace_that_is_taken_late_before_anything_came_is_whole() -> None:
+    def main(worker: ps.Worker) -> None:
+        arranged, feed, handle = dataflow(worker)
+        handle.advance_to(3)
+        for _ in range(10):
+            worker.step()
+        trace = arranged.trace
+        feed(3)
+        feed(5)
+        assert list(trace.items(at=4)) == [(1, 3, 1)]
+        assert list(trace.items()) == [(1, 3, 1), (1, 5, 1)]
+
+    ps.execute(main)
+
+
+def test_a_trace_that_is_taken_late_reads_what_others_kept() -> None:
+    def main(worker: ps.Worker) -> None:
+        arranged, feed, handle = dataflow(worker, read=True)
+        feed(0)
+        feed(1)
+        trace = arranged.trace
+        assert (trace.since, trace.upper) == ([2], [2])
+        with pytest.raises(ps.TimeError, match="does not reach back to 1"):
+            trace.get(0)
+        feed(2)
+        assert trace.get(0) == [(0, 1), (2, 1)]
+        handle.close()
+        worker.run()
+        assert trace.upper == []
+        assert trace.get(1) == [(1, 1)]
+
+    ps.execute(main)
+
+
+def test_a_trace_is_taken_anew_where_the_one_before_was_closed() -> None:
+    def main(worker: ps.Worker) -> None:
+        arranged, feed, _ = dataflow(worker, read=True)
+        first = arranged.trace
+        assert arranged.trace is first
+        feed(0)
+        first.close()
+        assert first.closed
+        assert repr(first) == "<Trace closed>"
+        with pytest.raises(ps.PointstampError, match="closed: take another from the arrangement"):
+            first.get(0)
+        second = arranged.trace
+        assert not second.closed
+        feed(1)
+        assert list(second.items()) == [(0, 0, 1), (1, 1, 1)]
+
+    ps.execute(main)
+
+
+def test_a_trace_that_is_closed_where_nothing_else_reads_leaves_nothing() -> None:
+    def main(worker: ps.Worker) -> None:
+        arranged, feed, _ = dataflow(worker)
+        trace = arranged.trace
+        feed(0)
+        trace.close()
+        with pytest.raises(ps.GraphError, match="kept nothing"):
+            _again = arranged.trace
+
+    ps.execute(main)
+
+
+def test_a_trace_that_is_taken_late_does_not_claim_times_that_were_merged_away() -> None:
+    """What others have merged up to a time beyond the arrangement's upper cannot be told apart before it."""
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            handle, pairs = scope.new_collection()
+            arranged = pairs.arrange()
+            probe = arranged.as_collection().probe()
+        first = arranged.trace
+        with worker.dataflow() as scope:
+            imported = scope.import_trace(first)
+            imported_probe = imported.as_collection().probe()
+        first.allow_merging_before(50)
+        for time in range(10):
+            handle.insert((1, time))
+            handle.advance_to(time + 1)
+            worker.step_while(
+                lambda time=time: probe.less_than(time + 1) or imported_probe.less_than(time + 1)
+            )  # type: ignore[misc]
+        late = imported.trace
+        assert late.since == [50]
+        with pytest.raises(ps.TimeError, match="does not reach back to 9"):
+            late.get(1)
+        handle.advance_to(51)
+        worker.step_while(lambda: probe.less_than(51))
+        assert late.get(1) == [(time, 1) for time in range(10)]
+
+    ps.execute(main)
+
+
+def test_an_imported_arrangement_that_is_kept_holds_no_history_back() -> None:
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            handle, pairs = scope.new_collection()
+            trace = pairs.arrange().trace
+        with worker.dataflow() as scope:
+            imported = scope.import_trace(trace)
+            probe = imported.min().probe()
+        kept = []
+        for time in range(600):
+            handle.insert((time % 3, 0))
+            handle.advance_to(time + 1)
+            trace.allow_merging_before(time)
+            worker.step_while(lambda time=time: probe.less_than(time + 1))  # type: ignore[misc]
+            kept.append(trace.core.updates)
+        assert max(kept[300:]) < 100, imported
+        handle.close()
+
+    ps.execute(main)
