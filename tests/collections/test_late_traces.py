@@ -8,9 +8,15 @@ from typing import Any
 import pytest
 
 import pointstamp as ps
+from small_fuel import fuel_of
 
 Pairs = ps.Collection[tuple[int, int]]
 Feed = Callable[[int], None]
+
+
+def settle(worker: ps.Worker, time: int, *probes: ps.ProbeHandle) -> None:
+    """Steps until a time has passed some probes."""
+    worker.step_while(lambda: any(probe.less_than(time) for probe in probes))
 
 
 def dataflow(
@@ -130,9 +136,7 @@ def test_a_trace_that_is_taken_late_does_not_claim_times_that_were_merged_away()
         for time in range(10):
             handle.insert((1, time))
             handle.advance_to(time + 1)
-            worker.step_while(
-                lambda time=time: probe.less_than(time + 1) or imported_probe.less_than(time + 1)
-            )  # type: ignore[misc]
+            settle(worker, time + 1, probe, imported_probe)
         late = imported.trace
         assert late.since == [50]
         with pytest.raises(ps.TimeError, match="does not reach back to 9"):
@@ -157,9 +161,36 @@ def test_an_imported_arrangement_that_is_kept_holds_no_history_back() -> None:
             handle.insert((time % 3, 0))
             handle.advance_to(time + 1)
             trace.allow_merging_before(time)
-            worker.step_while(lambda time=time: probe.less_than(time + 1))  # type: ignore[misc]
+            settle(worker, time + 1, probe)
             kept.append(trace.core.updates)
         assert max(kept[300:]) < 100, imported
         handle.close()
 
     ps.execute(main)
+
+
+def test_an_imported_arrangement_is_imported_while_it_lags_behind() -> None:
+    """The trace has batches that the operator of the first import has not heard of yet."""
+
+    def main(worker: ps.Worker) -> Any:
+        with worker.dataflow() as scope:
+            handle, pairs = scope.new_collection()
+            trace = pairs.arrange().trace
+        with worker.dataflow() as scope:
+            first = scope.import_trace(trace)
+            one = first.as_collection().capture()
+        seconds = []
+        for time in range(6):
+            handle.insert((time, 0))
+            handle.advance_to(time + 1)
+            with worker.dataflow() as scope:
+                seconds.append(scope.import_trace(first.trace).as_collection().capture())
+            worker.step()
+        handle.close()
+        worker.run()
+        return one.extract(), [second.extract() for second in seconds]
+
+    with fuel_of(1):
+        [(one, seconds)] = ps.execute(main)
+    assert one == [(time, [((time, 0), 1)]) for time in range(6)]
+    assert all(second == one for second in seconds)

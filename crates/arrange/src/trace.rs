@@ -132,12 +132,11 @@ impl<K: Rows, V: Rows, T: Time> TraceWriter<K, V, T> {
             return Ok(None);
         }
         let batch = Arc::new(batch);
-        match shared.demands() {
-            Some(demands) => shared.spine.insert(batch.clone(), &demands)?,
-            None => {
-                shared.spine.skip(&batch);
-                shared.lost = true;
-            }
+        if let Some(demands) = shared.demands() {
+            shared.spine.insert(batch.clone(), &demands)?;
+        } else {
+            shared.spine.skip(&batch);
+            shared.lost = true;
         }
         let number = shared.spine.count();
         Ok(Some(Sealed { batch, number }))

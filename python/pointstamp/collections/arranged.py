@@ -57,8 +57,8 @@ class Arranged(Generic[K, V]):
         closed, begins where the arrangement is then.
 
         Raises:
-            GraphError: If the arrangement has entered this scope: the trace is that of the scope around. If it
-                is taken later, and no join, reduce or other trace reads the arrangement: it kept nothing.
+            GraphError: If the arrangement has entered this scope: the trace is that of the scope around. If
+                it is taken later, and no join, reduce or other trace reads the arrangement: it keeps nothing.
         """
         if self._trace is None or self._trace.core.closed:
             self._trace = Trace(_core.trace_of(self.core))

@@ -15,7 +15,7 @@ use pointstamp_order::Point;
 use pyo3::prelude::*;
 
 use super::arrange::Arranged;
-use super::follow::{Event, Follower, Followers, Publisher};
+use super::follow::{Event, Follower, Followers};
 use super::reducers::Form;
 use super::rows::Cells;
 use super::sealed::SealedBatch;
@@ -44,21 +44,19 @@ pub(crate) fn import<T: ScopeTime>(
         events.push_back(Event::Upper(trace.upper().iter().map(T::point).collect()));
     }
     followers.join(&follower);
-    let own = Followers::default();
     let origin = trace.origin();
     let template = Rc::new(RefCell::new(Some(trace)));
     let arranged = Arranged::new(
         stream,
         Form::Pair,
         Rc::clone(&template),
-        own.clone(),
+        followers.clone(), // those who import it in turn follow the arrangement itself: this operator may lag behind
         origin,
     );
-    let publisher = Publisher(own);
     let mut capabilities = vec![capability];
     builder.build(move || {
         template.borrow_mut().take();
-        run(&follower, &publisher.0, &mut capabilities, &output)?;
+        run(&follower, &mut capabilities, &output)?;
         Ok(false)
     });
     Ok(arranged)
@@ -66,7 +64,6 @@ pub(crate) fn import<T: ScopeTime>(
 
 fn run<T: ScopeTime>(
     follower: &Follower<T>,
-    own: &Followers<T>,
     capabilities: &mut Vec<Capability>,
     output: &OutputPort<Batch>,
 ) -> Result<(), BoxError> {
@@ -77,13 +74,11 @@ fn run<T: ScopeTime>(
         match event {
             Event::Batch(time, sealed) => {
                 let capability = delayed(capabilities, &time)?;
-                own.added(&time, &sealed);
                 output
                     .send(&capability, Batch::Sealed(SealedBatch::new(sealed)))
                     .map_err(SendError::into_cause)?;
             }
             Event::Upper(upper) => {
-                own.complete(&upper.iter().map(T::of).collect());
                 let kept = upper.iter().map(|time| delayed(capabilities, time));
                 *capabilities = kept.collect::<Result<_, _>>()?;
             }
