@@ -42,7 +42,7 @@ ACCEPTANCE := ../shared/acceptance
 # What is run a second time with two processes where a test asks for several workers, and some of it with three.
 ON_PROCESSES := $(addsuffix .py,$(addprefix tests/,$(addprefix arrow/test_,arrow arrow_custom arrow_keyed) \
 	$(addprefix engine/test_,capabilities inputs notificators probes streams worker) \
-	loops/test_scopes operators/test_library operators/test_operators))
+	events/test_not_a_number loops/test_scopes operators/test_library operators/test_operators))
 
 # The extension is type-checked by clippy against the same interpreter that runs it.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python

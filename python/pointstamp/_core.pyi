@@ -159,6 +159,7 @@ __all__ = [
     "less_equal",
     "map_batches",
     "negate",
+    "pairs_with_one_nan",
     "partition_columns",
     "play_columns",
     "play_updates",
@@ -185,6 +186,7 @@ __all__ = [
     "update_input",
     "window_columns",
     "window_runs_columns",
+    "with_one_nan",
 ]
 
 _T = TypeVar("_T")

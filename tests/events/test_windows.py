@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ import pointstamp as ps
 from effort import examples
 from event_data import Event, by_key, collected, events, timely
 from harness import WORKERS, run
+from pointstamp import _core
 
 LENGTHS = st.tuples(st.integers(1, 30), st.integers(1, 30), st.integers(0, 40))
 
@@ -140,22 +142,44 @@ def test_reducers(name: str, window: Any, data: list[Event]) -> None:
     assert found == expected(timely(data, 2, False, 5), windows, oracle)
 
 
+@pytest.mark.parametrize(
+    ("count", "share", "rank"),
+    [
+        (4, 0.99, 4),
+        (4, 0.5, 2),
+        (4, 0.51, 3),
+        (4, 0, 1),
+        (4, 1, 4),
+        (30, 0.1, 3),
+        (1, 0.5, 1),
+        (100, 0.99, 99),
+    ],
+)
+def test_quantiles_are_the_nearest_rank(count: int, share: float, rank: int) -> None:
+    """The 99th percentile of four numbers is the fourth."""
+    sketch = _core.Sketch()
+    for number in range(1, count + 1):
+        sketch.add(number)
+    assert sketch.quantile(share) == pytest.approx(rank, rel=0.011)
+
+
 @settings(max_examples=examples(15))
-@given(data=events(), shares=st.lists(st.floats(0, 1), min_size=1, max_size=3))
-def test_quantiles_are_within_one_percent(data: list[Event], shares: list[float]) -> None:
+@given(data=events(), shares=st.lists(st.integers(0, 100), min_size=1, max_size=3))
+def test_quantiles_are_within_one_percent(data: list[Event], shares: list[int]) -> None:
     found = collected(
         2,
         data,
-        lambda stream: stream.window(ps.Tumbling(20)).quantiles(shares, lambda event: event.value + 1),
+        lambda stream: stream.window(ps.Tumbling(20)).quantiles(
+            [share / 100 for share in shares], lambda event: event.value + 1
+        ),
     )
     windows = in_windows(timely(data, 2, False, 5), 20, 20, 0)
     assert len(found) == len(windows)
     for _, (window, quantiles) in found:
         values = sorted(event.value + 1 for event in windows[window])
         for share, quantile in zip(shares, quantiles, strict=True):
-            rank = share * (len(values) - 1)
-            low, high = values[math.floor(rank)], values[math.ceil(rank)]
-            assert low * 0.989 <= quantile <= high * 1.011
+            nearest = values[max(1, math.ceil(Fraction(share, 100) * len(values))) - 1]
+            assert nearest * 0.989 <= quantile <= nearest * 1.011
 
 
 @on_workers

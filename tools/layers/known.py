@@ -50,6 +50,7 @@ FLOORS: dict[str, list[set[str]]] = {
                 "generic",
                 "tools",
                 "hash",
+                "one_nan",
                 "gathering",
                 "sources",
             ),

@@ -31,6 +31,7 @@ mod hash;
 mod input;
 mod kinds;
 mod library;
+mod one_nan;
 mod operator;
 mod order;
 mod pact;
@@ -64,6 +65,8 @@ mod _core {
 
     #[pymodule_export]
     use crate::hash::{stable_hash, tagged_hash};
+    #[pymodule_export]
+    use crate::one_nan::{pairs_with_one_nan, with_one_nan};
 
     // pointstamp.order
     #[pymodule_export]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pointstamp._core import PactKind, StageKind, by_worker
+from pointstamp._core import PactKind, StageKind, by_worker, with_one_nan
 from pointstamp._errors import GraphError
 from pointstamp.custom.builder import constructed, operator_info
 from pointstamp.keyed.arrivals import Arrivals
@@ -136,7 +136,8 @@ class Ordered:
         for message, stretches in port:
             time: Any = message.time
             for stretch in stretches:
-                part = stretch if self._bare else stretch[1]
+                times, keys, values = stretch if self._bare else stretch[1]
+                part = times, with_one_nan(keys), values
                 add(part if time >= begins else self._later(part))
             if self._held is None or time < self._stands:
                 self._held = message.retain()

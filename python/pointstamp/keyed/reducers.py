@@ -11,7 +11,7 @@ from copy import deepcopy
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._core import Sketch
+from pointstamp._core import Sketch, with_one_nan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -196,6 +196,10 @@ class Distinct(Reducer):
     """How many different ones there are."""
 
     __slots__ = ()
+
+    def prepared(self, values: list[Any]) -> list[Any]:
+        """See `Reducer`."""
+        return with_one_nan(super().prepared(values))
 
     def step(self, state: Any, value: Any) -> Any:
         """See `Reducer`."""

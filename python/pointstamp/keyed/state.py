@@ -14,7 +14,7 @@ from itertools import islice
 from sys import getsizeof
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
 
-from pointstamp._core import decode_batch, encode_batch, stable_hash
+from pointstamp._core import decode_batch, encode_batch, stable_hash, with_one_nan
 from pointstamp._errors import CodecError
 from pointstamp.keyed.terms import Terms, whole_run
 
@@ -213,7 +213,8 @@ class KeyedState(Generic[K, S]):
                 for kind, written in zip(tables, entries, strict=True):
                     kind.append(_read(written))
                 continue
-            for key, has_state, state, seen, note in entries:
+            keys = with_one_nan([entry[0] for entry in entries])
+            for key, (_, has_state, state, seen, note) in zip(keys, entries, strict=True):
                 if stable_hash(key) % peers == index:
                     if has_state:
                         made.states[key] = state

@@ -165,10 +165,10 @@ class WindowedStream(Generic[K, T]):
     def quantiles(
         self, shares: Sequence[float], of: Callable[[T], float] | None = None, *, name: str | None = None
     ) -> Stream[tuple[K, Window, list[float]]]:
-        """The numbers below which these shares of each window's lie: 0.5 is the median.
+        """Of each window the least number that these shares of its numbers do not exceed: 0.5 is the median.
 
-        They come from a sketch, which takes bounded memory: each is within one percent of a number that was
-            there.
+        They are by nearest rank, so that 0.99 of four numbers is the greatest. They come from a sketch, which
+        takes bounded memory: each is within one percent of the number of that rank.
 
         Raises:
             ValueError: For a share that is not from 0 to 1; when the dataflow runs, for a number that is

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pointstamp._core import pairs_with_one_nan
 from pointstamp.operators.folds import no_state
 from pointstamp.operators.per_time import PerTime
 
@@ -32,7 +33,7 @@ def aggregate(
         def logic(port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
             for message, records in port:
                 states = by_time.at(message)
-                for key, value in records:
+                for key, value in pairs_with_one_nan(records):
                     state = fold(key, value, states[key] if key in states else default())
                     if state is None and default() is not None:
                         raise TypeError(no_state("aggregate", fold))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from pointstamp._core import pairs_with_one_nan
 from pointstamp.custom.builder import single_output
 from pointstamp.operators.per_time import PerTime, at_closing
 from pointstamp.pacts import Exchange, Pipeline
@@ -29,7 +30,7 @@ def join_per_time(capability: Capability, _info: Any) -> Callable[..., None]:
         for side, port in enumerate((left, right)):
             for message, records in port:
                 by_key = times.at(message)[side]
-                for key, value in records:
+                for key, value in pairs_with_one_nan(records):
                     by_key.setdefault(key, []).append(value)
         for cap, (ours, theirs) in times.closed(left.frontier, right.frontier):
             with output.session(cap) as session:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pointstamp._core import pairs_with_one_nan
 from pointstamp.operators.folds import outputs_of
 from pointstamp.operators.per_time import PerTime
 
@@ -35,7 +36,7 @@ def state_machine(
 
         def logic(port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
             for message, records in port:
-                waiting.at(message).extend(records)
+                waiting.at(message).extend(pairs_with_one_nan(records))
             for cap, records in waiting.closed(port.frontier):
                 with output.session(cap) as session:
                     for key, value in records:

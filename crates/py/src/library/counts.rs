@@ -20,6 +20,7 @@ use super::per_time::PerTime;
 use crate::batch::{Batch, in_batches};
 use crate::gil::{Held, attached};
 use crate::hash::route_hash;
+use crate::one_nan::{counts_with_one_nan, with_one_nan};
 use crate::pact::{Key, pact_by};
 use crate::raised::Raised;
 use crate::stream::Stream;
@@ -102,7 +103,10 @@ fn count_here(
         })?;
         let dict = counts.get().bind(py);
         tools
-            .count_elements(dict, &batch.as_list(py))
+            .count_elements(
+                dict,
+                &with_one_nan(&batch.as_list(py)).map_err(Raised::here)?,
+            )
             .map_err(Raised::here)?;
         if peers > 1 && dict.len() > MAX_HELD {
             let full = std::mem::replace(counts, Held::new(PyDict::new(py).unbind()));
@@ -156,10 +160,9 @@ fn add_up(py: Python<'_>, input: &InputPort<Batch>, held: &mut Counts) -> Result
     while let Some((message, batch)) = input.next()? {
         for record in batch.as_list(py) {
             let counts = (|| {
-                Ok(record
-                    .cast::<PyTuple>()?
-                    .get_item(1)?
-                    .cast_into::<PyDict>()?)
+                let counts = record.cast::<PyTuple>()?.get_item(1)?;
+                // Those of another process have a NaN of their own.
+                counts_with_one_nan(counts.cast::<PyDict>()?)
             })()
             .map_err(Raised::here)?;
             let mut first = false;

@@ -13,6 +13,7 @@ use super::Unary;
 use super::per_time::PerTime;
 use crate::batch::Batch;
 use crate::gil::{Held, attached};
+use crate::one_nan::with_one_nan;
 use crate::pact::{Key, pact_by};
 use crate::raised::Raised;
 use crate::stream::Stream;
@@ -47,7 +48,7 @@ fn pass_new(
             let set = seen.at(message.time(), || {
                 PySet::empty(py).map(|set| Held::new(set.unbind()))
             })?;
-            tools.unseen(set.get().bind(py), &batch.as_list(py))
+            tools.unseen(set.get().bind(py), &with_one_nan(&batch.as_list(py))?)
         })()
         .map_err(Raised::here)?;
         output

@@ -37,16 +37,27 @@ impl Sketch {
         Ok(())
     }
 
-    /// The number below which a share of all numbers lies, within one percent of a number that was added; None without any.
+    /// The least number that a share of all numbers does not exceed, by nearest rank: within one percent of one that was
+    /// added; None without any.
     ///
     /// Raises:
     ///     ValueError: If the share is not from 0 to 1.
     fn quantile(&self, share: f64) -> PyResult<Option<f64>> {
-        self.0.quantile(share).map_err(|_| {
-            PyValueError::new_err(format!(
+        if !(0.0..=1.0).contains(&share) {
+            return Err(PyValueError::new_err(format!(
                 "{share} is not a quantile: it is a share, from 0 to 1"
-            ))
-        })
+            )));
+        }
+        // The sketch takes the rank, from 0, for the whole part of its argument times the count less one.
+        let at = match (nearest_rank(share, self.0.count()), self.0.count()) {
+            (_, 0) => return Ok(None),
+            (1, _) => 0.0,
+            (rank, count) if rank >= count => 1.0,
+            (rank, count) => (exact(rank) - 0.5) / (exact(count) - 1.0),
+        };
+        self.0
+            .quantile(at)
+            .map_err(|error| PointstampError::new_err(error.to_string()))
     }
 
     /// Adds what another sketch has counted.
@@ -78,4 +89,29 @@ impl Sketch {
     fn __len__(&self) -> usize {
         self.0.count()
     }
+}
+
+/// How many numbers, from the least on, are a share of so many: at least one.
+fn nearest_rank(share: f64, count: usize) -> usize {
+    let exactly = share * exact(count);
+    // 0.1 of 30 is 3, and not a little more.
+    let whole = exactly.round();
+    let rank = if (exactly - whole).abs() <= 1e-9 * exactly {
+        whole
+    } else {
+        exactly.ceil()
+    };
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "from 0 to the count"
+    )]
+    let rank = rank as usize;
+    rank.max(1)
+}
+
+fn exact(count: usize) -> f64 {
+    #[allow(clippy::cast_precision_loss, reason = "no sketch counts 2^52 numbers")]
+    let count = count as f64;
+    count
 }

@@ -1,0 +1,143 @@
+//! Not-a-number as a key: one for all.
+//!
+//! No NaN equals another, or itself; a `dict` finds one by its identity only, and every float that is unpickled is an object
+//! of its own. Operators by key look keys over as these arrive, and put `math.nan` in the place of every float that is none,
+//! in tuples too. Of other types whose objects do not equal themselves (`Decimal`, what NumPy has), the first stands for
+//! all of its type.
+//!
+//! Cost: a look at the type of each key; for a float a compare, for a tuple its elements. A list without any stays as it is.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+
+/// Tuples nested deeper than this have no hash either.
+const MAX_DEPTH: usize = 100;
+
+/// The keys, with one NaN: the list itself where it has no other.
+#[pyfunction]
+pub(crate) fn with_one_nan<'py>(keys: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyList>> {
+    let mut made: Option<Bound<'py, PyList>> = None;
+    for (place, key) in keys.iter().enumerate() {
+        if let Some(other) = one_nan(&key)? {
+            let copy = match &made {
+                Some(copy) => copy,
+                None => made.insert(keys.get_slice(0, keys.len())),
+            };
+            copy.set_item(place, other)?;
+        }
+    }
+    Ok(made.unwrap_or_else(|| keys.clone()))
+}
+
+/// Pairs of a key and a value, whose keys have one NaN: the list itself where they have no other. What is no pair stays.
+#[pyfunction]
+pub(crate) fn pairs_with_one_nan<'py>(pairs: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyList>> {
+    let py = pairs.py();
+    let mut made: Option<Bound<'py, PyList>> = None;
+    for (place, pair) in pairs.iter().enumerate() {
+        let Ok(tuple) = pair.cast::<PyTuple>() else {
+            continue;
+        };
+        if tuple.len() != 2 {
+            continue;
+        }
+        if let Some(key) = one_nan(&tuple.get_item(0)?)? {
+            let copy = match &made {
+                Some(copy) => copy,
+                None => made.insert(pairs.get_slice(0, pairs.len())),
+            };
+            copy.set_item(place, PyTuple::new(py, [key, tuple.get_item(1)?])?)?;
+        }
+    }
+    Ok(made.unwrap_or_else(|| pairs.clone()))
+}
+
+/// A dict of counts whose keys have one NaN: the dict itself where they have no other.
+pub(crate) fn counts_with_one_nan<'py>(
+    counts: &Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let keys = counts.keys();
+    let made = with_one_nan(&keys)?;
+    if made.is(&keys) {
+        return Ok(counts.clone());
+    }
+    let whole = PyDict::new(counts.py());
+    for (key, count) in made.iter().zip(counts.values()) {
+        let before = whole.get_item(&key)?;
+        whole.set_item(
+            key,
+            before.map_or_else(|| Ok(count.clone()), |before| before.add(&count))?,
+        )?;
+    }
+    Ok(whole)
+}
+
+/// What stands for a key that does not equal itself, or holds one that does not.
+pub(crate) fn one_nan<'py>(key: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    within(key, 0)
+}
+
+fn within<'py>(key: &Bound<'py, PyAny>, depth: usize) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if key.is_exact_instance_of::<PyString>()
+        || key.is_exact_instance_of::<PyInt>()
+        || key.is_exact_instance_of::<PyBytes>()
+        || key.is_exact_instance_of::<PyBool>()
+        || key.is_none()
+    {
+        return Ok(None);
+    }
+    if let Ok(float) = key.cast::<PyFloat>() {
+        if !float.value().is_nan() {
+            return Ok(None);
+        }
+        let nan = the_nan(key.py())?;
+        return Ok((!nan.is(key)).then(|| nan.clone()));
+    }
+    if let Ok(tuple) = key.cast::<PyTuple>() {
+        return if depth < MAX_DEPTH {
+            in_tuple(tuple, depth)
+        } else {
+            Ok(None)
+        };
+    }
+    if key.eq(key)? {
+        return Ok(None);
+    }
+    first_of_type(key)
+}
+
+fn in_tuple<'py>(tuple: &Bound<'py, PyTuple>, depth: usize) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let mut elements: Option<Vec<Bound<'py, PyAny>>> = None;
+    for (place, element) in tuple.iter().enumerate() {
+        if let Some(other) = within(&element, depth + 1)? {
+            elements.get_or_insert_with(|| tuple.iter().collect())[place] = other;
+        }
+    }
+    let Some(elements) = elements else {
+        return Ok(None);
+    };
+    let plain = PyTuple::new(tuple.py(), elements)?;
+    if tuple.is_exact_instance_of::<PyTuple>() {
+        return Ok(Some(plain.into_any()));
+    }
+    // A named tuple makes one of its own.
+    match tuple.get_type().getattr_opt("_make")? {
+        Some(make) => make.call1((plain,)).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn the_nan(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static NAN: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    NAN.import(py, "math", "nan")
+}
+
+fn first_of_type<'py>(key: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    static FIRST: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    let first = FIRST
+        .get_or_init(key.py(), || PyDict::new(key.py()).unbind())
+        .bind(key.py());
+    let known = first.call_method1("setdefault", (key.get_type(), key))?;
+    Ok((!known.is(key)).then_some(known))
+}

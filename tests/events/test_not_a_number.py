@@ -1,0 +1,125 @@
+"""NaN is one key: whatever object it is, on threads and on processes, alone and in a tuple."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections import Counter
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import pointstamp as ps
+from harness import WORKERS, run
+from pointstamp import _core
+
+
+class Place(NamedTuple):
+    """A key with a number in it."""
+
+    name: str
+    height: float
+
+
+def nan() -> float:
+    """One that is no other."""
+    made: float = pickle.loads(pickle.dumps(math.nan))
+    assert made is not math.nan
+    return made
+
+
+MAKES: dict[str, Any] = {
+    "float": nan,
+    "numpy": lambda: np.float64("nan"),
+    "short": lambda: np.float32("nan"),
+    "decimal": lambda: Decimal("nan"),
+    "tuple": lambda: ("a", (nan(), 1)),
+    "named": lambda: Place("a", nan()),
+}
+
+
+def shown(captures: list[Any]) -> Counter[str]:
+    return Counter(repr(record) for one in captures for _, some in one.extract() for record in some)
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("name", MAKES)
+def test_operators_by_key_have_one(workers: int, name: str) -> None:
+    make = MAKES[name]
+
+    def build(scope: ps.Scope) -> Any:
+        records = [(make(), n) for n in range(scope.index, 12, scope.peers)]
+        by_key = scope.to_stream(records).key_by(lambda record: record[0], lambda record: record[1])
+        counted = by_key.window(ps.Tumbling(10)).count()
+        largest = by_key.fold(int, lambda n, _: n + 1)
+        first = by_key.map_values(lambda _: 0).dedup()
+        sums = scope.to_stream(records).aggregate(
+            lambda key, value, total: total + value, lambda key, total: ("sum", total), default=int
+        )
+        states = scope.to_stream(records).state_machine(lambda key, _, n: (n + 1, [n + 1]), default=int)
+        both = scope.to_stream(records).join(scope.to_stream(records)).map(lambda pair: pair[1])
+        streams: list[ps.Stream[Any]] = [
+            counted.map(lambda r: r[2]),
+            largest.map(lambda r: r[1]),
+            first,
+            sums,
+            states,
+            both,
+        ]
+        return [stream.capture() for stream in streams]
+
+    results = list(zip(*run(workers, build), strict=True))
+    counted, largest, first, sums, states, both = (shown(list(captures)) for captures in results)
+    assert counted == largest == Counter(["12"])
+    assert first == Counter(["0"])
+    assert sums == Counter([repr(("sum", 66))])
+    assert states == Counter(map(repr, range(1, 13)))
+    assert sum(both.values()) == 144
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_records_that_are_none(workers: int) -> None:
+    def build(scope: ps.Scope) -> Any:
+        numbers = scope.to_stream([nan() for _ in range(4)])
+        distinct = numbers.map(lambda n: (n, 1)).key_by(lambda _: 0)
+        return (
+            numbers.distinct().capture(),
+            numbers.counts().capture(),
+            distinct.window(ps.Tumbling(5)).distinct_count(lambda pair: pair[0]).capture(),
+        )
+
+    distinct, counts, windows = zip(*run(workers, build), strict=True)
+    assert shown(list(distinct)) == Counter(["nan"])
+    assert shown(list(counts)) == Counter([repr((math.nan, 4 * workers))])
+    assert [key[2] for one in windows for _, some in one.extract() for key in some] == [1]
+
+
+def test_it_is_listed_and_restored() -> None:
+    """A state is found by `math.nan`, also one that was written and read."""
+
+    def main(worker: ps.Worker, snapshots: list[bytes]) -> Any:
+        state: ps.KeyedState[Any, int] = ps.KeyedState.restore(snapshots)
+        with worker.dataflow() as scope:
+            stream = scope.to_stream([nan(), nan()]).key_by(lambda n: n)
+            stream.scan(int, lambda n, _: n + 1, state=state)
+        worker.run()
+        return dict(state.items()), state[math.nan], state.snapshot()
+
+    [(listed, found, snapshot)] = ps.execute(lambda worker: main(worker, []))
+    assert (len(listed), found) == (1, 2)
+    [(listed, found, _)] = ps.execute(lambda worker: main(worker, [snapshot]))
+    assert (len(listed), found) == (1, 4)
+
+
+def test_keys_without_any_are_left_as_they_are() -> None:
+    keys: list[Any] = [1, "a", 2.5, None, True, b"x", ("a", (1.5,)), Place("a", 2.0), Decimal(1), math.nan]
+    assert _core.with_one_nan(keys) is keys
+    pairs = [(key, nan()) for key in keys]
+    assert _core.pairs_with_one_nan(pairs) is pairs
+    odd = [(nan(), 1), "no pair", (nan(), 2, 3)]
+    made = _core.pairs_with_one_nan(odd)
+    assert made[0][0] is math.nan
+    assert made[1:] == odd[1:]
+    assert odd[0][0] is not math.nan
