@@ -11,8 +11,9 @@ the computation back until half of what it has read is done: whatever feeds it w
 of that, or of its time limit, is left to itself. `SystemExit` and `KeyboardInterrupt` of a call are the
 worker's, also out of a task that the call has made.
 
-Cost: `capacity` tasks take records in turn, so that no call makes a task, and the worker runs once for all
-calls that were done when it came to it.
+Cost: `capacity` tasks take records in turn, so that no call makes a task. The worker is woken when the loop
+has gone through all that was ready, so that calls that end together are handed over together, and the two
+threads do not want the interpreter at once.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import time
 from collections import deque
 from contextvars import Context, copy_context
 from functools import partial
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import PactKind
@@ -95,13 +97,13 @@ class _Time:
 
 
 class _Call:
-    """A call: the record that it is about, or the records of a batch, and what came of it."""
+    """A call: the record that it is about and its time, or those of a batch, and what came of it."""
 
-    __slots__ = ("done", "error", "records", "result", "times")
+    __slots__ = ("done", "error", "given", "result", "when")
 
-    def __init__(self, times: list[Any], records: list[Any]) -> None:
-        self.times = times
-        self.records = records
+    def __init__(self, when: Any, given: Any) -> None:
+        self.when = when
+        self.given = given
         self.done = False
         self.result: Any = None
         self.error: BaseException | None = None
@@ -193,7 +195,7 @@ class _Calls:
         """See `Owner`."""
         out = list(self._out)
         name = getattr(self._function, "__qualname__", repr(self._function))
-        shown = [f"{call.records if self._terms.batch else call.records[0]!r:.100}" for call in out[:3]]
+        shown = [f"{call.given!r:.100}" for call in out[:3]]
         return f"async_map of {name}, {len(out)} call(s), with {', '.join(shown + ['...'] * (len(out) > 3))}"
 
     def holding(self) -> tuple[str, str]:
@@ -244,7 +246,7 @@ class _Calls:
         moment.calls += len(records)
         self._held += len(records)
         if self._terms.batch is None:
-            asked.extend(_Call([time_of], [record]) for record in records)
+            asked += [_Call(time_of, record) for record in records]
         else:
             self._batch.extend((time_of, record) for record in records)
 
@@ -274,16 +276,23 @@ class _Calls:
         good: dict[Any, list[Any]] = {}
         bad: dict[Any, list[Any]] = {}
         for call in finished:
-            if call.error is None:
-                for when, result in zip(call.times, self._results(call), strict=True):
+            error = call.error
+            if error is None:
+                if self._terms.batch is None:
+                    if call.when in good:
+                        good[call.when].append(call.result)
+                    else:
+                        good[call.when] = [call.result]
+                    continue
+                for when, result in zip(call.when, self._results(call), strict=True):
                     good.setdefault(when, []).append(result)
-            elif isinstance(call.error, _NoCoroutine):
-                raise TypeError(str(call.error))
-            elif isinstance(call.error, Exception) or type(call.error).__name__ == "CancelledError":
-                for when, record in zip(call.times, call.records, strict=True):
-                    bad.setdefault(when, []).append((record, call.error))
+            elif isinstance(error, _NoCoroutine):
+                raise TypeError(str(error))
+            elif isinstance(error, Exception) or type(error).__name__ == "CancelledError":
+                for when, record in self._asked(call):
+                    bad.setdefault(when, []).append((record, error))
             else:
-                raise call.error
+                raise error
         for when, records in good.items():
             with results.session(self._times[when].results) as session:
                 session.give_all(records)
@@ -294,12 +303,17 @@ class _Calls:
             for when, records in part.items():
                 self._over(when, len(records))
 
-    def _results(self, call: _Call) -> list[Any]:
+    def _asked(self, call: _Call) -> list[tuple[Any, Any]]:
+        """The records of a call, each with its time."""
         if self._terms.batch is None:
-            return [call.result]
-        if not isinstance(call.result, list | tuple) or len(call.result) != len(call.records):
+            return [(call.when, call.given)]
+        return list(zip(call.when, call.given, strict=True))
+
+    def _results(self, call: _Call) -> list[Any]:
+        """What a call of a batch has returned."""
+        if not isinstance(call.result, list | tuple) or len(call.result) != len(call.given):
             raise TypeError(
-                f"the function of async_map was called with {len(call.records)} records, and must return "
+                f"the function of async_map was called with {len(call.given)} records, and must return "
                 f"a list of as many results, not {call.result!r:.100}"
             )
         return list(call.result)
@@ -331,7 +345,7 @@ class _Calls:
     async def _runner(self, seat: Seat) -> None:
         """Makes one call after another. What a call sets in its context is not there for the next."""
         fresh = copy_context()
-        queue, out, terms = self._queue, self._out, self._terms
+        queue, out, terms, function = self._queue, self._out, self._terms, self._function
         batched, simple = terms.batch is not None, terms.timeout is None and terms.retry == 0
         try:
             while queue:
@@ -342,10 +356,10 @@ class _Calls:
                 out.add(call)
                 try:
                     if simple:
-                        given = list(call.records) if batched else call.records[0]
-                        call.result = await self._call(given)
+                        made = function(list(call.given) if batched else call.given)
+                        call.result = await (made if made.__class__ is CoroutineType else _awaitable(made))
                     else:
-                        call.result = await self._attempts(call.records, batched=batched)
+                        call.result = await self._attempts(call.given, batched=batched)
                 except BaseException as error:
                     call.error = error
                 out.discard(call)
@@ -353,7 +367,7 @@ class _Calls:
                 self._done.append(call)
                 if not self._told:
                     self._told = True
-                    self._activator.activate()
+                    seat.next(self._activator.activate)
                 if queue and _differs(fresh):
                     self._runners += 1
                     fresh.run(seat.start, self._runner(seat))
@@ -363,22 +377,16 @@ class _Calls:
         finally:
             self._runners -= 1
 
-    def _call(self, given: Any) -> Awaitable[Any]:
-        made: Awaitable[Any] = self._function(given)
-        if hasattr(made, "__await__") or inspect.isawaitable(made):
-            return made
-        raise _NoCoroutine(f"async_map awaits what its function returns: {made!r:.100} is no coroutine")
-
-    async def _attempts(self, records: list[Any], *, batched: bool) -> Any:
+    async def _attempts(self, records: Any, *, batched: bool) -> Any:
         import asyncio
 
         terms = self._terms
         for attempt in range(terms.retry + 1):
-            given = list(records) if batched else records[0]  # the function may change its list
+            given = list(records) if batched else records  # the function may change its list
             try:
                 if terms.timeout is None:
-                    return await self._call(given)
-                return await _within(terms.timeout, self._call(given))
+                    return await _awaitable(self._function(given))
+                return await _within(terms.timeout, _awaitable(self._function(given)))
             except _NoCoroutine:
                 raise
             except Exception:
@@ -388,9 +396,23 @@ class _Calls:
         raise AssertionError("the last attempt returns or raises")
 
 
+def _awaitable(made: Any) -> Awaitable[Any]:
+    """What the function has returned, which is awaited.
+
+    Raises:
+        _NoCoroutine: If it cannot be.
+    """
+    if hasattr(made, "__await__") or inspect.isawaitable(made):
+        awaitable: Awaitable[Any] = made
+        return awaitable
+    raise _NoCoroutine(f"async_map awaits what its function returns: {made!r:.100} is no coroutine")
+
+
 def _differs(fresh: Context) -> bool:
     """Whether something was set in this context that `fresh` has not. What is set need not be comparable."""
     now = copy_context()
+    if not len(now):
+        return False
     return len(now) != len(fresh) or any(fresh.get(var, now) is not now[var] for var in now)
 
 

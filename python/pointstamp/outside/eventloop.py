@@ -66,6 +66,10 @@ class Seat:
         """Starts a task; on the loop's thread."""
         self._host.start(self, coroutine)
 
+    def next(self, function: Callable[[], object]) -> None:
+        """Calls a function when the loop has gone through all that is ready now; on the loop's thread."""
+        self._host.next(function)
+
     def leave(self) -> None:
         """Cancels what was started; with the last operator, waits for the loop to end.
 
@@ -140,6 +144,10 @@ class EventLoop:
         )
 
     # ------------------------------------------------------------ on the loop's thread
+
+    def next(self, function: Callable[[], object]) -> None:
+        """See `Seat`."""
+        self._loop.call_soon(function)
 
     def start(self, seat: Seat, coroutine: Coroutine[Any, Any, None]) -> None:
         """See `Seat`."""
