@@ -166,7 +166,7 @@ audit: $(dev_stamp)
 
 wheel-dist: $(build_stamp)
 	rm -rf $(dist)
-	$(BIN)/maturin build --profile dist --out $(dist)
+	$(BIN)/maturin build --profile dist --compression-level 9 --out $(dist)
 
 # TAG=v1.2.3 for a release of that name; without one, what comes after the last.
 release-check: wheel-dist
@@ -212,6 +212,6 @@ $(docs_stamp): pyproject.toml $(venv_stamp)
 
 $(wheel_stamp): $(build_stamp) $(sources) Cargo.toml Cargo.lock pyproject.toml README.md LICENSE LICENSE-MIT LICENSE-APACHE
 	rm -rf $(wheels) $(VENV)/.wheel-*
-	$(BIN)/maturin build --profile $(PROFILE) --out $(wheels)
+	$(BIN)/maturin build --profile $(PROFILE) --compression-level 9 --out $(wheels)
 	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps $(wheels)/*.whl
 	@touch $@
