@@ -1,5 +1,6 @@
 """What a sink does not write is said, and what it cannot write right is refused."""
 
+import os
 import sqlite3
 import warnings
 from pathlib import Path
@@ -182,3 +183,32 @@ def test_two_ways_to_one_directory_are_one_target(tmp_path: Path) -> None:
 
     with pytest.raises(ps.GraphError, match="is open already"):
         ps.example(build)
+
+
+def test_what_parquet_commits_outlives_a_loss_of_power(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """File, directory, name: each is written to the disk before the next step relies on it."""
+    said: list[tuple[str, int]] = []
+    sync, rename = os.fsync, os.rename
+
+    def synced(descriptor: int) -> None:
+        said.append(("sync", os.fstat(descriptor).st_ino))
+        sync(descriptor)
+
+    def renamed(source: Path, target: Path) -> None:
+        said.append(("rename", os.stat(source).st_ino))
+        rename(source, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "rename", renamed)
+    out = tmp_path / "out"
+    write([{"k": "a", "v": 1}], ParquetSink(out, schema=SCHEMA))
+    [folder] = out.iterdir()
+    [file] = folder.iterdir()
+    assert said == [
+        ("sync", file.stat().st_ino),
+        ("sync", folder.stat().st_ino),
+        ("rename", folder.stat().st_ino),
+        ("sync", out.stat().st_ino),
+    ]

@@ -132,8 +132,8 @@ class _Writer(SinkWriter):
         if time in self._there:
             return
         self._open.pop(time).close()
-        with open(self._hidden(time) / self._name, "rb") as file:
-            os.fsync(file.fileno())
+        _keep(self._hidden(time) / self._name)
+        _keep(self._hidden(time))
 
     def commit(self, time: Time) -> None:
         if time in self._there:
@@ -148,6 +148,7 @@ class _Writer(SinkWriter):
         except OSError:
             if not final.exists():
                 raise
+        _keep(self._directory)  # the name, too: a source may forget what is committed
 
     def abort(self) -> None:
         for time, writer in self._open.items():
@@ -165,6 +166,15 @@ class _Writer(SinkWriter):
 
     def _hidden(self, time: Time) -> Path:
         return self._directory / f".{self._prefix}{_written(time)}.{self._workers}.part"
+
+
+def _keep(path: Path) -> None:
+    """Has a file, or what names are in a directory, outlive a loss of power."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _written(time: Time) -> str:
