@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pointstamp as ps
-from pointstamp.connectors import JSONLinesSource, ParquetSource, files
+from pointstamp.connectors import JSONLinesSource, ParquetSource, text
 
 LATENESS = 20
 FIRST = datetime(2024, 5, 1, tzinfo=timezone.utc)
@@ -71,7 +71,7 @@ def test_records_are_late_by_their_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int, block: int
 ) -> None:
     """Whichever worker reads them, and however they are cut into batches."""
-    monkeypatch.setattr(files, "BLOCK", block)
+    monkeypatch.setattr(text, "BLOCK", block)
     for name in FILES:
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows(name)))
 

@@ -316,3 +316,20 @@ def test_event_times_in_a_loop_are_refused(program: Callable[[Any], Any]) -> Non
 
     with pytest.raises(ps.GraphError, match=r"times in .* have 2 coordinates"):
         ps.example(build)
+
+
+def test_what_a_window_join_would_not_do_is_refused() -> None:
+    """Early results, and a state of its own for the right side."""
+
+    def build(scope: ps.Scope, left: dict[str, Any], right: dict[str, Any]) -> Any:
+        keyed = scope.to_stream([1]).key_by(lambda n: n)
+        return keyed.window(ps.Tumbling(10), **left).join(keyed.window(ps.Tumbling(10), **right))
+
+    with pytest.raises(ValueError, match="when a window is final: leave early= out"):
+        ps.example(lambda scope: build(scope, {"early": 5}, {}))
+    with pytest.raises(ValueError, match="when a window is final: leave early= out"):
+        ps.example(lambda scope: build(scope, {}, {"early": 5}))
+    with pytest.raises(ValueError, match="the state of its left side"):
+        ps.example(lambda scope: build(scope, {}, {"state": ps.KeyedState()}))
+    with pytest.raises(TypeError, match="a WindowedStream joins another WindowedStream"):
+        ps.example(lambda scope: scope.to_stream([1]).window(ps.Tumbling(5)).join(scope.to_stream([1])))  # type: ignore[arg-type]

@@ -129,37 +129,41 @@ class EventTime(Timing):
         self._latest.update({partition: (self._frontier, now) for partition in partitions})
 
     def times(self, partition: str, batch: Any) -> Iterator[tuple[int, Any]]:
-        """The records of each time, in the order of times."""
+        """The records of each time, in the order of times; and behind them what is late, if it is apart."""
         latest, _ = self._latest.get(partition, (0, 0.0))
         late: Any = None
-        if self._apart and len(batch):
-            batch, late, latest = self._late_apart(batch, latest)
-        if self._apart and not isinstance(batch, list):
-            if len(batch):
-                yield self._frontier, batch
+        if not self._apart:
+            parts = self._records(batch) if isinstance(batch, list) else self._columns(batch)
+        elif isinstance(batch, list):
+            parts, late, latest = self._records_apart(batch, latest)
         else:
-            for time, part in (self._records if isinstance(batch, list) else self._columns)(batch):
-                latest = max(latest, time)
-                yield max(time, self._frontier), part
-        if late is not None:
+            parts, late, latest = self._rows_apart(batch, latest)
+        for time, part in parts:
+            latest = max(latest, time)
+            yield max(time, self._frontier), part
+        if late is not None and len(late):
             yield max(latest - self._lateness, self._frontier), late
         self._latest[partition] = (latest, clock.monotonic())
 
-    def _late_apart(self, batch: Any, latest: int) -> tuple[Any, Any, int]:
-        """What of a batch is on time, what is late (None: nothing), and the latest time of the partition."""
+    def _records_apart(self, batch: list[Any], latest: int) -> tuple[Any, Any, int]:
+        """The parts of a batch that are on time, what is late, and the latest time of the partition."""
         assert callable(self._time)
-        if not isinstance(batch, list):
-            on_time, late, latest = split_rows(batch, self._time(batch), latest, 0, self._lateness)
-            return batch.slice(0, 0) if on_time is None else on_time, late, latest
-        kept, behind = [], []
+        parts: dict[int, list[Any]] = {}
+        late = []
         for record in batch:
-            time = self._time(record)
+            time = _checked(self._time(record))
             if time < latest - self._lateness:
-                behind.append(record)
+                late.append(record)
             else:
-                kept.append(record)
+                parts.setdefault(time, []).append(record)
                 latest = max(latest, time)
-        return kept, behind or None, latest
+        return sorted(parts.items(), key=lambda part: part[0]), late, latest
+
+    def _rows_apart(self, batch: Any, latest: int) -> tuple[Any, Any, int]:
+        """As `_records_apart`; all rows that are on time are one part, at the frontier."""
+        assert callable(self._time)
+        on_time, late, latest = split_rows(batch, self._time(batch), latest, 0, self._lateness)
+        return [] if on_time is None else [(0, on_time)], late, latest
 
     def _records(self, batch: list[Any]) -> Iterator[tuple[int, list[Any]]]:
         assert callable(self._time)

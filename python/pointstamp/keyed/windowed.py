@@ -196,12 +196,17 @@ class WindowedStream(Generic[K, T]):
             name: The operator's name.
 
         Raises:
-            ValueError: If the windows differ, or `how` is none of the four.
+            ValueError: If the windows differ, `how` is none of the four, a side has early results, or the
+                right one a state: there is one for both, of the left side.
         """
-        if self._window != other._window:
-            raise ValueError(f"a window join needs the same windows, not {self._window} and {other._window}")
         left, right = pairs_of(how)
         sides = both_sides(self, other)
+        if self._window != other._window:
+            raise ValueError(f"a window join needs the same windows, not {self._window} and {other._window}")
+        if self._early is not None or other._early is not None:
+            raise ValueError("a window join sends its pairs when a window is final: leave early= out")
+        if other._state is not None:
+            raise ValueError("what a window join keeps is in the state of its left side: give state= there")
         both = WindowedStream[K, Any](self.scope, sides, self.clock, self._window, state=self._state)
 
         def matched(result: tuple[K, Window, list[tuple[int, Any]]]) -> list[Any]:
