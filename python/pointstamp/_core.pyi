@@ -115,6 +115,7 @@ __all__ = [
     "Tracker",
     "UnorderedInput",
     "WindowColumns",
+    "WindowJoinColumns",
     "Worker",
     "__version__",
     "aggregate_columns",
@@ -159,6 +160,7 @@ __all__ = [
     "less_equal",
     "map_batches",
     "negate",
+    "order_columns",
     "pairs_with_one_nan",
     "partition_columns",
     "play_columns",
@@ -167,7 +169,10 @@ __all__ = [
     "reduce_arranged",
     "replay",
     "results_in",
+    "rows_at",
+    "rows_in_order",
     "rows_of_worker",
+    "rows_where",
     "running",
     "select_columns",
     "send_columns",
@@ -187,6 +192,7 @@ __all__ = [
     "window_columns",
     "window_runs_columns",
     "with_one_nan",
+    "without_views",
 ]
 
 _T = TypeVar("_T")
@@ -463,7 +469,7 @@ class Connections:
 def encode_batch(batch: Any) -> bytes: ...
 def decode_batch(bytes: bytes) -> Any: ...
 
-# Arrow: what ArrowStream calls. The functions return streams of record batches, with the schema where it is new.
+# Arrow: the schema of a stream of record batches.
 
 @final
 class Schema:
@@ -472,25 +478,3 @@ class Schema:
     def __arrow_c_schema__(self) -> Any: ...
     def key(self, names: list[str]) -> list[int]: ...
     def difference(self, other: Schema) -> str | None: ...
-
-def send_columns(handle: InputHandle[Any], data: Any, schema: Schema) -> None: ...
-def map_batches(stream: Stream, function: Callable[..., Any], schema: Schema, name: str) -> Stream: ...
-def to_records(stream: Stream) -> Stream: ...
-def inspect_columns(stream: Stream, function: Callable[..., Any]) -> Stream: ...
-def branch_columns_when(stream: Stream, condition: Callable[[Time], bool]) -> tuple[Stream, Stream]: ...
-def exchange_columns(stream: Stream, key: list[int]) -> Stream: ...
-def partition_columns(stream: Stream, parts: int, key: list[int]) -> list[Stream]: ...
-def aggregate_columns(
-    stream: Stream, schema: Schema, by: list[str], aggregations: list[tuple[str, str]], in_place: bool
-) -> tuple[Stream, Schema]: ...
-def distinct_columns(stream: Stream, schema: Schema, key: list[int], in_place: bool) -> Stream: ...
-def distinct_so_far_columns(stream: Stream, schema: Schema, key: list[int], in_place: bool) -> Stream: ...
-def join_columns(
-    stream: Stream,
-    schema: Schema,
-    other: Stream,
-    other_schema: Schema,
-    on: list[str],
-    suffix: str,
-    in_place: tuple[bool, bool],
-) -> tuple[Stream, Schema, list[int]]: ...

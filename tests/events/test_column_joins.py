@@ -105,6 +105,86 @@ def test_interval_join(
     assert found == Counter(expected)
 
 
+KINDS: Any = (
+    st.builds(ps.Tumbling, st.integers(1, 30), offset=st.integers(0, 40))
+    | st.tuples(st.integers(1, 30), st.integers(1, 30), st.integers(0, 40)).map(
+        lambda drawn: ps.Sliding(drawn[0], every=min(drawn[:2]), offset=drawn[2])
+    )
+    | st.builds(lambda gap: ps.Session(gap=gap), st.integers(1, 30))
+)
+
+
+def windows_of(kind: Any, times: list[int]) -> list[tuple[int, int]]:
+    """The windows in which rows of one key at these times are."""
+    if isinstance(kind, ps.Session):
+        gap: Any = kind.gap
+        found: list[list[int]] = []
+        for time in sorted(times):
+            if not found or time - found[-1][1] >= gap:
+                found.append([time, time])
+            found[-1][1] = time
+        return [(first, last + gap) for first, last in found]
+    length: Any = kind.length
+    every: Any = kind.every if isinstance(kind, ps.Sliding) else length
+    offset: Any = kind.offset
+    starts = {time - back for time in times for back in range(length) if (time - back - offset) % every == 0}
+    return [(start, start + length) for start in starts]
+
+
+@on_workers
+@given(left=sides(), right=sides(), idle=st.booleans(), how=HOW, kind=KINDS)
+def test_window_join(
+    workers: int, left: list[Event], right: list[Event], idle: bool, how: Any, kind: Any
+) -> None:
+    found = joined(workers, idle, left, right, lambda a, b: a.window_join(b, "key", kind, how=how))
+    sorted_sides: Any = [timely(data, workers, idle, LATENESS) for data in (left, right)]
+    ours, theirs = sorted_sides
+    expected: list[Any] = []
+    # A null matches nothing: each row without a key is by itself.
+    groups = [[event] for event in [*ours, *theirs] if event.key is None]
+    groups += [[e for e in [*ours, *theirs] if e.key == key] for key in "ab"]
+    mine = set(map(id, ours))
+    for group in groups:
+        for start, end in windows_of(kind, [event.at for event in group]):
+            inside = [event for event in group if start <= event.at < end]
+            lefts: list[Any] = [event for event in inside if id(event) in mine]
+            rights: list[Any] = [event for event in inside if id(event) not in mine]
+            for a in lefts or [None] * (how in ("right", "outer")):
+                for b in rights or [None] * (how in ("left", "outer")):
+                    here = tuple(a) if a else (None, b.key, None)
+                    there = (b.at, b.value) if b else (None, None)
+                    expected.append((end - 1, *here, *there, start, end))
+    assert found == Counter(expected)
+
+
+@on_workers
+@given(left=sides(), right=sides(), how=HOW, kind=KINDS)
+def test_window_join_of_records(
+    workers: int, left: list[Event], right: list[Event], how: Any, kind: Any
+) -> None:
+    """What has no key is a key of records, and none of columns."""
+    given_sides: Any = (left, right)
+    left, right = ([event for event in data if event.key is not None] for data in given_sides)
+    found = joined(workers, False, left, right, lambda a, b: a.window_join(b, "key", kind, how=how))
+
+    def build(scope: ps.Scope) -> Any:
+        windowed = []
+        for data in (left, right):
+            mine = scope.to_stream(shares(data, workers, False)[scope.index])
+            on_time, _ = mine.event_time(lambda event: event.at, lateness=LATENESS)
+            windowed.append(on_time.key_by(lambda event: event.key).window(kind))
+        return windowed[0].join(windowed[1], how=how).capture()
+
+    expected: list[Any] = []
+    for capture in run(workers, build):
+        for time, results in capture.extract():
+            for key, window, (a, b) in results:
+                here = tuple(a) if a else (None, key, None)
+                there = (b.at, b.value) if b else (None, None)
+                expected.append((time, *here, *there, *window))
+    assert found == Counter(expected)
+
+
 def told_apart(data: list[Event]) -> list[Event]:
     """One event of each key and time: which of several is the latest is not told."""
     return list({(event.at, event.key): event for event in data}.values())
@@ -237,10 +317,28 @@ def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(ps.GraphError, match="'value'"):
         build(lambda a, b: a.interval_join(b, "key", lower=0, upper=1, joined_at="value"))
     with pytest.raises(ValueError, match="a join is one of"):
-        build(lambda a, b: a.asof_join(b, "key", how="sideways"))  # type: ignore[arg-type]
+        build(lambda a, b: a.interval_join(b, "key", lower=0, upper=1, how="sideways"))  # type: ignore[arg-type]
+    for how in ("right", "outer"):
+        with pytest.raises(ValueError, match=f"asof_join looks up .* not '{how}'"):
+            build(lambda a, b, how=how: a.asof_join(b, "key", how=how))  # type: ignore[misc]
+        with pytest.raises(ValueError, match=f"table_join looks up .* not '{how}'"):
+            build(lambda a, b, how=how: a.table_join(b, "key", how=how))  # type: ignore[misc]
+    with pytest.raises(ValueError, match="at least 0, not -1"):
+        build(lambda a, b: a.asof_join(b, "key", within=-1))
+    for ttl in (0, -1):
+        with pytest.raises(ValueError, match=f"more than 0, not {ttl}"):
+            build(lambda a, b, ttl=ttl: a.table_join(b, "key", ttl=ttl))  # type: ignore[misc]
+    with pytest.raises(ValueError, match=r"over tumbling or sliding windows or sessions, not Count"):
+        build(lambda a, b: a.window_join(b, "key", ps.Count(2)))
+    with pytest.raises(TypeError, match="a window is Tumbling"):
+        build(lambda a, b: a.window_join(b, "key", 5))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="or a pair of names, not 3"):
+        build(lambda a, b: a.window_join(b, "key", ps.Tumbling(5), column=3))  # type: ignore[arg-type]
+    with pytest.raises(ps.GraphError, match="'window_start'"):
+        build(lambda a, b: a.with_columns(window_start=pl.col("at")).window_join(b, "key", ps.Tumbling(5)))
 
 
-@pytest.mark.parametrize("kind", ["interval", "as-of", "table"])
+@pytest.mark.parametrize("kind", ["interval", "as-of", "table", "windows", "sliding", "sessions"])
 def test_what_can_match_nothing_any_more_is_freed(kind: str) -> None:
     """Ever new keys, each with a row on both sides: rows and keys that are held stay few."""
     from pointstamp import _core
@@ -250,6 +348,14 @@ def test_what_can_match_nothing_any_more_is_freed(kind: str) -> None:
     kernel: Any = _core.AsOfColumns(given, 20, None)
     if kind == "interval":
         kernel = _core.IntervalColumns(given, -5, 5)
+    elif kind == "sessions":
+        kernel = _core.WindowJoinColumns(given, None, 5)
+    elif kind in ("windows", "sliding"):
+        kernel = _core.WindowJoinColumns(given, (10, 10 if kind == "windows" else 5, 0), 0)
+
+    def made(results: list[Any]) -> int:
+        return sum((result[1] if isinstance(result, tuple) else result).num_rows for result in results)
+
     most, results = (0, 0), 0
     for first in range(0, 60_000, 300):
         names = [f"k{n}" for n in range(first, first + 300)]
@@ -259,9 +365,9 @@ def test_what_can_match_nothing_any_more_is_freed(kind: str) -> None:
                 [pa.array(times), pa.array(names), pa.array(times)], schema=schema
             )
             kernel.add(side == 1, batch, 0)
-        results += sum(batch.num_rows for batch in kernel.advance(first // 10))
+        results += made(kernel.advance(first // 10))
         most = tuple(map(max, most, kernel.size()))
-    results += sum(batch.num_rows for batch in kernel.advance(None))
-    assert results == 60_000
+    results += made(kernel.advance(None))
+    assert results == (120_000 if kind == "sliding" else 60_000)
     assert most[0] < 6000
     assert most[1] < 4000

@@ -32,6 +32,22 @@ PROGRAMS: dict[str, tuple[Program, list[str]]] = {
         lambda a, _, key, s: a.window(ps.Tumbling(10), key, WANTED, early=3, state=s, **TIMES),
         ["pane"],
     ),
+    "kept": (
+        lambda a, _, key, s: a.window(ps.Tumbling(10), key, [("v", "list")], state=s, **TIMES),
+        ["pane", "closed"],
+    ),
+    "kept in sessions": (
+        lambda a, _, key, s: a.window(ps.Session(gap=10), key, [("v", "last")], state=s, **TIMES),
+        ["first", "last", "rows"],
+    ),
+    "window join": (
+        lambda a, b, key, s: a.window_join(b, key, ps.Sliding(10, every=5), state=s, **TIMES),
+        ["matched", "closed"],
+    ),
+    "session join": (
+        lambda a, b, key, s: a.window_join(b, key, ps.Session(gap=10), state=s, **TIMES),
+        ["matched", "closed"],
+    ),
     "interval join": (
         lambda a, b, key, s: a.interval_join(b, key, lower=-9, upper=9, state=s, **TIMES),
         ["matched"],

@@ -211,6 +211,9 @@ CASES: dict[str, Callable[[ps.Scope], Any]] = {
     "JoinsInTime.interval_join": lambda s: rows(s).interval_join(
         rows(s), "n", lower=0, upper=1, column="m", name=N
     ),
+    "JoinsInTime.window_join": lambda s: rows(s).window_join(
+        rows(s), "n", ps.Tumbling(5), column="m", name=N
+    ),
     "JoinsInTime.asof_join": lambda s: rows(s).asof_join(rows(s), "n", column="m", name=N),
     "JoinsInTime.table_join": lambda s: rows(s).table_join(rows(s), "n", column="m", name=N),
     "KeyedColumns.scan": lambda s: rows(s).scan("n", [("m", "max")], column="m", name=N),

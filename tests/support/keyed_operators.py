@@ -93,4 +93,8 @@ COLUMNS: dict[str, Columns] = {
     "within": lambda a, b, s: a.asof_join(b, "key", within=90, state=s, **TIMES),
     "on two": lambda a, b, s: a.asof_join(b, ["key", "v"], state=s, **TIMES),
     "table join": lambda a, b, s: a.table_join(b, "key", state=s, **TIMES),
+    "window join": lambda a, b, s: a.window_join(b, "key", ps.Tumbling(10), state=s, **TIMES),
+    "another window": lambda a, b, s: a.window_join(b, "key", ps.Tumbling(11), state=s, **TIMES),
+    "session join": lambda a, b, s: a.window_join(b, "key", ps.Session(gap=10), state=s, **TIMES),
+    "window list": lambda a, _, s: a.window(ps.Tumbling(10), "key", [("v", "list")], state=s, **TIMES),
 }

@@ -1,4 +1,4 @@
-//! Sums, counts, extremes and means per key.
+//! Sums, counts, extremes, means and what is collected per key.
 //!
 //! A [`Plan`] is made once, when the dataflow is built, and says what the result looks like; a [`Table`] holds the
 //! state of one timestamp: each distinct key and a number or two for it and each aggregation. Names, types and
@@ -13,6 +13,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use crate::accumulate::{Accumulator, Count, mean, sum};
+use crate::collected::Taking;
 use crate::dictionary::{dehydrate, in_parts, plain_type};
 use crate::error::Error;
 use crate::extremes::{End, extreme};
@@ -21,24 +22,33 @@ use crate::pieces::{MAX_BYTES, MAX_ROWS};
 use crate::schema::{find_column, key_columns, project};
 
 /// What is computed of a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum Function {
     Sum,
     Count,
     Min,
     Max,
     Mean,
+    /// Of values that are kept.
+    Of(Taking),
 }
 
 impl Function {
-    const ALL: [Function; 5] = [
-        Function::Sum,
-        Function::Count,
-        Function::Min,
-        Function::Max,
-        Function::Mean,
-    ];
+    fn named(name: &str) -> Result<Self, Error> {
+        Ok(match name {
+            "sum" => Function::Sum,
+            "count" => Function::Count,
+            "min" => Function::Min,
+            "max" => Function::Max,
+            "mean" => Function::Mean,
+            _ => match Taking::named(name)? {
+                Some(taking) => Function::Of(taking),
+                None => return Err(Error::NoAggregation { name: name.into() }),
+            },
+        })
+    }
 
+    /// What it is called in messages.
     fn name(self) -> &'static str {
         match self {
             Function::Sum => "sum",
@@ -46,6 +56,7 @@ impl Function {
             Function::Min => "min",
             Function::Max => "max",
             Function::Mean => "mean",
+            Function::Of(taking) => taking.name(),
         }
     }
 
@@ -57,6 +68,7 @@ impl Function {
             Function::Min => extreme(End::Least, data_type),
             Function::Max => extreme(End::Greatest, data_type),
             Function::Mean => mean(data_type),
+            Function::Of(taking) => taking.over(data_type),
         }
     }
 }
@@ -99,12 +111,7 @@ impl Plan {
         let mut states: Vec<Field> = fields.iter().map(plain).collect();
         let mut functions = Vec::new();
         for (column, name) in aggregations {
-            let Some(function) = Function::ALL
-                .into_iter()
-                .find(|function| function.name() == name)
-            else {
-                return Err(Error::NoAggregation { name: name.clone() });
-            };
+            let function = Function::named(name)?;
             let at = find_column(input, column)?;
             let data_type = input.field(at).data_type();
             let Some(made) = function.over(data_type) else {
@@ -140,6 +147,12 @@ impl Plan {
     /// The schema of the result.
     pub fn output(&self) -> &SchemaRef {
         &self.output
+    }
+
+    /// Whether values are kept: nothing is gained by adding up before rows move.
+    pub fn keeps_values(&self) -> bool {
+        let of_values = |(_, function): &(usize, Function)| matches!(function, Function::Of(_));
+        self.functions.iter().any(of_values)
     }
 
     /// The schema of [`Table::states`].

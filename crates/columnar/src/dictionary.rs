@@ -82,7 +82,7 @@ fn has_dictionary(data_type: &DataType) -> bool {
 }
 
 /// The type without the dictionaries in it.
-fn resolved_type(data_type: &DataType) -> DataType {
+pub(crate) fn resolved_type(data_type: &DataType) -> DataType {
     let plain = |field: &FieldRef| {
         let field = field.as_ref().clone();
         let data_type = resolved_type(field.data_type());
@@ -95,6 +95,17 @@ fn resolved_type(data_type: &DataType) -> DataType {
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(plain).collect()),
         other => other.clone(),
     }
+}
+
+/// The column without its runs, and without dictionaries at any depth: of type [`resolved_type`] of its [`plain_type`].
+///
+/// # Errors
+///
+/// An error of a kernel.
+pub(crate) fn plain_column(column: &ArrayRef) -> Result<ArrayRef, Error> {
+    let plain = hydrate(column)?;
+    let data_type = resolved_type(plain.data_type());
+    fitted(&plain, &data_type)
 }
 
 /// The rows without dictionaries, so that they can be put together with others.

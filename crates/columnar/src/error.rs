@@ -46,6 +46,28 @@ pub enum Error {
         /// The name that was asked for.
         name: String,
     },
+    /// The greatest of no number.
+    #[error("'{name}' is not an aggregation: the greatest are so many, such as top_3")]
+    NoFew {
+        /// The name that was asked for.
+        name: String,
+    },
+    /// A quantile of no share.
+    #[error("'{name}' is not an aggregation: a quantile is of a share, such as quantile_0.9")]
+    NoShare {
+        /// The name that was asked for.
+        name: String,
+    },
+    /// A column whose values have no order.
+    #[error(
+        "column '{name}' of type {data_type} has no order: sort by another, or convert it in map_batches"
+    )]
+    Unordered {
+        /// The column.
+        name: String,
+        /// Its type.
+        data_type: DataType,
+    },
     /// A running function that does not exist.
     #[error("'{name}' is no running function: there are count, sum, min, max and mean")]
     NotRunning {

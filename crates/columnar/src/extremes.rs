@@ -84,13 +84,17 @@ pub(crate) fn extreme(end: End, data_type: &DataType) -> Option<Box<dyn Accumula
         D::Timestamp(TimeUnit::Millisecond, _) => primitive!(TimestampMillisecondType),
         D::Timestamp(TimeUnit::Microsecond, _) => primitive!(TimestampMicrosecondType),
         D::Timestamp(TimeUnit::Nanosecond, _) => primitive!(TimestampNanosecondType),
-        D::Utf8 | D::LargeUtf8 | D::Binary | D::LargeBinary | D::FixedSizeBinary(_) => {
-            Box::new(Bytes {
-                end,
-                data_type: data_type.clone(),
-                found: Vec::new(),
-            })
-        }
+        D::Utf8
+        | D::LargeUtf8
+        | D::Utf8View
+        | D::Binary
+        | D::LargeBinary
+        | D::BinaryView
+        | D::FixedSizeBinary(_) => Box::new(Bytes {
+            end,
+            data_type: data_type.clone(),
+            found: Vec::new(),
+        }),
         _ => return None,
     })
 }
@@ -240,6 +244,11 @@ impl Accumulator for Bytes {
                 let column = column.as_string::<i64>();
                 self.look_at(groups, column.iter().map(|value| value.map(str::as_bytes)));
             }
+            DataType::Utf8View => {
+                let column = column.as_string_view();
+                self.look_at(groups, column.iter().map(|value| value.map(str::as_bytes)));
+            }
+            DataType::BinaryView => self.look_at(groups, column.as_binary_view().iter()),
             DataType::Binary => self.look_at(groups, column.as_binary::<i32>().iter()),
             DataType::LargeBinary => self.look_at(groups, column.as_binary::<i64>().iter()),
             _ => self.look_at(groups, column.as_fixed_size_binary().iter()),

@@ -11,9 +11,10 @@
 //! | [`pieces`] | batches worth moving: large ones sliced, tiny ones merged |
 //! | [`schema`] | finding and checking columns; making a batch fit a stream |
 //! | [`groups`] | numbering the distinct keys of columns |
-//! | [`aggregate`] | sums, counts, extremes and means per key |
+//! | [`aggregate`] | sums, counts, extremes, means and what is collected per key |
 //! | [`partial`] | aggregating rows before they travel, where that pays |
 //! | [`distinct`] | a row of each key, per time or for all times so far |
+//! | [`picked`] | some of the rows of a batch, and rows in order |
 //! | [`physical`] | columns as a few kinds of plain values |
 //! | [`event_time`] | columns that tell times, and the rows of a batch by time |
 //! | [`windows`] | aggregations per key and window of event time |
@@ -23,6 +24,7 @@
 //! | [`ipc`] | batches as bytes, for other processes |
 //! | [`join`] | pairs of rows with equal keys, as they become known |
 //! | [`in_time`] | the two sides of a join in time: rows in the order of time, and the results made of them |
+//! | [`window_join`] | pairs of rows with equal keys in the same window |
 //! | [`interval`] | pairs of rows with equal keys whose times are close |
 //! | [`as_of`] | rows with the latest row of another stream, or a table's, as of their time |
 
@@ -44,13 +46,16 @@ pub mod open_windows;
 pub mod partial;
 pub mod partition;
 pub mod physical;
+pub mod picked;
 pub mod pieces;
 pub mod running;
 pub mod runs;
 pub mod schema;
+pub mod window_join;
 pub mod windows;
 
 mod accumulate;
+mod collected;
 mod dictionary;
 mod extent;
 mod extremes;

@@ -34,12 +34,27 @@ pub struct Layout {
 }
 
 impl Layout {
+    /// How long a pane is.
     fn pane(&self) -> i64 {
         let (mut a, mut b) = (self.length, self.every);
         while b != 0 {
             (a, b) = (b, a % b);
         }
         a
+    }
+
+    /// The start of the pane of a time.
+    pub(crate) fn pane_of(&self, time: i64) -> i64 {
+        floor(time, self.pane(), self.offset)
+    }
+
+    /// The start of the first window after the last that has closed of those in which a pane lies.
+    pub(crate) fn first_of(&self, pane: i64, closed: Option<i64>) -> i64 {
+        let before = pane.saturating_add(self.pane() - self.length - 1);
+        let earliest = self.start_before(before) + self.every;
+        closed.map_or(earliest, |closed| {
+            earliest.max(closed.saturating_add(self.every))
+        })
     }
 
     /// The last start of a window at or before a time.
@@ -100,11 +115,11 @@ impl Windows {
         else {
             return Ok(());
         };
-        let (pane, offset) = (self.layout.pane(), self.layout.offset);
-        let (first, last) = (floor(first, pane, offset), floor(last, pane, offset));
+        let (first, last) = (self.layout.pane_of(first), self.layout.pane_of(last));
         if first == last {
             return self.table(first)?.update(batch);
         }
+        let (pane, offset) = (self.layout.pane(), self.layout.offset);
         let numbers = times.values().iter().map(|&time| floor(time, pane, offset));
         for (pane, rows) in split(batch, numbers)? {
             self.table(pane)?.update(&rows)?;
@@ -123,15 +138,7 @@ impl Windows {
     /// The start of the first window that is open and not empty.
     fn first(&self) -> Option<i64> {
         let (&pane, _) = self.panes.first_key_value()?;
-        // The first of the windows that the pane lies in.
-        let earliest = self
-            .layout
-            .start_before(pane.saturating_add(self.layout.pane() - self.layout.length - 1))
-            + self.layout.every;
-        Some(match self.closed {
-            Some(closed) => earliest.max(closed.saturating_add(self.layout.every)),
-            None => earliest,
-        })
+        Some(self.layout.first_of(pane, self.closed))
     }
 
     /// Where the first open window ends.

@@ -78,6 +78,9 @@ impl IntoException for ColumnError {
             | Self::NoKey
             | Self::Unhashable { .. }
             | Self::NoAggregation { .. }
+            | Self::NoFew { .. }
+            | Self::NoShare { .. }
+            | Self::Unordered { .. }
             | Self::Unaggregable { .. }
             | Self::JoinTypes { .. }
             | Self::Collision { .. }

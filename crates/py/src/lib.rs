@@ -109,11 +109,12 @@ mod _core {
         aggregate::aggregate_columns,
         by_key::{RunningColumns, WindowColumns},
         event_time::{delay_columns, time_column_of, window_columns, window_runs_columns},
-        in_time::{AsOfColumns, IntervalColumns, rows_of_worker},
+        in_time::{AsOfColumns, IntervalColumns, WindowJoinColumns, rows_of_worker},
         input::send_columns,
         keyed::{distinct_columns, distinct_so_far_columns, join_columns},
         map::{branch_columns_when, inspect_columns, map_batches, to_records},
         movement::{exchange_columns, partition_columns},
+        picked::{order_columns, rows_at, rows_in_order, rows_where, without_views},
         schema::Schema,
     };
 

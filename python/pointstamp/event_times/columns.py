@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp._errors import TimeError
 from pointstamp.event_times.clock import Clock, since_epoch
 from pointstamp.event_times.windows import Count, Session, Sliding, Tumbling
+from pointstamp.operators.picked import rows_where
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +21,6 @@ __all__ = [
     "Unit",
     "ends_of",
     "layout_of",
-    "rows_where",
     "split_columns",
     "split_rows",
     "unit_of",
@@ -115,19 +115,6 @@ def layout_of(window: Any, unit: Unit) -> tuple[int, int, int]:
 def ends_of(window: Session | Count, unit: Unit) -> tuple[int | None, int]:
     """When a window that follows the rows of a key ends: after so many units of silence, or so many rows."""
     return (unit.span("gap", window.gap), 0) if isinstance(window, Session) else (None, window.size)
-
-
-def rows_where(batch: Any, mask: Any) -> Any:
-    """The rows of a batch for which a column of booleans is true. pyarrow filters no columns of views."""
-    import pyarrow as pa
-
-    schema = batch.schema
-    for at, field in enumerate(schema):
-        if field.type in (pa.string_view(), pa.binary_view()):
-            plain = pa.large_string() if field.type == pa.string_view() else pa.large_binary()
-            batch = batch.set_column(at, field.with_type(plain), batch.column(at).cast(plain))
-    rows = batch.filter(mask)
-    return rows if rows.schema == schema else rows.cast(schema)
 
 
 def whole_times(times: Any) -> Any:

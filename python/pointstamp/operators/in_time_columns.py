@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pointstamp._core import PactKind, Schema, rows_of_worker
-from pointstamp.event_times.columns import rows_where, whole_times
+from pointstamp.event_times.columns import whole_times
 from pointstamp.keyed.ordered import root_only
 from pointstamp.keyed.terms import terms_of
+from pointstamp.operators.picked import rows_where
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -170,16 +171,23 @@ class Kept:
         kernel: Whose.
         keys: Of each kind of what is kept, the places of the key's columns.
         shown: Makes of the rows of a key, a list for each kind, what is listed.
+        hidden: How many of the last columns are notes of the kernel's own, which are not listed.
     """
 
-    __slots__ = ("_kernel", "_keys", "_shown")
+    __slots__ = ("_hidden", "_kernel", "_keys", "_shown")
 
     def __init__(
-        self, kernel: Kernel, keys: list[list[int]], shown: Callable[[tuple[list[Any], ...]], Any]
+        self,
+        kernel: Kernel,
+        keys: list[list[int]],
+        shown: Callable[[tuple[list[Any], ...]], Any],
+        *,
+        hidden: int = 0,
     ) -> None:
         self._kernel = kernel
         self._keys = keys
         self._shown = shown
+        self._hidden = hidden
 
     def listed(self) -> dict[Any, Any]:
         """See `Keeper`: a key of several columns is a tuple."""
@@ -187,7 +195,8 @@ class Kept:
         found: dict[Any, tuple[list[Any], ...]] = {}
         for kind, batch in enumerate(kinds):
             keys = zip(*(batch.column(at).to_pylist() for at in self._keys[kind]), strict=True)
-            for key, row in zip(keys, batch.to_pylist(), strict=True):
+            listed = batch.select(range(batch.num_columns - self._hidden))
+            for key, row in zip(keys, listed.to_pylist(), strict=True):
                 rows = found.setdefault(key, tuple([] for _ in kinds))
                 rows[kind].append(row)
         return {key[0] if len(key) == 1 else key: self._shown(rows) for key, rows in found.items()}

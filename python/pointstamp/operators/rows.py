@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.operators.per_time import at_closing
+from pointstamp.operators.picked import rows_in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,14 +15,13 @@ if TYPE_CHECKING:
 __all__ = ["limited", "sorted_per_time"]
 
 
-def sorted_per_time(keys: list[str], descending: bool) -> Callable[..., Any]:
+def sorted_per_time(keys: list[int], descending: bool) -> Callable[..., Any]:
     """The constructor of an operator that keeps a time's rows until it closes, and sends them in order."""
-    order = [(key, "descending" if descending else "ascending") for key in keys]
 
     def in_order(batches: list[Any]) -> Any:
         import pyarrow as pa
 
-        return pa.Table.from_batches(batches).sort_by(order)
+        return pa.Table.from_batches(rows_in_order(batches, keys, descending), batches[0].schema)
 
     return at_closing(in_order)
 

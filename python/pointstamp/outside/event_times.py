@@ -13,7 +13,8 @@ from pointstamp import _core
 from pointstamp._errors import GraphError, TimeError
 from pointstamp._mistakes import function_of
 from pointstamp.event_times.clock import Clock, refuse_negative
-from pointstamp.event_times.columns import rows_where, unit_of
+from pointstamp.event_times.columns import unit_of
+from pointstamp.operators.picked import rows_where
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,6 @@ from pointstamp._errors import GraphError
 from pointstamp._mistakes import function_of
 from pointstamp._naming import named, named_later
 from pointstamp.custom.typed import ColumnOperators
-from pointstamp.operators.grouped import grouped, is_grouped
 from pointstamp.operators.reclock import reclock
 from pointstamp.pacts import Pipeline
 from pointstamp.streams.columnar import ALL, Columnar
@@ -214,8 +213,8 @@ class ArrowStream(ColumnOperators, Columnar):
             aggregations: ``(column, function)`` pairs; a function is ``"sum"``, ``"count"``, ``"min"``,
                 ``"max"`` or ``"mean"``, and its column is named ``"column_function"``. With ``"first"``,
                 ``"last"``, ``"list"``, ``"nunique"``, ``"top_3"`` (of any number, the greatest first),
-                ``"median"`` or ``"quantile_0.9"`` (of any share, from a sketch) among them, a time's rows
-                are kept until it closes; first and last are of arrival.
+                ``"median"`` or ``"quantile_0.9"`` (of any share, between two values as far along as the
+                share says), a time's values are kept until it closes; first and last are of arrival.
             name: The operator's name.
 
         Raises:
@@ -225,9 +224,6 @@ class ArrowStream(ColumnOperators, Columnar):
         if not names(by):
             whole: ArrowStream = self.with_one_key().aggregate(ALL, wanted)
             return whole.select(*[name for name in whole.schema.names if name != ALL])
-        if any(is_grouped(function) for _, function in wanted):
-            kept: ArrowStream = grouped(self, names(by), wanted)
-            return kept
         key = self.core_schema.key(names(by))
         rows, in_place = self, self.placed == key
         if in_place and self._made is None and self._source is not None:

@@ -16,8 +16,6 @@ from pointstamp.event_times.columns import ends_of, layout_of, split_columns, un
 from pointstamp.event_times.windows import Count, Session
 from pointstamp.keyed.ordered import root_only
 from pointstamp.operators.event_time import event_times
-from pointstamp.operators.grouped import is_grouped
-from pointstamp.operators.grouped_windows import grouped_windows
 from pointstamp.operators.in_time_columns import Kept, in_time_order, kept_in
 from pointstamp.operators.rows import limited, sorted_per_time
 from pointstamp.pacts import Exchange
@@ -166,14 +164,17 @@ class Columnar(JoinsInTime, KeyedColumns):
         """The rows of each time, of all workers, in order, on one worker; sent when the time closes.
 
         Args:
-            by: The column, or columns, that they are compared by; nulls come last.
+            by: The column, or columns, that they are compared by; NaNs come after numbers, and nulls last.
             descending: The greatest first.
             name: The operator's name.
+
+        Raises:
+            GraphError: If there is no such column, or its values have no order.
         """
         keys = [by] if isinstance(by, str) else list(by)
-        for name in keys:
-            self._has(name)
-        return self._on_one_worker("sort", sorted_per_time(keys, descending))
+        stream: Any = self
+        places = _core.order_columns(stream.core_schema, keys)
+        return self._on_one_worker("sort", sorted_per_time(places, descending))
 
     def limit(self, rows: int, *, name: str | None = None) -> ArrowStream:
         """The first rows of each time to come, of all workers; after `sort`, the first in order.
@@ -306,9 +307,9 @@ class Columnar(JoinsInTime, KeyedColumns):
             window: `Tumbling`, `Sliding`, `Session` or `Count`; its lengths are ints in the unit of the
                 times, or for timestamps timedeltas. Of the last two rows wait until their times are final.
             by: The key's column, or columns; none of them, ``[]``, takes all rows together.
-            aggregations: As in `aggregate`: ``"sum"``, ``"count"``, ``"min"``, ``"max"``, ``"mean"``; of
-                tumbling and sliding windows also those for which rows are kept until the window closes: see
-                `aggregate`.
+            aggregations: As in `aggregate`: ``"sum"``, ``"count"``, ``"min"``, ``"max"``, ``"mean"``, and
+                those for which values are kept until the window closes, in the order of time in sessions and
+                counted windows.
             column: The times; left out: the column of `event_time`.
             early: Results so far at every multiple of this length, for the keys that have changed since; an
                 int or a timedelta, of tumbling and sliding windows. None: only final ones.
@@ -316,7 +317,7 @@ class Columnar(JoinsInTime, KeyedColumns):
                 of
                 lists of dicts, of its panes, the stretches of time that windows are made of, and of the rows
                 since the last early results; of sessions and counted windows a dict with ``first``, ``last``
-                and ``rows``. Rows then wait until their times are final.
+                and ``rows``, and what the aggregations know. Rows then wait until their times are final.
             name: The operator's name.
 
         Raises:
@@ -339,23 +340,13 @@ class Columnar(JoinsInTime, KeyedColumns):
         wanted = [(name, function) for name, function in aggregations]
         rows = getattr(stream, "batched", None) or stream.core
         in_place = stream.placed == stream.core_schema.key(keys)
-        keeps_rows = any(is_grouped(function) for _, function in wanted)
         given = (rows, stream.core_schema, keys, wanted, times)
         if early is not None or state is not None:
             return _in_time_order(stream, window, keys, wanted, times, unit, early, state)
-        if not isinstance(window, Session | Count):
-            layout = layout_of(window, unit)
-            if keeps_rows:
-                kept = grouped_windows(self.scope, rows, self.schema, keys, wanted, at, layout)
-                return self.scope.stream_of(*kept)
-            made, columns = _core.window_columns(*given, layout, in_place)
-        elif keeps_rows:
-            raise GraphError(
-                f"{window} follows the rows of a key, and has sum, count, min, max and mean: for others cut "
-                "to_records() into such windows"
-            )
-        else:
+        if isinstance(window, Session | Count):
             made, columns = _core.window_runs_columns(*given, ends_of(window, unit), in_place)
+        else:
+            made, columns = _core.window_columns(*given, layout_of(window, unit), in_place)
         return self.scope.stream_of(made, columns)
 
 
@@ -370,11 +361,6 @@ def _in_time_order(
     state: KeyedState[Any, Any] | None,
 ) -> ArrowStream:
     """Windows whose rows wait until their times are final: with early results, or a state that is listed."""
-    if any(is_grouped(function) for _, function in wanted):
-        raise GraphError(
-            "windows with early results or a state have sum, count, min, max and mean: for others cut "
-            "to_records() into windows"
-        )
     follows = isinstance(window, Session | Count)
     tick = None if early is None else unit.span("early", early)
     if tick is not None and (tick <= 0 or follows):
@@ -401,17 +387,32 @@ def _in_time_order(
 
 
 def _as_before(field: Any, schema: Any) -> Any:
-    import pyarrow as pa
-
-    texts = (pa.string(), pa.large_string(), pa.string_view())
     at = schema.get_field_index(field.name)
-    if at >= 0 and field.type in texts and schema.field(at).type in texts:
+    if at >= 0 and _texts(field.type, schema.field(at).type):
         return schema.field(at)
     return field
 
 
+def _texts(one: Any, other: Any) -> bool:
+    """Whether two types hold texts, or bytes, and differ at most in how they lay them out."""
+    import pyarrow as pa
+
+    texts = (pa.string(), pa.large_string(), pa.string_view())
+    raw = (pa.binary(), pa.large_binary(), pa.binary_view())
+    return any(one in kind and other in kind for kind in (texts, raw))
+
+
 def _cast(table: Any, schema: Any) -> Any:
-    return table if table.schema.equals(schema) else table.cast(schema)
+    """The columns of the types of a schema. What differs in layout only is made so when it is taken in."""
+    import pyarrow as pa
+
+    if table.schema.equals(schema):
+        return table
+    columns = [
+        column if column.type == field.type or _texts(column.type, field.type) else column.cast(field.type)
+        for column, field in zip(table.columns, schema, strict=True)
+    ]
+    return pa.table(columns, names=schema.names)
 
 
 def _with(batch: Any, column: Any, schema: Any) -> Any:

@@ -1,13 +1,17 @@
 """Expressions over the columns of a batch: pyarrow's, Polars', or functions.
 
 Owns how each is evaluated, a batch at a time, and the schema of the result, which an empty batch tells when
-the dataflow is built. A Polars expression runs as one lazy query over the batch; what it returns has
-Polars' types for strings, which are turned back where the stream's schema has others.
+the dataflow is built. A Polars expression runs as one lazy query over the columns that it reads; what it
+returns has Polars' types for strings, which are turned back where the stream's schema has others. One of
+pyarrow sees plain columns in the place of views and runs, which its kernels do not know. Rows are then picked
+in Rust, so that columns of every type can be filtered.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+
+from pointstamp.operators.picked import rows_where, without_views
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,17 +28,19 @@ def filtering(condition: Any) -> Callable[[pa.RecordBatch], Any]:
         TypeError: If it is no expression and no function.
     """
     kind = _kind(condition)
-    if kind == "polars":
-        return lambda batch: _lazy(batch).filter(condition).collect().to_arrow()
-    if kind == "pyarrow":
 
-        def by_expression(batch: pa.RecordBatch) -> Any:
-            import pyarrow as pa
+    def filtered(batch: pa.RecordBatch) -> Any:
+        if kind == "polars":
+            found = _selected(batch, [condition.alias("condition")], whole=True).column(0)
+        elif kind == "pyarrow":
+            found = _projected(batch, condition)
+        else:
+            found = condition(batch)
+            if _is_expression(found):
+                found = _projected(batch, found)
+        return rows_where(batch, found)
 
-            return pa.Table.from_batches([batch]).filter(condition)
-
-        return by_expression
-    return lambda batch: batch.filter(condition(batch))
+    return filtered
 
 
 def with_columns(columns: dict[str, Any]) -> Callable[[pa.RecordBatch], Any]:
@@ -52,15 +58,11 @@ def with_columns(columns: dict[str, Any]) -> Callable[[pa.RecordBatch], Any]:
         made: dict[str, Any] = {}
         polars = [column.alias(name) for name, column in columns.items() if kinds[name] == "polars"]
         if polars:
-            found = _lazy(batch).select(polars).collect().to_arrow()
-            if found.num_rows != batch.num_rows:
-                raise ValueError(
-                    f"an expression made {found.num_rows} values of {batch.num_rows} rows: it needs as many"
-                )
+            found = _selected(batch, polars)
             made.update(zip(found.column_names, found.columns, strict=True))
         for name, column in columns.items():
             if kinds[name] == "pyarrow":
-                made[name] = _projected(table, column)
+                made[name] = _projected(batch, column)
             elif kinds[name] == "function":
                 made[name] = column(batch)
         for name in columns:
@@ -72,19 +74,50 @@ def with_columns(columns: dict[str, Any]) -> Callable[[pa.RecordBatch], Any]:
     return added
 
 
-def _projected(table: Any, expression: Any) -> Any:
+def _projected(batch: Any, expression: Any) -> Any:
+    """The column that an expression of pyarrow makes."""
+    import pyarrow as pa
     from pyarrow import acero
 
+    table = pa.Table.from_batches([without_views(batch)])
     source = acero.Declaration("table_source", acero.TableSourceNodeOptions(table))
     project = acero.Declaration("project", acero.ProjectNodeOptions([expression], ["made"]))
     return acero.Declaration.from_sequence([source, project]).to_table(use_threads=False)["made"]
 
 
-def _lazy(batch: Any) -> Any:
+def _selected(batch: Any, expressions: list[Any], *, whole: bool = False) -> Any:
+    """The columns that expressions of Polars make.
+
+    Args:
+        batch: The rows.
+        expressions: Each of another name.
+        whole: One value, such as of a literal, is for all rows.
+
+    Raises:
+        ValueError: For other columns than one value a row.
+    """
     import polars
 
-    frame: Any = polars.from_arrow(batch)
-    return frame.lazy()
+    # Polars knows not all types of Arrow: it is given no more than it reads, as far as it says what that is.
+    read: set[str] = set()
+    for expression in expressions:
+        roots = set(expression.meta.root_names())
+        known = roots <= set(batch.schema.names) and not expression.meta.has_multiple_outputs()
+        read |= roots if roots and known else set(batch.schema.names)
+    wanted = [name for name in batch.schema.names if name in read]
+    frame: Any = polars.from_arrow(batch.select(wanted))
+    found = frame.lazy().select(expressions).collect()
+    if whole and found.height == 1 != batch.num_rows:
+        found = found.select(polars.all().repeat_by(batch.num_rows).explode())
+    if found.height != batch.num_rows:
+        raise ValueError(
+            f"an expression made {found.height} values of {batch.num_rows} rows: it needs as many"
+        )
+    return found.to_arrow()
+
+
+def _is_expression(value: Any) -> bool:
+    return type(value).__module__.startswith("pyarrow") and type(value).__name__ == "Expression"
 
 
 def _kind(expression: Any) -> str:

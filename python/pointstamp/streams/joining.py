@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, Literal
 from pointstamp import _core
 from pointstamp._errors import GraphError
 from pointstamp._naming import named
-from pointstamp.event_times.columns import unit_of
+from pointstamp.event_times.columns import layout_of, unit_of
+from pointstamp.event_times.windows import Count, Session
 from pointstamp.keyed.sides import left_or_inner, pairs_of
 from pointstamp.operators.in_time_columns import Kept, in_time_order, kept_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pointstamp.event_times.windows import WindowKind
     from pointstamp.keyed.state import KeyedState
     from pointstamp.scope import Scope
     from pointstamp.streams.arrow import ArrowStream
@@ -80,20 +82,70 @@ class JoinsInTime:
             raise ValueError(f"no time is between {lower} and {upper} after another: lower is at most upper")
         given = _terms(self, other, on, times, pairs_of(how), suffix, joined_at)
         kernel = _core.IntervalColumns(given, low, high)
-        return _joined(
-            "interval_join",
-            self,
-            other,
-            given[2],
-            kernel,
-            times,
-            joined_at,
-            _both,
-            2,
-            state,
-            lower=low,
-            upper=high,
-        )
+        made = ("interval_join", self, other, given[2], kernel, times, joined_at, _both, 2, state)
+        return _joined(*made, lower=low, upper=high)
+
+    def window_join(
+        self,
+        other: ArrowStream,
+        on: str | Sequence[str],
+        window: WindowKind,
+        *,
+        how: Literal["inner", "left", "right", "outer"] = "inner",
+        suffix: str = "_right",
+        column: str | tuple[str, str] | None = None,
+        state: KeyedState[Any, Any] | None = None,
+        name: str | None = None,
+    ) -> ArrowStream:
+        """Every pair of both streams' rows with one key in one window, when the window is final.
+
+        The columns are ours, the other's but for its key, and ``window_start`` and ``window_end``
+        (exclusive); results are at the window's last instant. Sessions are those of both streams' rows
+        together. A null in a key matches nothing, and is a session of its own.
+
+        Args:
+            other: The right side; its column of times has the type of ours.
+            on: The key's column, or columns, on both sides.
+            window: `Tumbling`, `Sliding` or `Session`; lengths are ints in the unit of the times, or for
+                timestamps timedeltas.
+            how: Whose rows without any on the other side of their window come all the same, with nulls in
+                the other's columns.
+            suffix: As in `interval_join`.
+            column: As in `interval_join`.
+            state: Where to keep the rows of open windows, to be listed, or restored from a snapshot: of each
+                key those of the left and of the right as a pair of lists of dicts.
+            name: The operator's name.
+
+        Raises:
+            GraphError: As in `interval_join`.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     def rows(name, records):
+            ...         schema = pa.schema([("at", pa.int64()), ("user", pa.string()), (name, pa.string())])
+            ...         return scope.to_stream(records).to_arrow(schema).event_time("at", lateness=99)[0]
+            ...     clicks = rows("page", [(3, "ann", "home"), (12, "ann", "shop")])
+            ...     views = rows("ad", [(7, "ann", "shoes"), (31, "bob", "hats")])
+            ...     both = clicks.window_join(views, "user", ps.Tumbling(10))
+            ...     return both.select("page", "ad", "window_start").to_records().capture()
+            >>> ps.example(build).extract()
+            [(9, [{'page': 'home', 'ad': 'shoes', 'window_start': 0}])]
+        """
+        times = _times(self, other, column)
+        unit = unit_of(_type_of(self, times[0]))
+        if isinstance(window, Count):
+            raise ValueError(
+                "a window join of columns is over tumbling or sliding windows or sessions, not "
+                f"{window}: join to_records() in such windows"
+            )
+        silence = unit.span("gap", window.gap) if isinstance(window, Session) else 0
+        layout = None if isinstance(window, Session) else layout_of(window, unit)
+        given = _terms(self, other, on, times, pairs_of(how), suffix, None)
+        kernel = _core.WindowJoinColumns(given, layout, silence)
+        made = ("window_join", self, other, given[2], kernel, times, None, _both, 2, state)
+        return _joined(*made, hidden=2, window=layout or silence, kind=type(window).__name__)
 
     def asof_join(
         self,
@@ -142,12 +194,13 @@ class JoinsInTime:
         """
         times = _times(self, other, column)
         span = None if within is None else unit_of(_type_of(self, times[0])).span("within", within)
+        if span is not None and span < 0:
+            raise ValueError(f"within is how long before a row the other may be, at least 0, not {within}")
         outer = (left_or_inner("asof_join", how), False)
         given = _terms(self, other, on, times, outer, suffix, None)
         kernel = _core.AsOfColumns(given, span, None)
-        return _joined(
-            "asof_join", self, other, given[2], kernel, times, times[0], _only, 1, state, within=span
-        )
+        made = ("asof_join", self, other, given[2], kernel, times, times[0], _only, 1, state)
+        return _joined(*made, hidden=1, within=span)
 
     def table_join(
         self,
@@ -183,15 +236,16 @@ class JoinsInTime:
         """
         times = _times(self, table, column)
         span = None if ttl is None else unit_of(_type_of(self, times[0])).span("ttl", ttl)
+        if span is not None and span <= 0:
+            raise ValueError(f"ttl is how long a row of the table lasts, more than 0, not {ttl}")
         outer = (left_or_inner("table_join", how), False)
         given = _terms(self, table, on, times, outer, suffix, None)
         kernel = _core.AsOfColumns(given, span, ends)
-        return _joined(
-            "table_join", self, table, given[2], kernel, times, times[0], _only, 1, state, ttl=span, ends=ends
-        )
+        made = ("table_join", self, table, given[2], kernel, times, times[0], _only, 1, state)
+        return _joined(*made, hidden=1, ttl=span, ends=ends)
 
 
-def _times(left: Any, right: Any, column: str | tuple[str, str] | None) -> tuple[str, str]:
+def _times(left: Any, right: Any, column: Any) -> tuple[str, str]:
     """The columns of times of both sides.
 
     Raises:
@@ -202,7 +256,12 @@ def _times(left: Any, right: Any, column: str | tuple[str, str] | None) -> tuple
         raise TypeError(f"an ArrowStream joins another ArrowStream, not {right!r}")
     if left.scope is not right.scope:
         raise GraphError("a join needs both streams in one scope: enter() or leave() it first")
-    ours, theirs = (column, column) if isinstance(column, str) or column is None else column
+    if isinstance(column, str) or column is None:
+        ours, theirs = column, column
+    elif isinstance(column, tuple | list) and len(column) == 2:
+        ours, theirs = column
+    else:
+        raise TypeError(f"column is the name of the times of both sides, or a pair of names, not {column!r}")
     names: list[Any] = [
         ours or getattr(left, "time_column", None),
         theirs or getattr(right, "time_column", None),
@@ -247,12 +306,18 @@ def _joined(
     keys: list[str],
     kernel: Any,
     times: tuple[str, str],
-    time_column: str,
+    time_column: str | None,
     shown: Any,
     kinds: int,
     state: KeyedState[Any, Any] | None,
+    *,
+    hidden: int = 0,
     **terms: Any,
 ) -> ArrowStream:
+    """The operator of a join, whose results tell their times in a column, or come at those of windows.
+
+    Of what is kept, as many kinds of rows, the last `hidden` columns are not listed.
+    """
     sides = [
         (getattr(stream, "batched", None) or stream.core, stream.core_schema.key(keys))
         for stream in (left, right)
@@ -260,13 +325,16 @@ def _joined(
     scope: Any = left.scope
     if state is not None:
         places = [key for _, key in sides]
-        kept = Kept(kernel, places if kinds == 2 else places[1:], shown)
+        kept = Kept(kernel, places if kinds == 2 else places[1:], shown, hidden=hidden)
         kept_in(state, scope, name, kept, on=keys, times=times, **terms)
     at = [
         _core.time_column_of(side.core_schema, column)
         for side, column in zip((left, right), times, strict=True)
     ]
     made, schema = in_time_order(scope, sides, kernel, name, state, at)
+    if time_column is None:
+        windows: ArrowStream = scope.stream_of(made, schema)
+        return windows
     joined: ArrowStream = scope.event_columns_of(made, schema, time_column)
     return joined
 
@@ -277,4 +345,4 @@ def _both(kinds: tuple[list[Any], ...]) -> Any:
 
 def _only(kinds: tuple[list[Any], ...]) -> Any:
     [[row]] = kinds
-    return {name: value for name, value in row.items() if name != "matched"}
+    return row

@@ -38,7 +38,7 @@ pub(crate) fn aggregate_columns(
         Plan::new(&schema.schema, &by, &aggregations).map_err(IntoException::into_exception)?;
     let result = Schema::new(plan.output().clone());
     let engine = stream.engine()?;
-    let made = if in_place || engine.scope().worker().peers() == 1 {
+    let made = if in_place || plan.keeps_values() || engine.scope().worker().peers() == 1 {
         let pact = if in_place {
             Pact::Pipeline
         } else {

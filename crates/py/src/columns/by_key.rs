@@ -11,10 +11,9 @@ use pointstamp_columnar::runs::{Ends, Runs};
 use pointstamp_columnar::windows::Layout;
 use pyo3::prelude::*;
 
-use super::ffi::{export_batch, import_batches};
-use super::in_time::{done, exported};
+use super::ffi::import_batches;
+use super::in_time::{done, exported, exported_at};
 use super::schema::Schema;
-use crate::errors::IntoException;
 use crate::gil::detached;
 
 /// Running functions by key, or first rows.
@@ -154,10 +153,7 @@ impl WindowColumns {
                 Ok(sent)
             }
         });
-        let sent = found.map_err(IntoException::into_exception)?;
-        sent.iter()
-            .map(|(instant, rows)| Ok((*instant, export_batch(py, rows)?)))
-            .collect()
+        exported_at(py, &done(found)?)
     }
 
     /// The earliest instant at which a result may be sent without another row.

@@ -8,7 +8,10 @@ use pointstamp_columnar::as_of::AsOf;
 use pointstamp_columnar::in_time::Terms;
 use pointstamp_columnar::interval::Interval;
 use pointstamp_columnar::join::Side;
+use pointstamp_columnar::open_windows::Sent;
 use pointstamp_columnar::partition::partition;
+use pointstamp_columnar::window_join::{Kind, WindowJoin};
+use pointstamp_columnar::windows::Layout;
 use pyo3::prelude::*;
 
 use super::ffi::{export_batch, import_batches};
@@ -56,6 +59,16 @@ pub(super) fn exported<'py>(
     batches
         .iter()
         .map(|batch| export_batch(py, batch))
+        .collect()
+}
+
+/// Batches with the instants at which they are sent.
+pub(super) fn exported_at<'py>(
+    py: Python<'py>,
+    sent: &[Sent],
+) -> PyResult<Vec<(i64, Bound<'py, PyAny>)>> {
+    sent.iter()
+        .map(|(instant, rows)| Ok((*instant, export_batch(py, rows)?)))
         .collect()
 }
 
@@ -180,6 +193,74 @@ impl AsOfColumns {
     /// Takes in what `kept` gave.
     fn put(&mut self, _right: bool, batch: &Bound<'_, PyAny>) -> PyResult<()> {
         import_batches(batch, |rows| done(self.0.put(&rows)))
+    }
+}
+
+/// Pairs of rows in the same window.
+#[pyclass(module = "pointstamp._core")]
+pub(crate) struct WindowJoinColumns(WindowJoin);
+
+#[pymethods]
+impl WindowJoinColumns {
+    /// Windows of a layout, or sessions that end after so much silence.
+    #[new]
+    #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
+    fn new(given: Given<'_>, layout: Option<(i64, i64, i64)>, silence: i64) -> PyResult<Self> {
+        let kind = match layout {
+            Some((length, every, offset)) => Kind::Aligned(Layout {
+                length,
+                every,
+                offset,
+            }),
+            None => Kind::Sessions(silence),
+        };
+        let terms = terms(&given)?;
+        let made = WindowJoin::new(&given.0.schema, &given.1.schema, terms, kind);
+        done(made).map(WindowJoinColumns)
+    }
+
+    /// The schema of results.
+    fn output(&self) -> Schema {
+        Schema::new(self.0.output().clone())
+    }
+
+    /// How many rows are held, and how many keys have numbers.
+    fn size(&self) -> (usize, usize) {
+        self.0.size()
+    }
+
+    /// Takes in rows of a side, which are not before a time.
+    fn add(&mut self, right: bool, batch: &Bound<'_, PyAny>, earliest: u64) -> PyResult<()> {
+        import_batches(batch, |rows| {
+            done(self.0.add(side_of(right), rows, earliest))
+        })
+    }
+
+    /// The results of the windows that have closed, each with the instant at which it is sent.
+    fn advance<'py>(
+        &mut self,
+        py: Python<'py>,
+        frontier: Option<i64>,
+    ) -> PyResult<Vec<(i64, Bound<'py, PyAny>)>> {
+        let found = detached(py, || self.0.advance(frontier));
+        exported_at(py, &done(found)?)
+    }
+
+    /// The earliest instant at which a result may be sent without another row.
+    fn next_instant(&self) -> Option<i64> {
+        self.0.next_instant()
+    }
+
+    /// The rows that are kept of the left and of the right side.
+    fn kept<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let sides = [Side::Left, Side::Right].map(|side| done(self.0.kept(side)));
+        let [left, right] = sides;
+        exported(py, &[left?, right?])
+    }
+
+    /// Takes in what `kept` gave of a side.
+    fn put(&mut self, right: bool, batch: &Bound<'_, PyAny>) -> PyResult<()> {
+        import_batches(batch, |rows| done(self.0.put(side_of(right), &rows)))
     }
 }
 

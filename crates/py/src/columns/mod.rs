@@ -14,6 +14,7 @@ pub(crate) mod keyed;
 pub(crate) mod map;
 pub(crate) mod movement;
 mod outbox;
+pub(crate) mod picked;
 pub(crate) mod router;
 pub(crate) mod schema;
 

@@ -1,0 +1,192 @@
+//! Some of the rows of batches: those for which a condition holds, those at places, and all of them in order.
+//!
+//! It is for every type of Arrow: what pyarrow's kernels do not know (views, unions, columns of runs) is picked like anything else.
+//! Order is that of values, with NaNs after numbers and nulls last, whichever way it goes; `-0.0` is `0.0`, and rows that are equal
+//! stay in their order. Cost: a copy of the rows, and for an order a copy of its columns in a form that compares by bytes.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt32Array};
+use arrow_cast::cast;
+use arrow_row::{RowConverter, Rows, SortField};
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef, SortOptions};
+use arrow_select::concat::concat_batches;
+use arrow_select::filter::filter_record_batch;
+use arrow_select::take::take_record_batch;
+
+use crate::dictionary::{hydrate, plain_type, resolved};
+use crate::error::Error;
+use crate::floats::canonical;
+use crate::schema::{find_column, project};
+use crate::waiting::restored_in_parts;
+
+/// The rows for which a condition is true.
+///
+/// # Errors
+///
+/// An error of a kernel.
+pub fn rows_where(batch: &RecordBatch, condition: &BooleanArray) -> Result<RecordBatch, Error> {
+    Ok(filter_record_batch(batch, condition)?)
+}
+
+/// The rows at places, in the order of these.
+///
+/// # Errors
+///
+/// An error of a kernel, such as for a place where there is no row.
+pub fn rows_at(batch: &RecordBatch, places: &UInt32Array) -> Result<RecordBatch, Error> {
+    Ok(take_record_batch(batch, places)?)
+}
+
+/// The columns of these names, by which rows can be brought into order.
+///
+/// # Errors
+///
+/// As [`find_column`], and [`Error::Unordered`] for a column whose values have no order.
+pub fn order_columns<N: AsRef<str>>(schema: &Schema, names: &[N]) -> Result<Vec<usize>, Error> {
+    let at = |name: &N| {
+        let at = find_column(schema, name.as_ref())?;
+        if has_order(schema.field(at).data_type()) {
+            return Ok(at);
+        }
+        Err(Error::Unordered {
+            name: name.as_ref().to_owned(),
+            data_type: schema.field(at).data_type().clone(),
+        })
+    };
+    names.iter().map(at).collect()
+}
+
+/// The rows of batches of one schema in the order of some columns; in one batch, or in as many as dictionaries have room for.
+///
+/// # Errors
+///
+/// An error of a kernel.
+pub fn rows_in_order(
+    batches: &[RecordBatch],
+    by: &[usize],
+    descending: bool,
+) -> Result<Vec<RecordBatch>, Error> {
+    let Some(first) = batches.first() else {
+        return Ok(Vec::new());
+    };
+    let schema = first.schema();
+    let together = if batches.len() == 1 {
+        first.clone()
+    } else {
+        let plain = batches
+            .iter()
+            .map(resolved)
+            .collect::<Result<Vec<_>, _>>()?;
+        concat_batches(&plain[0].schema(), &plain)?
+    };
+    let keys = comparable(&project(&together, by), descending)?;
+    let mut order: Vec<u32> = (0_u32..).take(together.num_rows()).collect();
+    order.sort_by(|&one, &other| keys.row(one as usize).cmp(&keys.row(other as usize))); // stable
+    restored_in_parts(&rows_at(&together, &order.into())?, &schema)
+}
+
+/// Whether values of a type have an order.
+pub(crate) fn has_order(data_type: &DataType) -> bool {
+    let plain = plain_type(data_type);
+    !matches!(
+        plain,
+        DataType::Map(..) | DataType::Union(..) | DataType::Interval(_)
+    ) && RowConverter::supports_fields(&[SortField::new(plain)])
+}
+
+/// Columns in a form whose rows compare as their order is.
+///
+/// # Errors
+///
+/// An error of a kernel.
+pub(crate) fn comparable(columns: &[ArrayRef], descending: bool) -> Result<Rows, Error> {
+    let last = |descending| SortOptions {
+        descending,
+        nulls_first: false,
+    };
+    let mut given: Vec<ArrayRef> = Vec::new();
+    let mut fields = Vec::new();
+    for column in columns {
+        let column = canonical(&hydrate(column)?)?;
+        // NaNs are not among the numbers, in neither direction.
+        if let Some(nans) = nans(&column)? {
+            given.push(Arc::new(nans));
+            fields.push(SortField::new_with_options(DataType::Boolean, last(false)));
+        }
+        let data_type = column.data_type().clone();
+        fields.push(SortField::new_with_options(data_type, last(descending)));
+        given.push(column);
+    }
+    Ok(RowConverter::new(fields)?.convert_columns(&given)?)
+}
+
+/// Of floats, which are NaNs; of nulls it is null.
+fn nans(column: &ArrayRef) -> Result<Option<BooleanArray>, Error> {
+    if !column.data_type().is_floating() {
+        return Ok(None);
+    }
+    let values = cast(column, &DataType::Float64)?;
+    let values = values.as_primitive::<Float64Type>();
+    let nans = values.iter().map(|value| value.map(f64::is_nan));
+    Ok(Some(nans.collect()))
+}
+
+// ------------------------------------------------------------ for kernels that know no views
+
+/// The rows with plain columns in the place of views, at any depth, and of columns of runs: for kernels that know none.
+///
+/// # Errors
+///
+/// An error of a kernel.
+pub fn without_views(batch: &RecordBatch) -> Result<RecordBatch, Error> {
+    let schema = batch.schema();
+    let fields: Vec<FieldRef> = schema.fields().iter().map(viewless_field).collect();
+    if schema
+        .fields()
+        .iter()
+        .zip(&fields)
+        .all(|(one, other)| one.data_type() == other.data_type())
+    {
+        return Ok(batch.clone());
+    }
+    let columns = batch.columns().iter().zip(&fields).map(|(column, field)| {
+        if column.data_type() == field.data_type() {
+            return Ok(Arc::clone(column));
+        }
+        cast(column, field.data_type())
+    });
+    let columns = columns.collect::<Result<Vec<_>, _>>()?;
+    let plain: SchemaRef = Arc::new(Schema::new(fields).with_metadata(schema.metadata().clone()));
+    let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(plain, columns, &options)?)
+}
+
+fn viewless_field(field: &FieldRef) -> FieldRef {
+    let data_type = viewless(field.data_type());
+    if data_type == *field.data_type() {
+        return Arc::clone(field);
+    }
+    let field: Field = field.as_ref().clone();
+    Arc::new(field.with_data_type(data_type))
+}
+
+fn viewless(data_type: &DataType) -> DataType {
+    use DataType as D;
+    match data_type {
+        D::Utf8View => D::LargeUtf8,
+        D::BinaryView => D::LargeBinary,
+        D::ListView(field) | D::LargeListView(field) | D::LargeList(field) => {
+            D::LargeList(viewless_field(field))
+        }
+        D::RunEndEncoded(_, field) => viewless(field.data_type()),
+        D::List(field) => D::List(viewless_field(field)),
+        D::FixedSizeList(field, width) => D::FixedSizeList(viewless_field(field), *width),
+        D::Struct(fields) => D::Struct(fields.iter().map(viewless_field).collect()),
+        D::Map(entries, sorted) => D::Map(viewless_field(entries), *sorted),
+        D::Dictionary(index, value) => D::Dictionary(index.clone(), Box::new(viewless(value))),
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,496 @@
+//! Pairs of rows with equal keys that lie in the same window: tumbling and sliding windows, and sessions of both sides together.
+//!
+//! Rows of aligned windows lie in *panes*, the longest stretches of time that lie whole inside or outside every window, and a row
+//! once, however many windows it is of; it is freed with the last of them. A session is of one key, and goes on with a row of
+//! either side. A null in a key matches nothing: such a row is a window of its own, where sessions are asked for.
+//!
+//! Results are made when a window is final, at its last instant. Cost: of a row, a look-up; of a window, its rows and its pairs.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Int64Array, RecordBatch};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+
+use crate::error::Error;
+use crate::groups::UNKNOWN;
+use crate::in_time::{Pair, Row, Sides, Terms, place_of};
+use crate::join::Side;
+use crate::open_windows::Sent;
+use crate::pieces::MAX_ROWS;
+use crate::schema::free_name;
+use crate::slots::Slot;
+use crate::windows::{BOUNDS, Layout, bounds_of};
+
+/// Which windows.
+#[derive(Debug, Clone, Copy)]
+pub enum Kind {
+    /// Tumbling and sliding ones.
+    Aligned(Layout),
+    /// Sessions, which end after so much silence of a key.
+    Sessions(i64),
+}
+
+/// The rows of a key in a pane or a session, of both sides, in the order of time.
+type Rows = [Vec<(i64, Slot)>; 2];
+
+/// A window whose results are being made.
+#[derive(Clone, Copy)]
+struct Bounds {
+    start: i64,
+    end: i64,
+}
+
+/// A session that is open.
+struct Session {
+    first: i64,
+    last: i64,
+    rows: Rows,
+}
+
+/// The join.
+pub struct WindowJoin {
+    sides: Sides,
+    kind: Kind,
+    output: SchemaRef,
+    /// By the start of the pane, and by key.
+    panes: BTreeMap<i64, BTreeMap<u32, Rows>>,
+    /// The start of the last aligned window that has closed.
+    closed: Option<i64>,
+    /// By key.
+    sessions: BTreeMap<u32, Session>,
+    /// Rows with a null in the key, by their time: sessions of their own.
+    alone: BTreeMap<i64, Rows>,
+    /// Where sessions end if nothing more comes, as it was when this was noted.
+    due: BinaryHeap<Reverse<(i64, u32)>>,
+    pairs: Vec<Pair>,
+    bounds: Vec<Bounds>,
+    gone: Vec<(usize, Slot)>,
+}
+
+impl std::fmt::Debug for WindowJoin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WindowJoin")
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
+    }
+}
+
+impl WindowJoin {
+    /// A join that has seen no rows.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Collision`] where the result has a column of a bound's name already.
+    pub fn new(
+        left: &SchemaRef,
+        right: &SchemaRef,
+        terms: Terms,
+        kind: Kind,
+    ) -> Result<Self, Error> {
+        let times = left.field(terms.times[0]).data_type().clone();
+        let sides = Sides::new(terms, left, right)?;
+        let mut fields = sides.output().fields().to_vec();
+        for name in BOUNDS {
+            if fields.iter().any(|field| field.name() == name) {
+                return Err(Error::Collision { name: name.into() });
+            }
+            fields.push(Arc::new(Field::new(name, times.clone(), false)));
+        }
+        Ok(WindowJoin {
+            sides,
+            kind,
+            output: Arc::new(Schema::new(fields)),
+            panes: BTreeMap::new(),
+            closed: None,
+            sessions: BTreeMap::new(),
+            alone: BTreeMap::new(),
+            due: BinaryHeap::new(),
+            pairs: Vec::new(),
+            bounds: Vec::new(),
+            gone: Vec::new(),
+        })
+    }
+
+    /// The schema of results: the left side's columns, the right side's but for its key, and the window's bounds.
+    pub fn output(&self) -> &SchemaRef {
+        &self.output
+    }
+
+    /// How many rows are held of both sides, and how many keys are known.
+    pub fn size(&self) -> (usize, usize) {
+        self.sides.size()
+    }
+
+    /// Takes in rows of a side, none of which is before `earliest`.
+    ///
+    /// # Errors
+    ///
+    /// As [`times_of`](crate::event_time::times_of).
+    pub fn add(&mut self, side: Side, batch: RecordBatch, earliest: u64) -> Result<(), Error> {
+        self.sides.add(place_of(side), batch, earliest)
+    }
+
+    /// The earliest instant at which a result may be sent without another row.
+    pub fn next_instant(&self) -> Option<i64> {
+        let ends = match self.kind {
+            Kind::Aligned(layout) => self.first(layout).map(|start| end_of(start, layout.length)),
+            Kind::Sessions(gap) => {
+                let open = self.due.peek().map(|Reverse((end, _))| *end);
+                let alone = self.alone.keys().next().map(|&time| end_of(time, gap));
+                open.into_iter().chain(alone).min()
+            }
+        };
+        let waits = self.sides.first();
+        waits.into_iter().chain(ends.map(|end| end - 1)).min()
+    }
+
+    /// Looks at the rows before `frontier`, or at all: the results of the windows that have closed.
+    ///
+    /// # Errors
+    ///
+    /// An error of a kernel.
+    pub fn advance(&mut self, frontier: Option<i64>) -> Result<Vec<Sent>, Error> {
+        let mut sent = Vec::new();
+        for (side, row) in self.sides.ready(frontier, 0)? {
+            match self.kind {
+                Kind::Aligned(layout) => self.keep(layout, side, row),
+                Kind::Sessions(gap) => self.meet(gap, side, row, &mut sent)?,
+            }
+        }
+        match self.kind {
+            Kind::Aligned(layout) => self.close(layout, frontier, &mut sent)?,
+            Kind::Sessions(gap) => self.expire(gap, frontier, &mut sent)?,
+        }
+        self.flush(&mut sent)?;
+        for (side, slot) in std::mem::take(&mut self.gone) {
+            self.sides.release(side, slot);
+        }
+        self.make_room()?;
+        Ok(sent)
+    }
+
+    fn outer(&self, side: usize) -> bool {
+        self.sides.terms().outer[side]
+    }
+
+    // ------------------------------------------------------------ windows of one length
+
+    fn keep(&mut self, layout: Layout, side: usize, row: Row) {
+        if row.key == UNKNOWN && !self.outer(side) {
+            self.gone.push((side, row.slot));
+            return;
+        }
+        let pane = self.panes.entry(layout.pane_of(row.time)).or_default();
+        pane.entry(row.key).or_default()[side].push((row.time, row.slot));
+    }
+
+    /// The start of the first window that is open and not empty.
+    fn first(&self, layout: Layout) -> Option<i64> {
+        let (&pane, _) = self.panes.first_key_value()?;
+        Some(layout.first_of(pane, self.closed))
+    }
+
+    fn close(
+        &mut self,
+        layout: Layout,
+        frontier: Option<i64>,
+        sent: &mut Vec<Sent>,
+    ) -> Result<(), Error> {
+        while let Some(start) = self.first(layout) {
+            let end = end_of(start, layout.length);
+            if frontier.is_some_and(|frontier| frontier < end) {
+                break;
+            }
+            let mut keys: BTreeMap<u32, Rows> = BTreeMap::new();
+            for (&key, rows) in self.panes.range(start..end).flat_map(|(_, pane)| pane) {
+                let all = keys.entry(key).or_default();
+                for (all, rows) in all.iter_mut().zip(rows) {
+                    all.extend(rows);
+                }
+            }
+            for (key, rows) in keys {
+                self.pair(Bounds { start, end }, key, &rows, sent)?;
+            }
+            self.closed = Some(start);
+            // A pane's last window begins at or before it.
+            while let Some(entry) = self.panes.first_entry()
+                && layout.start_before(*entry.key()) <= start
+            {
+                for rows in entry.remove().into_values() {
+                    self.release(&rows);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    // ------------------------------------------------------------ sessions
+
+    fn meet(&mut self, gap: i64, side: usize, row: Row, sent: &mut Vec<Sent>) -> Result<(), Error> {
+        if row.key == UNKNOWN {
+            if self.outer(side) {
+                self.alone.entry(row.time).or_default()[side].push((row.time, row.slot));
+            } else {
+                self.gone.push((side, row.slot));
+            }
+            return Ok(());
+        }
+        let open = self.sessions.get(&row.key);
+        if open.is_some_and(|session| row.time - session.last >= gap) {
+            self.end(gap, row.key, sent)?;
+        }
+        let session = self.session(gap, row);
+        session.last = row.time;
+        session.rows[side].push((row.time, row.slot));
+        Ok(())
+    }
+
+    /// The open session of a row's key, which begins with the row where there is none.
+    fn session(&mut self, gap: i64, row: Row) -> &mut Session {
+        self.sessions.entry(row.key).or_insert_with(|| {
+            self.due.push(Reverse((end_of(row.time, gap), row.key)));
+            Session {
+                first: row.time,
+                last: row.time,
+                rows: Rows::default(),
+            }
+        })
+    }
+
+    fn end(&mut self, gap: i64, key: u32, sent: &mut Vec<Sent>) -> Result<(), Error> {
+        let Some(session) = self.sessions.remove(&key) else {
+            return Ok(());
+        };
+        let bounds = Bounds {
+            start: session.first,
+            end: end_of(session.last, gap),
+        };
+        self.pair(bounds, key, &session.rows, sent)?;
+        self.release(&session.rows);
+        Ok(())
+    }
+
+    /// Ends the sessions whose silence is over at the frontier.
+    fn expire(
+        &mut self,
+        gap: i64,
+        frontier: Option<i64>,
+        sent: &mut Vec<Sent>,
+    ) -> Result<(), Error> {
+        let over = |end: i64| frontier.is_none_or(|frontier| end <= frontier);
+        while let Some(&Reverse((end, key))) = self.due.peek()
+            && over(end)
+        {
+            self.due.pop();
+            // What was noted may be of a session that has gone on, or of one that has ended.
+            match self.sessions.get(&key).map(|open| end_of(open.last, gap)) {
+                Some(later) if later > end => self.due.push(Reverse((later, key))),
+                Some(_) => self.end(gap, key, sent)?,
+                None => {}
+            }
+        }
+        while let Some(entry) = self.alone.first_entry()
+            && over(end_of(*entry.key(), gap))
+        {
+            let (start, rows) = entry.remove_entry();
+            let end = end_of(start, gap);
+            self.pair(Bounds { start, end }, UNKNOWN, &rows, sent)?;
+            self.release(&rows);
+        }
+        Ok(())
+    }
+
+    // ------------------------------------------------------------ results
+
+    /// The pairs of a window's rows of one key.
+    fn pair(
+        &mut self,
+        bounds: Bounds,
+        key: u32,
+        [left, right]: &Rows,
+        sent: &mut Vec<Sent>,
+    ) -> Result<(), Error> {
+        let pair = key != UNKNOWN && !left.is_empty() && !right.is_empty();
+        // A side without any on the other: each row by itself, where that is asked for.
+        let lone = [vec![None], Vec::new()];
+        let lefts: Vec<Option<Slot>> = left.iter().map(|&(_, slot)| Some(slot)).collect();
+        let rights: Vec<Option<Slot>> = right.iter().map(|&(_, slot)| Some(slot)).collect();
+        let of_left = if pair {
+            &rights
+        } else {
+            &lone[usize::from(!self.outer(0))]
+        };
+        for &left in &lefts {
+            for &right in of_left {
+                self.push(bounds, left, right, sent)?;
+            }
+        }
+        if !pair && self.outer(1) {
+            for &right in &rights {
+                self.push(bounds, None, right, sent)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn push(
+        &mut self,
+        bounds: Bounds,
+        left: Option<Slot>,
+        right: Option<Slot>,
+        sent: &mut Vec<Sent>,
+    ) -> Result<(), Error> {
+        let time = bounds.end - 1;
+        self.pairs.push(Pair { time, left, right });
+        self.bounds.push(bounds);
+        if self.pairs.len() >= MAX_ROWS {
+            self.flush(sent)?;
+        }
+        Ok(())
+    }
+
+    /// Makes results of the pairs so far.
+    fn flush(&mut self, sent: &mut Vec<Sent>) -> Result<(), Error> {
+        let pairs = std::mem::take(&mut self.pairs);
+        let bounds = std::mem::take(&mut self.bounds);
+        let mut done = 0;
+        for rows in self.sides.results(&pairs)? {
+            let of = &bounds[done..done + rows.num_rows()];
+            done += rows.num_rows();
+            let data_type = self
+                .output
+                .field(self.output.fields().len() - 1)
+                .data_type();
+            let mut columns = rows.columns().to_vec();
+            let starts = Int64Array::from_iter_values(of.iter().map(|bounds| bounds.start));
+            let ends = Int64Array::from_iter_values(of.iter().map(|bounds| bounds.end));
+            columns.push(bounds_of(starts, data_type)?);
+            columns.push(bounds_of(ends, data_type)?);
+            let rows = RecordBatch::try_new(Arc::clone(&self.output), columns)?;
+            let mut start = 0;
+            for same in of.chunk_by(|one, other| one.end == other.end) {
+                sent.push((same[0].end - 1, rows.slice(start, same.len())));
+                start += same.len();
+            }
+        }
+        Ok(())
+    }
+
+    // ------------------------------------------------------------ what is kept
+
+    fn release(&mut self, rows: &Rows) {
+        for (side, rows) in rows.iter().enumerate() {
+            self.gone.extend(rows.iter().map(|&(_, slot)| (side, slot)));
+        }
+    }
+
+    fn make_room(&mut self) -> Result<(), Error> {
+        for side in 0..2 {
+            let panes = self.panes.values_mut().flat_map(BTreeMap::values_mut);
+            let sessions = self.sessions.values_mut().map(|session| &mut session.rows);
+            let rows = panes.chain(sessions).chain(self.alone.values_mut());
+            let slots = rows.flat_map(|rows| &mut rows[side]).map(|(_, slot)| slot);
+            self.sides.make_room(side, slots)?;
+        }
+        let in_use = self.panes.values().map(BTreeMap::len).sum::<usize>() + self.sessions.len();
+        if !self.sides.has_idle_keys(in_use) {
+            return Ok(());
+        }
+        let panes = self.panes.values().flat_map(BTreeMap::keys);
+        let mut used: Vec<u32> = panes.chain(self.sessions.keys()).copied().collect();
+        used.sort_unstable();
+        used.dedup();
+        used.retain(|&key| key != UNKNOWN);
+        self.sides.renumber(&used)?;
+        let numbers: BTreeMap<u32, u32> = used.iter().copied().zip(0..).collect();
+        let new = |key: u32| numbers.get(&key).copied().unwrap_or(UNKNOWN);
+        for pane in self.panes.values_mut() {
+            let old = std::mem::take(pane);
+            *pane = old
+                .into_iter()
+                .map(|(key, rows)| (new(key), rows))
+                .collect();
+        }
+        let old = std::mem::take(&mut self.sessions);
+        self.sessions = old
+            .into_iter()
+            .map(|(key, session)| (new(key), session))
+            .collect();
+        self.due.clear();
+        if let Kind::Sessions(gap) = self.kind {
+            for (&key, session) in &self.sessions {
+                self.due.push(Reverse((end_of(session.last, gap), key)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows that are kept of a side, without dictionaries: with a note that says nothing, and the start of the last aligned
+    /// window that has closed.
+    ///
+    /// # Errors
+    ///
+    /// An error of a kernel.
+    pub fn kept(&self, side: Side) -> Result<RecordBatch, Error> {
+        let side = place_of(side);
+        let panes = self.panes.values().flat_map(BTreeMap::values);
+        let sessions = self.sessions.values().map(|session| &session.rows);
+        let rows = panes.chain(sessions).chain(self.alone.values());
+        let slots: Vec<Slot> = rows
+            .flat_map(|rows| &rows[side])
+            .map(|&(_, slot)| slot)
+            .collect();
+        let kept = self.sides.kept(side, &slots, vec![false; slots.len()])?;
+        let mut fields = kept.schema().fields().to_vec();
+        let closed = free_name("closed", fields.iter().map(|field| field.name().as_str()));
+        fields.push(Arc::new(Field::new(closed, DataType::Int64, true)));
+        let mut columns = kept.columns().to_vec();
+        columns.push(Arc::new(Int64Array::from(vec![self.closed; slots.len()])));
+        Ok(RecordBatch::try_new(
+            Arc::new(Schema::new(fields)),
+            columns,
+        )?)
+    }
+
+    /// Takes in what `kept` gave, of this join or of several: of both sides, before any row.
+    ///
+    /// # Errors
+    ///
+    /// An error of a kernel.
+    pub fn put(&mut self, side: Side, batch: &RecordBatch) -> Result<(), Error> {
+        let closed = batch.column(batch.num_columns() - 1);
+        let closed = closed.as_primitive::<Int64Type>();
+        self.closed = self.closed.max(closed.iter().flatten().max());
+        let side = place_of(side);
+        for (row, _) in self.sides.put(side, batch)? {
+            match self.kind {
+                Kind::Aligned(layout) => self.keep(layout, side, row),
+                Kind::Sessions(gap) => self.restore(gap, side, row),
+            }
+        }
+        for (side, slot) in std::mem::take(&mut self.gone) {
+            self.sides.release(side, slot);
+        }
+        Ok(())
+    }
+
+    /// Puts a row into the one session of its key, whose rows of the other side may be there.
+    fn restore(&mut self, gap: i64, side: usize, row: Row) {
+        if row.key == UNKNOWN {
+            self.alone.entry(row.time).or_default()[side].push((row.time, row.slot));
+            return;
+        }
+        let session = self.session(gap, row);
+        session.first = session.first.min(row.time);
+        session.last = session.last.max(row.time);
+        session.rows[side].push((row.time, row.slot));
+    }
+}
+
+fn end_of(start: i64, length: i64) -> i64 {
+    start.saturating_add(length)
+}
