@@ -314,7 +314,10 @@ def run(query: Query, events: list[Event], workers: int) -> Counter[Any]:
         worker.run()
         return Counter(map(tuple, results))
 
-    return sum(ps.execute(main, workers=workers), Counter())
+    found: Counter[Any] = Counter()
+    for results in ps.execute(main, workers=workers):
+        found.update(results)
+    return found
 
 
 def _row(event: Event) -> dict[str, Any]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -145,3 +149,110 @@ def test_rows_of_views_may_be_late(ahead: timedelta | None) -> None:
     on_time, late = ([text for _, texts in found.extract() for text in texts] for found in ps.example(build))
     assert on_time == [None]
     assert late == ["2000", *(str(at.year) for at in far)]
+
+
+NAN = float("nan")
+OTHER_NAN = float(np.array([0xFFF8000000000001], "uint64").view("float64")[0])
+KEYS = [NAN, 0.0, OTHER_NAN, -0.0, None, NAN, 1.5]
+COUNT = [("value", "count")]
+BY_KEY: dict[str, Any] = {
+    "tumbling": lambda a, b, by, s: a.window(ps.Tumbling(50), by, COUNT, state=s, column="at"),
+    "session": lambda a, b, by, s: a.window(ps.Session(gap=50), by, COUNT, state=s, column="at"),
+    "scan": lambda a, b, by, s: a.scan(by, COUNT, state=s, column="at"),
+    "dedup": lambda a, b, by, s: a.dedup(by, state=s, column="at"),
+    "window join": lambda a, b, by, s: a.window_join(b, by, ps.Tumbling(50), state=s, column="at"),
+    "interval join": lambda a, b, by, s: a.interval_join(b, by, lower=-9, upper=9, state=s, column="at"),
+    "as-of join": lambda a, b, by, s: a.asof_join(b, by, how="inner", state=s, column="at"),
+}
+
+
+def rows_of_keys(form: str, first: int, last: int) -> pa.RecordBatch:
+    """Rows of some of the keys, a unit apart: these as they are, in a struct, or beside another column."""
+    numbers = list(range(first, last))
+    column: Any = pa.array([KEYS[n] for n in numbers], pa.float64())
+    if form == "struct":
+        column = pa.StructArray.from_arrays([column], names=["x"], mask=pc.is_null(column))
+    columns = [pa.array(numbers, pa.int64()), column, pa.array(numbers, pa.int64())]
+    return pa.record_batch(
+        [*columns, pa.array([7.0] * len(numbers), pa.float64())], ["at", "key", "value", "other"]
+    )
+
+
+def counted(name: str, form: str, parts: list[tuple[int, int]], snapshot: bytes | None) -> Any:
+    """What comes of the rows of both sides, of each key; what is kept then; and the keys that are listed."""
+    by = ["key", "other"] if form == "two columns" else ["key"]
+
+    def main(worker: ps.Worker) -> Any:
+        state: ps.KeyedState[Any, Any] = ps.KeyedState.restore([] if snapshot is None else [snapshot])
+        handles = [ps.ArrowInput(rows_of_keys(form, 0, 0).schema) for _ in range(2)]
+        with worker.dataflow() as scope:
+            captured = BY_KEY[name](*(handle.to_stream(scope) for handle in handles), by, state)
+            results = captured.to_records().capture()
+        for first, last in parts:
+            for handle in handles:
+                handle.advance_to(first)
+                handle.send(rows_of_keys(form, first, last))
+        end = parts[-1][1]
+        for handle in handles:
+            handle.advance_to(end)
+        worker.step_while(lambda: state.frontier != end)
+        kept, listed = state.snapshot(), list(dict(state.items()))
+        if end == len(KEYS):
+            for handle in handles:
+                handle.close()
+            worker.run()
+        return [row for _, rows in results.extract() for row in rows], kept, listed
+
+    [found] = ps.execute(main)
+    return found
+
+
+def named(key: Any) -> str:
+    while isinstance(key, dict | tuple):
+        key = next(iter(key.values() if isinstance(key, dict) else key))
+    return "None" if key is None else "nan" if math.isnan(key) else str(key + 0.0)
+
+
+@pytest.mark.parametrize("form", ["plain", "struct", "two columns"])
+@pytest.mark.parametrize("name", BY_KEY)
+def test_nans_and_zeros_of_both_signs_are_one_key_each(name: str, form: str) -> None:
+    """In every operator by key, in what its state lists, and in what goes on from there."""
+    whole, _, _ = counted(name, form, [(0, 3), (3, 7)], None)
+    first, snapshot, listed = counted(name, form, [(0, 4)], None)
+    second, _, _ = counted(name, form, [(4, 7)], snapshot)
+    assert sorted(map(named, listed)) == ["0.0", "nan"]
+    assert sorted(map(repr, first + second)) == sorted(map(repr, whole))
+    if "value_count" in whole[0]:
+        most = Counter[str]()
+        for row in whole:
+            most[named(row["key"])] = max(most[named(row["key"])], row["value_count"])
+        assert most == {"nan": 3, "0.0": 2, "None": 1, "1.5": 1}
+        return
+    expected = {"nan": 9, "0.0": 4, "1.5": 1}  # a null matches nothing
+    if name == "as-of join":
+        expected = {"nan": 3, "0.0": 2, "1.5": 1}
+    elif name == "dedup":
+        expected = {"nan": 1, "0.0": 1, "None": 1, "1.5": 1}
+    assert Counter(named(row["key"]) for row in whole) == expected
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_keys_that_are_lists_and_structs_are_listed(workers: int) -> None:
+    schema = pa.schema([("at", pa.int64()), ("key", pa.list_(pa.struct([("x", pa.float64())])))])
+    rows = [{"at": n, "key": [{"x": x}]} for n, x in enumerate([NAN, 0.0, -0.0, OTHER_NAN])]
+
+    def main(worker: ps.Worker) -> Any:
+        state: ps.KeyedState[Any, Any] = ps.KeyedState()
+        source = ps.ArrowInput(schema)
+        with worker.dataflow() as scope:
+            source.to_stream(scope).scan("key", [("at", "count")], column="at", state=state)
+        source.send(pa.Table.from_pylist(rows[worker.index :: worker.peers], schema=schema))
+        source.advance_to(9)
+        worker.step_while(lambda: state.frontier != 9)
+        return {key: row["at_count"] for key, row in state.items()}
+
+    listed: dict[Any, int] = {}
+    for found in ps.execute(main, workers=workers):
+        listed.update(found)
+    assert {named(key): count for key, count in listed.items()} == {"nan": 2, "0.0": 2}
+    assert listed[((math.nan,),)] == 2

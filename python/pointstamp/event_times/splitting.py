@@ -43,8 +43,13 @@ def split_records(
     ) -> tuple[Any, Any, int]:
         low, high = min(times), max(times)
         refuse_negative(low, clock)
-        if low >= max(latest, high) - lateness and low >= floor:
-            return [Bundle(low if low == high else times, records)], None, max(latest, high)
+        most = max(latest, high)
+        if low >= floor and (
+            low >= most - lateness
+            # In order, none is behind another, however far apart they are.
+            or (low >= latest - lateness and times == sorted(times))
+        ):
+            return [Bundle(low if low == high else times, records)], None, most
         kept: list[int] = []
         on_time, late = [], []
         for time, record in zip(times, records, strict=True):

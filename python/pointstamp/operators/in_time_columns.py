@@ -7,6 +7,7 @@ in batches of mixed times (see `EventColumns`). Where a `KeyedState` is given, i
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pointstamp._core import PactKind, Schema, rows_of_worker
@@ -190,11 +191,12 @@ class Kept:
         self._hidden = hidden
 
     def listed(self) -> dict[Any, Any]:
-        """See `Keeper`: a key of several columns is a tuple."""
+        """See `Keeper`: a key of several columns is a tuple, and so is a list or a struct in a key."""
         kinds = self._kernel.kept()
         found: dict[Any, tuple[list[Any], ...]] = {}
         for kind, batch in enumerate(kinds):
-            keys = zip(*(batch.column(at).to_pylist() for at in self._keys[kind]), strict=True)
+            columns = [map(_listed_key, batch.column(at).to_pylist()) for at in self._keys[kind]]
+            keys = zip(*columns, strict=True)
             listed = batch.select(range(batch.num_columns - self._hidden))
             for key, row in zip(keys, listed.to_pylist(), strict=True):
                 rows = found.setdefault(key, tuple([] for _ in kinds))
@@ -219,3 +221,12 @@ class Kept:
             for batch in batches:
                 for part in rows_of_worker(batch, self._keys[kind], index, peers):
                     self._kernel.put(kind == 1, part)
+
+
+def _listed_key(value: Any) -> Any:
+    """A value of a key as one of a dict: all NaNs are one, which is `math.nan`."""
+    if isinstance(value, float):
+        return value if value == value else math.nan
+    if isinstance(value, dict):
+        return tuple(map(_listed_key, value.values()))
+    return tuple(map(_listed_key, value)) if isinstance(value, list) else value
