@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import random
 import threading
+import weakref
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pointstamp import _core
-from pointstamp._errors import ClusterError, ConfigError, add_note
+from pointstamp._errors import ClusterError, ConfigError, StallError, add_note
 from pointstamp._mistakes import main_of
 from pointstamp._threads import Helper, join
 from pointstamp.config import Config
-from pointstamp.seeing.asking import Asking
+from pointstamp.seeing.asking import PATIENCE, Asking
+from pointstamp.seeing.stalls import explained
 from pointstamp.worker import Worker
 
 if TYPE_CHECKING:
@@ -34,6 +36,9 @@ _PATIENCE = 0.1
 
 _STILL = 5.0
 """Seconds in which nothing happens, before it is an error: a timer or a thread may have something to do."""
+
+_ANSWERS = 60.0
+"""Seconds that workers have to say what they wait for where none can go on: each answers or has ended."""
 
 
 def simulate(
@@ -68,7 +73,8 @@ def simulate(
 
     Raises:
         ConfigError: If the arguments cannot work.
-        StallError: If every worker waits, and nothing that could end it is on its way.
+        StallError: If every worker waits, and nothing that could end it is on its way. It says who holds
+            which time, as `Worker.explain` does, and has the explanation.
         BaseException: The first exception of `main` or of an operator, with a note that says how to repeat
             it.
 
@@ -118,7 +124,9 @@ class _Simulated:
         self._main = main
         self._here = config.workers // processes
         """How many workers each process has."""
-        self._simulation = _core.Simulation(processes, self._here, seed % 2**64, loses, _STILL)
+        self._simulation = _core.Simulation(
+            processes, self._here, seed % 2**64, loses, _STILL, _weakly(self._stalled)
+        )
         self._results: list[R | None] = [None] * config.workers
         self._clusters = [
             _core.Cluster(
@@ -130,8 +138,9 @@ class _Simulated:
             for process in range(processes)
         ]
         self._asking = [
-            Asking(cluster, process, processes, self._here) for process, cluster in enumerate(self._clusters)
+            _Together(self._simulation, self._clusters, process, self._here) for process in range(processes)
         ]
+        self._workers: list[_core.Worker | None] = [None] * config.workers
         self._left = [self._here] * processes
 
     def run(self) -> list[R]:
@@ -163,17 +172,30 @@ class _Simulated:
         cluster = self._clusters[process]
         self._simulation.enter(index)
         try:
-            wrap = partial(Worker, asking=self._asking[process])
             self._results[index] = cluster.run(
-                number, wrap, self._main, threading.get_ident(), False, simulation=self._simulation
+                number, self._wrap, self._main, threading.get_ident(), False, simulation=self._simulation
             )
         except BaseException as error:  # before `main` began, or after it
             cluster.fail(number, error)
         finally:
+            self._workers[index] = None
             self._left[process] -= 1
             if self._left[process] == 0:
                 cluster.leave()
             self._simulation.leave(index)
+
+    def _wrap(self, core: _core.Worker) -> Worker:
+        self._workers[core.index] = core
+        return Worker(core, self._asking[core.index // self._here])
+
+    def _stalled(self, index: int) -> None:
+        """Raises what holds every worker up; called on the thread of one."""
+        explanation = explained(self._asking[index // self._here], self._workers[index], [], seconds=_ANSWERS)
+        raise StallError(
+            "every worker waits, none has anything to do, and nothing is on its way between them\n"
+            f"{explanation}",
+            explanation,
+        )
 
     def _interrupt(self) -> None:
         for cluster in self._clusters:
@@ -190,3 +212,39 @@ class _Simulated:
         failures.sort(key=lambda error: isinstance(error, ClusterError))
         if failures:
             raise failures[0]
+
+
+class _Together(Asking):
+    """Asks the workers of all simulated processes at once, in whatever order they take turns."""
+
+    def __init__(
+        self, simulation: _core.Simulation, clusters: list[_core.Cluster], process: int, workers: int
+    ) -> None:
+        processes = len(clusters)
+        super().__init__(clusters[process], process, processes, workers)
+        self._simulation = simulation
+        self._each = [Asking(one, number, processes, workers) for number, one in enumerate(clusters)]
+        self._own = process
+
+    def data(self, worker: _core.Worker | None = None, seconds: float = PATIENCE) -> list[dict[str, Any]]:
+        self._simulation.ask()
+        try:
+            return [
+                one
+                for process, asking in enumerate(self._each)
+                for one in asking.here(worker if process == self._own else None, seconds)
+            ]
+        finally:
+            self._simulation.asked()
+
+
+def _weakly(method: Callable[[int], None]) -> Callable[[int], None]:
+    """The method, called as long as its object lives, which this does not hold."""
+    held = weakref.WeakMethod(method)
+
+    def call(index: int) -> None:
+        bound = held()
+        if bound is not None:
+            bound(index)
+
+    return call

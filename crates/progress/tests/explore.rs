@@ -54,6 +54,7 @@ const QUICK: &[Case] = &[
     (scenario, Shape::Chain(1), Demand, (2, 1, 1, 1, 0, 0), [2588, 7489, 2]),
     (scenario, Shape::Chain(2), Eager, (2, 1, 0, 1, 0, 1), [5939, 19494, 3]),
     (scenario, Shape::Chain(1), Demand, (2, 2, 0, 0, 0, 0), [2136, 10538, 1]),
+    (scenario, Shape::Chain(1), Demand, (3, 1, 0, 1, 0, 0), [2886, 10872, 2]),
 ];
 
 #[rustfmt::skip] // a table
@@ -73,6 +74,11 @@ const DEEP: &[Case] = &[
     (scenario, Shape::Nested, Eager, (1, 2, 0, 1, 0, 0), [12972, 55012, 2]),
     (still, Shape::Nested, Demand, (1, 2, 1, 1, 0, 0), [373_597, 1_743_245, 2]),
     (scenario, Shape::Nested, Demand, (2, 1, 0, 1, 0, 0), [21867, 89642, 2]),
+    (scenario, Shape::Diamond, Demand, (1, 3, 0, 1, 0, 0), [2_272_129, 11_442_753, 2]),
+    (still, Shape::Loop, Demand, (1, 3, 1, 1, 0, 0), [1_705_554, 8_459_415, 2]),
+    (scenario, Shape::Nested, Demand, (1, 3, 0, 1, 0, 0), [506_267, 3_076_852, 2]),
+    (scenario, Shape::Chain(1), Eager, (3, 1, 0, 1, 0, 0), [11578, 52315, 2]),
+    (scenario, Shape::Chain(2), Demand, (3, 1, 0, 1, 0, 0), [42280, 185_117, 2]),
 ];
 
 fn all_hold(cases: &[Case]) {
@@ -165,6 +171,30 @@ fn holding_back_too_much_is_caught() {
 fn frames_of_the_combiner_out_of_order_are_caught() {
     let chain = scenario(Shape::Chain(2), Eager, (2, 1, 0, 1, 0, 0));
     assert_eq!(caught(Flaw::Reorders, &chain), Some(Wrong::Passed));
+}
+
+/// Without the flaw, the tables above say that these are sound, or smaller ones of the kind.
+#[test]
+fn broken_variants_are_caught_with_three_workers_and_three_processes() {
+    let three = |shape, mode, flaw| Scenario {
+        flaw,
+        ..scenario(shape, mode, (1, 3, 0, 1, 0, 0))
+    };
+    let processes = |flaw| Scenario {
+        flaw,
+        ..scenario(Shape::Chain(2), Eager, (3, 1, 0, 1, 0, 0))
+    };
+    for broken in [
+        three(Shape::Diamond, Eager, Flaw::Halves),
+        three(Shape::Loop, Eager, Flaw::Early),
+        three(Shape::Chain(1), Demand, Flaw::UseAfterDrop),
+        three(Shape::Nested, Demand, Flaw::TellsLate),
+        processes(Flaw::Halves),
+        processes(Flaw::Reorders),
+    ] {
+        let wrong = explore(&broken).err().map(|broken| broken.what);
+        assert_eq!(wrong, Some(Wrong::Passed), "{broken:?}");
+    }
 }
 
 #[test]

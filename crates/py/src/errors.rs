@@ -23,7 +23,6 @@ import_exception!(pointstamp._errors, CapabilityError);
 import_exception!(pointstamp._errors, GraphError);
 import_exception!(pointstamp._errors, ClusterError);
 import_exception!(pointstamp._errors, CodecError);
-import_exception!(pointstamp._errors, StallError);
 import_exception!(pointstamp._errors, TruncatedWarning);
 import_exception!(pointstamp._errors, WorkerStopped);
 

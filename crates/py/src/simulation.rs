@@ -13,14 +13,15 @@ use pyo3::prelude::*;
 
 use crate::connections::{Connections, seconds};
 use crate::driver::PythonHost;
-use crate::errors::StallError;
-use crate::gil::{attached, detached};
+use crate::gil::{Held, attached, detached, detached_here};
 use crate::raised::Raised;
 
 /// The workers and processes of one simulated computation.
 #[pyclass(frozen, module = "pointstamp._core")]
 pub(crate) struct Simulation {
     world: Arc<World>,
+    /// Called with the number of a worker that cannot go on, as no worker can; it raises what is wrong.
+    stalled: Arc<Held>,
 }
 
 #[pymethods]
@@ -32,11 +33,23 @@ impl Simulation {
         seed: u64,
         loses: bool,
         patience: f64,
+        stalled: Py<PyAny>,
     ) -> PyResult<Self> {
         let patience = seconds(patience)?;
         Ok(Simulation {
             world: World::new(processes, workers, seed, loses, patience),
+            stalled: Arc::new(Held::new(stalled)),
         })
+    }
+
+    /// Has workers that wait for their turn answer questions, until `asked` is called as often.
+    fn ask(&self, py: Python<'_>) {
+        detached(py, || self.world.ask());
+    }
+
+    /// Ends what `ask` began.
+    fn asked(&self, py: Python<'_>) {
+        detached(py, || self.world.asked());
     }
 
     /// The connections of one process to all others.
@@ -61,6 +74,7 @@ impl Simulation {
     pub(crate) fn host(&self, worker: usize, inner: &Rc<PythonHost>) -> Rc<dyn Host> {
         Rc::new(SimulatedHost {
             world: Arc::clone(&self.world),
+            stalled: Arc::clone(&self.stalled),
             worker,
             inner: Rc::clone(inner),
             idle: Cell::new(false),
@@ -71,6 +85,7 @@ impl Simulation {
 /// A worker that does something when it has the turn, and never sleeps.
 struct SimulatedHost {
     world: Arc<World>,
+    stalled: Arc<Held>,
     worker: usize,
     inner: Rc<PythonHost>,
     /// Since the last turn there was nothing to do.
@@ -81,12 +96,13 @@ impl Host for SimulatedHost {
     fn before_step(&self) -> Result<(), BoxError> {
         let idle = self.idle.take();
         let (world, worker) = (&self.world, self.worker);
-        attached(|py| detached(py, || world.turn(worker, idle))).map_err(|_| {
-            Raised::here(StallError::new_err(
-                "every worker waits, none has anything to do, and nothing is on its way between them: is an input \
-                 not advanced or closed, or a capability kept?",
-            ))
-        })?;
+        let answer = || self.inner.answer_if_asked();
+        attached(|py| {
+            let mut turn = Ok(());
+            detached_here(py, &mut || turn = world.turn(worker, idle, &answer));
+            turn.or_else(|_none_can_go_on| self.stalled.get().bind(py).call1((worker,)).map(drop))
+        })
+        .map_err(Raised::here)?;
         self.inner.before_step()
     }
 

@@ -13,6 +13,9 @@ use crate::ways::{Item, Ways};
 /// For how long a worker sleeps where no worker has anything to do: only another thread of the program, or a timer, can change that.
 const NAP: Duration = Duration::from_millis(1);
 
+/// How often a worker that waits for its turn looks whether it is asked, while somebody asks.
+const LOOKS: Duration = Duration::from_millis(1);
+
 /// No worker had anything to do, and nothing was on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stalled;
@@ -41,6 +44,8 @@ struct State {
     receivers: Vec<Option<Arc<dyn Receive>>>,
     /// The process that is lost, and after how many draws.
     loss: Option<(usize, u64)>,
+    /// How many ask the workers that wait.
+    asking: usize,
 }
 
 impl World {
@@ -67,6 +72,7 @@ impl World {
                 ways: Ways::new(processes),
                 receivers: vec![None; processes],
                 loss,
+                asking: 0,
             }),
             turned: Condvar::new(),
             patience,
@@ -81,15 +87,16 @@ impl World {
 
     /// Waits for the first turn of a worker. Its thread calls this before anything else.
     pub fn enter(&self, worker: usize) {
-        self.wait(self.state.lock(), worker);
+        self.wait(self.state.lock(), worker, &|| ());
     }
 
-    /// Ends the turn of a worker, which has found nothing to do if `idle`, and waits for its next.
+    /// Ends the turn of a worker, which has found nothing to do if `idle`, and waits for its next. While somebody asks
+    /// ([`ask`](Self::ask)), `answer` is called again and again, on the worker's thread.
     ///
     /// # Errors
     ///
     /// [`Stalled`], and the worker keeps the turn.
-    pub fn turn(&self, worker: usize, idle: bool) -> Result<(), Stalled> {
+    pub fn turn(&self, worker: usize, idle: bool, answer: &dyn Fn()) -> Result<(), Stalled> {
         let mut state = self.state.lock();
         if idle {
             state.idle.insert(worker);
@@ -100,9 +107,21 @@ impl World {
         let state = self.state.lock();
         if next != worker {
             self.turned.notify_all();
-            self.wait(state, worker);
+            self.wait(state, worker, answer);
         }
         Ok(())
+    }
+
+    /// Lets workers answer that wait for their turn, until [`asked`](Self::asked). Whose turn it is stays as it is.
+    pub fn ask(&self) {
+        self.state.lock().asking += 1;
+        self.turned.notify_all();
+    }
+
+    /// Ends what [`ask`](Self::ask) began.
+    pub fn asked(&self) {
+        let mut state = self.state.lock();
+        state.asking = state.asking.saturating_sub(1);
     }
 
     /// Ends the last turn of a worker. Where it was the last worker, all that is on its way is delivered.
@@ -117,9 +136,16 @@ impl World {
         self.turned.notify_all();
     }
 
-    fn wait(&self, mut state: MutexGuard<'_, State>, worker: usize) {
+    fn wait(&self, mut state: MutexGuard<'_, State>, worker: usize, answer: &dyn Fn()) {
         while state.holder != Some(worker) {
-            self.turned.wait(&mut state);
+            if state.asking == 0 {
+                self.turned.wait(&mut state);
+            } else {
+                MutexGuard::unlocked(&mut state, answer);
+                if state.holder != Some(worker) {
+                    self.turned.wait_for(&mut state, LOOKS);
+                }
+            }
         }
     }
 

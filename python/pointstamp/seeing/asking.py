@@ -88,13 +88,13 @@ class Asking:
             with self._arrived:
                 self._answers[number] = {}
             self._cluster.say(json.dumps({"ask": number, "seconds": seconds}).encode())
-        data = self._here(worker, seconds)
+        data = self.here(worker, seconds)
         if self._processes > 1:
             data += self._elsewhere(number, worker, seconds + DISTANCE)
         return sorted(data, key=lambda one: (one["process"], one["worker"] or 0))
 
-    def _here(self, worker: _core.Worker | None, seconds: float) -> list[dict[str, Any]]:
-        """What the workers of this process say."""
+    def here(self, worker: _core.Worker | None, seconds: float) -> list[dict[str, Any]]:
+        """What the workers of this process say; as for `data`."""
         begin = time.monotonic()
         answers = self._cluster.ask(seconds) if worker is None else worker.ask(self._cluster, seconds)
         waited = time.monotonic() - begin
@@ -145,7 +145,7 @@ class Asking:
 
         said = json.loads(what)
         if "ask" in said:
-            data = self._here(None, said["seconds"])
+            data = self.here(None, said["seconds"])
             answer = {"to": process, "answer": said["ask"], "data": data}
             self._cluster.say(json.dumps(answer).encode())
         elif said["to"] == self._process:
