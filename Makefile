@@ -39,6 +39,10 @@ TESTS = $(LIMIT) $(BIN)/python tools/once_more.py
 # Programs that this package was asked for with; run where they are at hand.
 ACCEPTANCE := ../shared/acceptance
 
+# A peer whose dependencies are not ours.
+PATHWAY = test -x target/pathway/bin/pathway || ($(PYTHON) -m venv target/pathway && \
+	target/pathway/bin/python -m pip install --quiet --only-binary :all: pathway==0.33.0 pandas)
+
 # What is run a second time with two processes where a test asks for several workers, and some of it with three.
 ON_PROCESSES := $(addsuffix .py,$(addprefix tests/,$(addprefix arrow/test_,arrow arrow_custom arrow_keyed) \
 	$(addprefix engine/test_,capabilities inputs notificators probes streams worker) \
@@ -120,11 +124,12 @@ docs: $(wheel_stamp) $(docs_stamp)
 	$(LIMIT) $(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --fresh-env \
 		--doctree-dir target/doctrees docs site
 
-# PROFILE=dist measures what is published. Bytewax is compared where it can be installed; it has no wheel for every platform.
-# The table and the plots are in target/bench. ARGS="--quick" for a little of the work, ARGS="--docs arrow" for one
-# bench, and its figures in the book; Bytewax takes part where it has a wheel for this Python.
+# PROFILE=dist measures what is published. The table and the plots are in target/bench. ARGS="--quick" for a little of the
+# work; ARGS="--docs scale cost" for these benches, and their figures in the book (benches/figures.json). Bytewax and
+# Pathway (in an environment of its own) take part where they have a wheel for this Python and platform.
 bench: $(dev_stamp) $(wheel_stamp)
 	-$(BIN)/python -m pip install --quiet --only-binary :all: bytewax==0.21.1
+	-$(PATHWAY)
 	$(BIN)/python benches/python/report.py --wheel $(wheels)/*.whl $(ARGS)
 
 # A workspace of its own, so that its peers are compiled for this alone. ARGS="--scale 0.01" takes a hundredth of the
@@ -134,8 +139,7 @@ bench: $(dev_stamp) $(wheel_stamp)
 bench-collections: $(dev_stamp) $(wheel_stamp)
 	$(CARGO) build --release --locked --manifest-path benches/collections/Cargo.toml
 	$(BIN)/python benches/python/bench_collections.py --peer benches/collections/target/release/peer $(ARGS)
-	-test -x target/pathway/bin/python || ($(PYTHON) -m venv target/pathway && \
-		target/pathway/bin/python -m pip install --quiet --only-binary :all: pathway==0.33.0 pandas)
+	-$(PATHWAY)
 	$(BIN)/python benches/python/collection_peers.py --pathway target/pathway/bin/python $(PEERS)
 	$(CARGO) run --release --locked --manifest-path benches/collections/Cargo.toml -- $(KERNEL)
 

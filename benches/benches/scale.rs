@@ -337,20 +337,22 @@ fn main() {
                 without[0] / each,
                 without[1] / each,
             );
-            Figure {
-                subject: "Progress between processes, simulated",
-                what: &format!(
-                    "{name}, {} workers in {processes} processes: frames for each round and process",
-                    processes * workers
-                ),
-                ours: with[0] / each,
-                peer: "without combining",
-                theirs: without[0] / each,
-                unit: "frames",
-                ratio,
-                aim: None,
+            for (unit, index) in [("frames", 0), ("bytes", 1)] {
+                Figure {
+                    subject: "Progress between processes, simulated",
+                    what: &format!(
+                        "{name}, {} workers in {processes} processes: {unit} for each round and process",
+                        processes * workers
+                    ),
+                    ours: with[index] / each,
+                    peer: "without combining",
+                    theirs: without[index] / each,
+                    unit,
+                    ratio: with[index] / without[index],
+                    aim: None,
+                }
+                .leave();
             }
-            .leave();
         }
     }
 }

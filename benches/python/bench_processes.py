@@ -33,14 +33,22 @@ TURNS = 3
 
 
 def cluster(program: str, *arguments: object, processes: int = 1, workers: int = 1) -> list[dict[str, Any]]:
-    """Runs a function of this file on some processes, and returns what each worker reported.
+    """Runs a function on some processes, and returns what each worker reported.
 
     Added to it is `whole`: the seconds that everything took, with starting the interpreters.
+
+    Args:
+        program: A function of this file, or ``FILE:FUNCTION``.
+        arguments: The program's own.
+        processes: How many.
+        workers: How many each of them has.
     """
+    if ":" not in program:
+        program = f"{__file__}:{program}"
     command = [sys.executable, "-m", "pointstamp", "run", "-n", processes, "-w", workers]
     start = time.perf_counter()
     result = subprocess.run(
-        [*map(str, command), f"{__file__}:{program}", *map(str, arguments)],
+        [*map(str, command), program, *map(str, arguments)],
         stdout=subprocess.PIPE,
         text=True,
         check=True,

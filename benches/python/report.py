@@ -1,9 +1,9 @@
 """Runs the benches, and makes one table and a page of plots of what they measured: `make bench`.
 
-Owns the list of benches and how their figures are shown. Every bench runs by itself, as its own command says,
+Owns the list of benches and the plots of their figures. Every bench runs by itself, as its own command says,
 prints what it finds, and leaves its figures (`figures`). They are gathered in target/bench: `figures.jsonl`,
 `table.md`, and `index.html` with a plot for each subject. A bench that fails is said to have failed in the
-table, and the others go on. `--docs` writes the table into the book, as docs/figures.md.
+table, and the others go on. `--docs` puts the figures of the benches that have run into the book (`book`).
 """
 
 from __future__ import annotations
@@ -12,16 +12,20 @@ import argparse
 import datetime
 import html
 import io
+import json
 import os
 import platform
+import re
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
+import book
 import figures
 from figures import Figure
 
@@ -32,6 +36,8 @@ body { font: 14px system-ui; max-width: 72rem; margin: 2rem auto; padding: 0 1re
 th { text-align: left; padding-right: 1rem }
 svg { max-width: 100% }
 """
+# An environment of its own: `make bench` makes it, where Pathway has a wheel.
+PATHWAY = "target/pathway/bin/python"
 PEERS = ["bytewax", "duckdb", "pathway", "polars", "pyarrow", "pyspark"]
 
 
@@ -47,10 +53,17 @@ def _python(script: str, *arguments: str) -> list[str]:
     return [sys.executable, str(HERE / script), *arguments]
 
 
+def _cargo(*names: str) -> list[str]:
+    chosen = [word for name in names for word in ("--bench", name)]
+    return ["cargo", "bench", "-p", "pointstamp-bench", "--locked", *chosen]
+
+
 def benches(wheel: Path | None) -> list[Bench]:
     """Every bench, in the order of the table."""
     return [
-        Bench("core", ["cargo", "bench", "-p", "pointstamp-bench", "--locked"]),
+        Bench("core", _cargo("change_batch", "mutable_antichain", "tracker", "programs", "build")),
+        Bench("scale", _cargo("scale")),
+        Bench("share", _cargo("share")),
         Bench("arrow", _python("bench_arrow.py"), ["--scale", "0.02"]),
         Bench("capture", _python("bench_capture.py"), ["--megabytes", "16"]),
         Bench("processes", _python("bench_processes.py"), ["--scale", "0.05", "--turns", "1"]),
@@ -65,6 +78,12 @@ def benches(wheel: Path | None) -> list[Bench]:
             "cost",
             _python("cost.py"),
             ["--scale", "12", "--edges", "60000", "--turns", "1"],
+        ),
+        Bench("scaling", _python("scaling.py"), ["--scale", "0.02", "--turns", "1", "--most", "2"]),
+        Bench(
+            "pathway",
+            _python("collection_peers.py", "--pathway", PATHWAY, "--scale", "0.02"),
+            ["--scale", "0.001"],
         ),
         Bench(
             "records", _python("run.py", *(["--wheel", str(wheel)] if wheel is not None else [])), ["--quick"]
@@ -121,6 +140,8 @@ def machine() -> dict[str, str]:
             versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
+    if found := re.search(r'^timely = "(.*)"', (TOP / "benches/Cargo.toml").read_text(), re.MULTILINE):
+        versions["timely"] = found[1]
     return {
         "date": datetime.date.today().isoformat(),
         "commit": _said("git", "rev-parse", "--short", "HEAD"),
@@ -134,52 +155,7 @@ def machine() -> dict[str, str]:
     }
 
 
-# -------------------------------------------------------------------- the table
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return ""
-    if value >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.3g}"
-
-
-def _aim(figure: Figure) -> str:
-    if figure.aim is None:
-        return ""
-    return f"{figure.aim:.2g}, {'met' if figure.met else '**missed**'}"
-
-
-def table(found: Sequence[Figure], about: dict[str, str], failed: dict[str, str]) -> str:
-    """The figures as Markdown: a section for each subject."""
-    lines = ["# Figures", ""]
-    lines += [
-        "Written by `make bench`. Both sides of a row ran in one run. The ratio is ours to theirs as a cost,",
-        "so below 1 is faster or smaller; the aim is the ratio that was meant to be reached.",
-        "",
-    ]
-    lines += ["| measured on | |", "|---|---|"]
-    lines += [f"| {name} | {value} |" for name, value in about.items()]
-    for name, reason in failed.items():
-        lines += ["", f"The bench `{name}` {reason}: its figures are missing, or not all here."]
-    for subject in dict.fromkeys(figure.subject for figure in found):
-        lines += ["", f"## {subject}", ""]
-        lines += ["| | ours | unit | beside | theirs | ratio | aim |", "|---|--:|---|---|--:|--:|---|"]
-        for figure in found:
-            if figure.subject == subject:
-                ratio = "" if figure.ratio is None else f"{figure.ratio:.2f}"
-                cells = [
-                    figure.what,
-                    _number(figure.ours),
-                    figure.unit,
-                    figure.peer,
-                    _number(figure.theirs),
-                    ratio,
-                    _aim(figure),
-                ]
-                lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join(lines) + "\n"
+# -------------------------------------------------------------------- plots
 
 
 def plot(subject: str, found: Sequence[Figure]) -> str:
@@ -245,30 +221,37 @@ def main() -> int:
     parser.add_argument("--wheel", type=Path, help="the wheel whose size is told")
     parser.add_argument("--limit", type=float, default=1800.0, help="seconds for one bench (1800)")
     parser.add_argument("--out", type=Path, default=TOP / "target/bench", help="where the table goes")
-    parser.add_argument("--docs", action="store_true", help="write the table into the book, too")
+    parser.add_argument("--docs", action="store_true", help="put the figures into the book, too")
     given = parser.parse_args()
     known = benches(given.wheel)
     unknown = sorted(set(given.names) - {bench.name for bench in known})
     if unknown:
         parser.error(f"no bench {', '.join(unknown)}: there are {', '.join(bench.name for bench in known)}")
+    if given.docs and given.quick:
+        parser.error("the book has figures of whole runs: --docs or --quick")
     out = given.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
-    left = out / "figures.jsonl"
-    left.unlink(missing_ok=True)
-    about = machine()
-    failed = {}
+    ran, failed = book.Book({}, {}), {}
     for bench in known:
         if not given.names or bench.name in given.names:
+            left = out / f"{bench.name}.jsonl"
+            left.unlink(missing_ok=True)
+            about, start = machine(), time.monotonic()
             reason = run(bench, given.quick, given.limit, left)
             if reason:
                 failed[bench.name] = reason
-    about["load after"] = f"{os.getloadavg()[0]:.1f}"
-    found = figures.read(left)
-    text = table(found, about, failed)
-    (out / "table.md").write_text(text)
-    (out / "index.html").write_text(page(found, about))
+            about["minutes"] = f"{(time.monotonic() - start) / 60:.1f}"
+            ran = ran.with_run(bench.name, about, figures.read(left))
+    found = [figure for rows in ran.figures.values() for figure in rows]
+    (out / "figures.jsonl").write_text("".join(json.dumps(one._asdict()) + "\n" for one in found))
+    (out / "table.md").write_text(book.table(ran, failed))
+    (out / "index.html").write_text(page(found, machine()))
     if given.docs:
-        (TOP / "docs/figures.md").write_text(text)
+        published = book.read()
+        for name, rows in ran.figures.items():
+            if name not in failed:
+                published = published.with_run(name, ran.runs[name], rows)
+        book.publish(published.in_order([bench.name for bench in known]))
     missed = [figure for figure in found if figure.met is False]
     print(
         f"\n{len(found)} figures, {len(missed)} of them short of their aim: "

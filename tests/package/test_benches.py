@@ -62,6 +62,14 @@ def test_the_benches_of_processes_run() -> None:
         assert name in result.stdout
 
 
+def test_the_benches_of_more_workers_run_and_agree() -> None:
+    given = ["--scale", "0.01", "--turns", "1", "--most", "2"]
+    command = [sys.executable, "-W", "error", str(RUN.parent / "scaling.py"), *given]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.count("2 workers: ") == result.stdout.count("2 processes: ") == 5
+
+
 @pytest.mark.timeout(200)
 def test_a_fast_source_waits_for_a_slow_worker() -> None:
     """Up to a high water of 34 MB waits in each process, and some batches of 10 MB between them."""

@@ -13,9 +13,9 @@ BENCHES = Path(__file__).parents[2] / "benches" / "python"
 
 
 @pytest.fixture
-def modules(monkeypatch: pytest.MonkeyPatch) -> tuple[ModuleType, ModuleType]:
+def modules(monkeypatch: pytest.MonkeyPatch) -> tuple[ModuleType, ModuleType, ModuleType]:
     found = []
-    for name in ("figures", "report"):
+    for name in ("figures", "book", "report"):
         spec = importlib.util.spec_from_file_location(name, BENCHES / f"{name}.py")
         assert spec is not None
         assert spec.loader is not None
@@ -23,20 +23,23 @@ def modules(monkeypatch: pytest.MonkeyPatch) -> tuple[ModuleType, ModuleType]:
         monkeypatch.setitem(sys.modules, name, module)
         spec.loader.exec_module(module)
         found.append(module)
-    return found[0], found[1]
+    return found[0], found[1], found[2]
 
 
 def test_what_is_left_is_shown(
-    modules: tuple[ModuleType, ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    modules: tuple[ModuleType, ModuleType, ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    figures, report = modules
+    figures, book, _ = modules
     monkeypatch.setenv(figures.VARIABLE, str(tmp_path / "left"))
     figures.leave("Loops", "turns | rounds", 2.0, "a plain loop", 4.0, aim=0.4)
     figures.leave("Package", "the wheel", 7.6, unit="MB")
     figures.leave("Loops", "rows", 3000.0, "another", 1500.0, unit="rows/s", rate=True, aim=0.5)
     found = figures.read(tmp_path / "left")
     assert [figure.met for figure in found] == [False, True, None]
-    text = report.table(found, {"processor": "one"}, {"core": "failed with exit code 3"})
+    ran = book.Book({}, {}).with_run("loops", {"processor": "one"}, found)
+    text = book.table(ran, {"core": "failed with exit code 3"})
+    assert "| bench | processor |" in text
+    assert "| loops | one |" in text
     assert "| turns \\| rounds | 2 | s | a plain loop | 4 | 0.50 | 0.4, **missed** |" in text
     assert "| rows | 3,000 | rows/s | another | 1,500 | 0.50 | 0.5, met |" in text
     assert "| the wheel | 7.6 | MB |  |  |  |  |" in text
@@ -44,8 +47,8 @@ def test_what_is_left_is_shown(
     assert text.index("## Loops") < text.index("## Package")
 
 
-def test_a_page_has_a_plot_for_what_is_compared(modules: tuple[ModuleType, ModuleType]) -> None:
-    figures, report = modules
+def test_a_page_has_a_plot_for_what_is_compared(modules: tuple[ModuleType, ModuleType, ModuleType]) -> None:
+    figures, _, report = modules
     compared = figures.leave("Loops & turns", "rounds", 2.0, "timely", 4.0)
     page = report.page([compared, figures.leave("Package", "wheel", 1.0)], {"processor": "<b>"})
     assert page.count("<svg") == 1
@@ -53,8 +56,10 @@ def test_a_page_has_a_plot_for_what_is_compared(modules: tuple[ModuleType, Modul
     assert "&lt;b&gt;" in page
 
 
-def test_a_bench_that_fails_is_said_to(modules: tuple[ModuleType, ModuleType], tmp_path: Path) -> None:
-    _, report = modules
+def test_a_bench_that_fails_is_said_to(
+    modules: tuple[ModuleType, ModuleType, ModuleType], tmp_path: Path
+) -> None:
+    report = modules[2]
     failing = report.Bench("core", [sys.executable, "-c", "raise SystemExit(3)"])
     slow = report.Bench("slow", [sys.executable, "-c", "import time; time.sleep(60)"])
     assert report.run(failing, False, 30.0, tmp_path / "left") == "failed with exit code 3"

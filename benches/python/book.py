@@ -1,0 +1,315 @@
+"""What `make bench ARGS=--docs` leaves in the book.
+
+Owns `Book`, the figures of whole runs with what they were measured on: the data in `benches/figures.json`.
+Everything that the book says of speed is made of them: `docs/figures.md`, the figures between marks in
+`docs/performance.md`, and `docs/pictures/scaling.svg`. `tests/package/test_figures.py` fails where one of
+these says anything else. A bench that is run again replaces its own figures, and leaves those of the others.
+
+    python benches/python/book.py      writes the chapters again, of the data as they are
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from figures import Figure
+
+TOP = Path(__file__).resolve().parents[2]
+DATA = TOP / "benches/figures.json"
+TABLE = TOP / "docs/figures.md"
+CHAPTER = TOP / "docs/performance.md"
+PICTURE = TOP / "docs/pictures/scaling.py"
+
+MARKED = re.compile(r"(<!-- figures: ([a-z-]+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
+
+
+class Book(NamedTuple):
+    """Figures, by the bench that they are of.
+
+    Attributes:
+        runs: For each bench what it was measured on, and with: words for people.
+        figures: For each bench its figures.
+    """
+
+    runs: dict[str, dict[str, str]]
+    figures: dict[str, list[Figure]]
+
+    def of(self, bench: str) -> list[Figure]:
+        """The figures of a bench; none where it has not been run."""
+        return self.figures.get(bench, [])
+
+    def with_run(self, bench: str, about: dict[str, str], found: Sequence[Figure]) -> Book:
+        """The book in which a bench's figures are these."""
+        return Book(self.runs | {bench: about}, self.figures | {bench: list(found)})
+
+    def in_order(self, benches: Sequence[str]) -> Book:
+        """The book with benches in this order, and without those that are not in it."""
+        known = [bench for bench in benches if bench in self.runs]
+        return Book({one: self.runs[one] for one in known}, {one: self.of(one) for one in known})
+
+
+def read(path: Path = DATA) -> Book:
+    """The figures of a file; none where there is no file."""
+    if not path.exists():
+        return Book({}, {})
+    data = json.loads(path.read_text())
+    figures = {bench: [Figure(**row) for row in rows] for bench, rows in data["figures"].items()}
+    return Book(data["runs"], figures)
+
+
+def write(book: Book, path: Path = DATA) -> None:
+    """Writes the figures, a line each, so that a change is readable."""
+    runs = ",\n".join(
+        f"  {json.dumps(bench)}: {json.dumps(about, ensure_ascii=False)}"
+        for bench, about in book.runs.items()
+    )
+    benches = []
+    for bench, found in book.figures.items():
+        rows = ",\n".join(f"   {json.dumps(_rounded(one)._asdict(), ensure_ascii=False)}" for one in found)
+        benches.append(f"  {json.dumps(bench)}: [\n{rows}\n  ]")
+    figures = ",\n".join(benches)
+    path.write_text(f'{{\n "runs": {{\n{runs}\n }},\n "figures": {{\n{figures}\n }}\n}}\n')
+
+
+def _rounded(figure: Figure) -> Figure:
+    """The figure as far as it means anything: four digits."""
+
+    def four(value: float | None) -> float | None:
+        return None if value is None else float(f"{value:.4g}")
+
+    return figure._replace(
+        ours=float(f"{figure.ours:.4g}"),
+        theirs=four(figure.theirs),
+        ratio=four(figure.ratio),
+        aim=four(figure.aim),
+    )
+
+
+# -------------------------------------------------------------------- the table of all
+
+
+def number(value: float | None) -> str:
+    """A figure as the tables write it."""
+    if value is None:
+        return ""
+    if value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def _aim(figure: Figure) -> str:
+    if figure.aim is None:
+        return ""
+    return f"{figure.aim:.2g}, {'met' if figure.met else '**missed**'}"
+
+
+def table(book: Book, failed: dict[str, str]) -> str:
+    """All figures as Markdown: what they were measured on, and a section for each subject."""
+    lines = ["# Figures", ""]
+    lines += [
+        "Written by `make bench`. Both sides of a row ran in one run. The ratio is ours to theirs as a cost,",
+        "so below 1 is faster or smaller; the aim is the ratio that was meant to be reached.",
+    ]
+    names = list(dict.fromkeys(name for about in book.runs.values() for name in about))
+    if names:
+        lines += ["", "| bench | " + " | ".join(names) + " |", "|---|" + "---|" * len(names)]
+    for bench, about in book.runs.items():
+        lines.append(f"| {bench} | " + " | ".join(about.get(name, "") for name in names) + " |")
+    for bench, reason in failed.items():
+        lines += ["", f"The bench `{bench}` {reason}: its figures are missing, or not all here."]
+    found = [figure for rows in book.figures.values() for figure in rows]
+    for subject in dict.fromkeys(figure.subject for figure in found):
+        lines += ["", f"## {subject}", ""]
+        lines += ["| | ours | unit | beside | theirs | ratio | aim |", "|---|--:|---|---|--:|--:|---|"]
+        for figure in found:
+            if figure.subject == subject:
+                ratio = "" if figure.ratio is None else f"{figure.ratio:.2f}"
+                ours, theirs = number(figure.ours), number(figure.theirs)
+                cells = [figure.what, ours, figure.unit, figure.peer, theirs, ratio, _aim(figure)]
+                lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+# -------------------------------------------------------------------- what the chapter says
+
+
+def _measured(book: Book, *benches: str) -> str:
+    """On what, when, and how to do it again."""
+    about = book.runs[benches[0]]
+    return (
+        f'`make bench ARGS="--docs {" ".join(benches)}"`, {about.get("date", "")}: '
+        f"{about.get('processor', '')}."
+    )
+
+
+def _engine(book: Book) -> str:
+    found = [one for one in book.of("core") if one.ratio is not None]
+    lines = ["| | comparisons | least ratio | median | greatest |", "|---|--:|--:|--:|--:|"]
+    for subject in dict.fromkeys(one.subject for one in found):
+        ratios = sorted(one.ratio for one in found if one.subject == subject and one.ratio is not None)
+        middle = ratios[len(ratios) // 2]
+        lines.append(f"| {subject} | {len(ratios)} | {ratios[0]:.2f} | {middle:.2f} | {ratios[-1]:.2f} |")
+    return "\n".join([*lines, "", _measured(book, "core")])
+
+
+def _records(book: Book) -> str:
+    lines = ["| | program | ratio |", "|---|---|--:|"]
+    for one in book.of("records"):
+        if one.ratio is not None:
+            lines.append(f"| {one.subject} | {one.what}, beside {one.peer} | {one.ratio:.2f} |")
+    return "\n".join([*lines, "", _measured(book, "records")])
+
+
+def _columns(book: Book) -> str:
+    lines = ["| program | beside | ratio |", "|---|---|--:|"]
+    for one in book.of("arrow"):
+        if one.ratio is not None:
+            lines.append(f"| {one.what} | {one.peer} | {one.ratio:.2f} |")
+    return "\n".join([*lines, "", _measured(book, "arrow")])
+
+
+def _sharing(book: Book) -> str:
+    times = sorted(1 / one.ratio for one in book.of("share") if one.ratio)
+    return (
+        "Where a core is idle, sharing would make aggregating large batches "
+        f"{times[0]:.1f} to {times[-1]:.1f} times as fast.\n\n" + _measured(book, "share")
+    )
+
+
+def _progress(book: Book) -> str:
+    """A row for each cluster: frames and bytes of a round of each program, combined and not."""
+    named = re.compile(r"(barrier|loop), (\d+) workers in (\d+) processes: (frames|bytes)")
+    cells: dict[tuple[int, int], dict[tuple[str, str], Figure]] = {}
+    for one in book.of("scale"):
+        match = named.match(one.what)
+        if match is not None:
+            program, workers, processes, unit = match.groups()
+            cells.setdefault((int(processes), int(workers)), {})[program, unit] = one
+    lines = []
+    for unit in ("frames", "bytes"):
+        lines += [
+            "",
+            f"| processes | workers | {unit}, barrier | not combined | {unit}, loop of 20 | not combined |",
+            "|--:|--:|--:|--:|--:|--:|",
+        ]
+        for (processes, workers), row in cells.items():
+            barrier, loop = row["barrier", unit], row["loop", unit]
+            both = [barrier.ours, barrier.theirs, loop.ours, loop.theirs]
+            lines.append(f"| {processes} | {workers:,} | " + " | ".join(map(_count, both)) + " |")
+    return (
+        "\n".join(lines[1:])
+        + '\n\n`make bench ARGS="--docs scale"`. The counts are the same on every machine.'
+    )
+
+
+def _count(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.1f}"
+
+
+def _cost(book: Book) -> str:
+    """Seconds of each side, and how many workers it takes."""
+    named = re.compile(r"(\w+) of ([\d,]+) edges, (\d+) workers")
+    jobs: dict[str, dict[int, dict[str, Figure]]] = {}
+    for one in book.of("cost"):
+        match = named.match(one.what)
+        if match is not None:
+            job = f"{match[1]} of {match[2]} edges"
+            jobs.setdefault(job, {}).setdefault(int(match[3]), {})[one.peer] = one
+    counts = sorted({count for job in jobs.values() for count in job})
+    heads = " | ".join(f"{count} worker{'s' * (count > 1)}" for count in counts)
+    lines = [
+        f"| seconds | a loop in Rust | a loop in NumPy | {heads} |",
+        "|---|--:|--:|" + "--:|" * len(counts),
+    ]
+    answers = []
+    for job, sides in jobs.items():
+        first = sides[counts[0]]
+        theirs = [number(first[peer].theirs) for peer in ("a loop in Rust", "a loop in NumPy")]
+        ours = [number(next(iter(sides[count].values())).ours) for count in counts]
+        lines.append(f"| {job} | " + " | ".join(theirs + ours) + " |")
+        for peer in ("a loop in Rust", "a loop in NumPy"):
+            faster = [count for count in counts if (sides[count][peer].ratio or 1.0) < 1]
+            takes = f"{faster[0]} workers" if faster else f"more than {counts[-1]} workers"
+            answers.append(f"{job}, {peer}: {takes}")
+    return "\n".join(
+        [
+            *lines,
+            "",
+            "How many workers it takes to be faster: " + "; ".join(answers) + ".",
+            "",
+            _measured(book, "cost"),
+        ]
+    )
+
+
+SCALED = re.compile(r"(.+), (\d+) (workers|processes)$")
+
+
+def scaled(book: Book) -> dict[str, dict[str, dict[int, float]]]:
+    """By program, and by threads or processes: how many times one worker's speed a number of them has."""
+    found: dict[str, dict[str, dict[int, float]]] = {}
+    for one in book.of("scaling"):
+        match = SCALED.match(one.what)
+        if match is not None and one.ratio:
+            kind = "threads" if match[3] == "workers" else "processes"
+            found.setdefault(match[1], {}).setdefault(kind, {1: 1.0})[int(match[2])] = 1 / one.ratio
+    return found
+
+
+def _scaling(book: Book) -> str:
+    found = scaled(book)
+    counts = sorted({count for kinds in found.values() for times in kinds.values() for count in times} - {1})
+    heads = " | ".join(f"{count}" for count in counts)
+    lines = [f"| times one worker's speed, on | | {heads} |", "|---|---|" + "--:|" * len(counts)]
+    for program, kinds in found.items():
+        for kind, times in kinds.items():
+            cells = [f"{times[count]:.2f}" if count in times else "" for count in counts]
+            lines.append(f"| {program} | {kind} | " + " | ".join(cells) + " |")
+    return "\n".join([*lines, "", _measured(book, "scaling")])
+
+
+SECTIONS: dict[str, tuple[str, Callable[[Book], str]]] = {
+    "engine": ("core", _engine),
+    "records": ("records", _records),
+    "columns": ("arrow", _columns),
+    "sharing": ("share", _sharing),
+    "progress": ("scale", _progress),
+    "cost": ("cost", _cost),
+    "scaling": ("scaling", _scaling),
+}
+"""What may stand between marks: the bench whose figures it needs, and how they are said."""
+
+
+def filled(chapter: str, book: Book) -> str:
+    """The chapter with what the figures say between its marks.
+
+    Raises:
+        KeyError: If a mark names no section.
+    """
+
+    def fill(match: re.Match[str]) -> str:
+        bench, say = SECTIONS[match[2]]
+        text = say(book) if book.of(bench) else f'Not measured yet: `make bench ARGS="--docs {bench}"`.'
+        return f"{match[1]}{text}\n{match[3]}"
+
+    return MARKED.sub(fill, chapter)
+
+
+def publish(book: Book) -> None:
+    """Writes the data, and everything in the book that is made of them."""
+    write(book)
+    TABLE.write_text(table(read(), {}))
+    CHAPTER.write_text(filled(CHAPTER.read_text(), read()))
+    subprocess.run([sys.executable, str(PICTURE)], check=True)
+
+
+if __name__ == "__main__":
+    publish(read())
