@@ -173,30 +173,6 @@ fn frames_of_the_combiner_out_of_order_are_caught() {
     assert_eq!(caught(Flaw::Reorders, &chain), Some(Wrong::Passed));
 }
 
-/// Without the flaw, the tables above say that these are sound, or smaller ones of the kind.
-#[test]
-fn broken_variants_are_caught_with_three_workers_and_three_processes() {
-    let three = |shape, mode, flaw| Scenario {
-        flaw,
-        ..scenario(shape, mode, (1, 3, 0, 1, 0, 0))
-    };
-    let processes = |flaw| Scenario {
-        flaw,
-        ..scenario(Shape::Chain(2), Eager, (3, 1, 0, 1, 0, 0))
-    };
-    for broken in [
-        three(Shape::Diamond, Eager, Flaw::Halves),
-        three(Shape::Loop, Eager, Flaw::Early),
-        three(Shape::Chain(1), Demand, Flaw::UseAfterDrop),
-        three(Shape::Nested, Demand, Flaw::TellsLate),
-        processes(Flaw::Halves),
-        processes(Flaw::Reorders),
-    ] {
-        let wrong = explore(&broken).err().map(|broken| broken.what);
-        assert_eq!(wrong, Some(Wrong::Passed), "{broken:?}");
-    }
-}
-
 #[test]
 fn a_nested_scope_that_tells_in_two_parts_is_caught() {
     let nested = scenario(Shape::Nested, Demand, (1, 2, 0, 1, 0, 0));
