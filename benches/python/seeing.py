@@ -1,19 +1,22 @@
 """What it costs to look: a barrier and an exchange with nothing recorded, with metrics, with a log.
 
-    python benches/python/seeing.py [--pairs 7] [barrier exchange words]
+    python benches/python/seeing.py [--pairs 7] [barrier exchange words compiled]
 
 Each figure is the median, over alternating runs in one process, of a run's time divided by that of the run
 without anything recorded before it: so a machine that is busy with something else disturbs both alike. The
 load of the machine is stated. `words` counts words with Python closures, on processes that
-`execute(processes=)` starts: their start is in the time, and stated beside it.
+`execute(processes=)` starts: their start is in the time, and stated beside it. `compiled` compares two
+release builds of the engine alone, where nobody looks: as it is, and without what asks whether anybody does.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import tempfile
 import time
+from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -112,6 +115,40 @@ def words(pairs: int) -> None:
         )
 
 
+def compiled(pairs: int) -> None:
+    """Prints how much slower a round of the engine is than in a build that cannot be observed."""
+    root = Path(__file__).parents[2]
+    built = {}
+    for name, flags in (("as it is", ""), ("unobserved", "--cfg unobserved")):
+        folder = root / "target" / name.replace(" ", "-")
+        command = ["cargo", "build", "--release", "--locked", "--quiet", "-p", "pointstamp-engine"]
+        command += ["--example", "rounds", "--target-dir", str(folder)]
+        environment = {**os.environ, "RUSTFLAGS": f"{os.environ.get('RUSTFLAGS', '')} {flags}".strip()}
+        subprocess.run(command, cwd=root, env=environment, check=True)
+        built[name] = folder / "release" / "examples" / "rounds"
+
+    def rounds(name: str, workers: int) -> list[int]:
+        command = [str(built[name]), str(workers), str(ROUNDS * (30 if workers == 1 else 1))]
+        said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        return [int(line) for line in said.split()]
+
+    for workers in (1, 2):
+        pairs_of = []
+        for turn in range(pairs):  # who goes first alternates
+            names = ["as it is", "unobserved"][:: 1 if turn % 2 else -1]
+            took = {name: rounds(name, workers) for name in names}
+            pairs_of.append((took["as it is"], took["unobserved"]))
+        for at, what in enumerate(("barrier", "exchange")):
+            found = sorted(one[at] / other[at] for one, other in pairs_of)
+            least = [min(times[side][at] for times in pairs_of) for side in (0, 1)]
+            quarters = f"{found[len(found) // 4]:.3f} to {found[-1 - len(found) // 4]:.3f}"
+            on = f"{workers} worker{'s' if workers > 1 else ''}"
+            print(
+                f"{what} on the engine, {on}: {median(found):.3f} of a "
+                f"build without observers ({quarters}), least {least[0]} ns a round against {least[1]}"
+            )
+
+
 def run() -> None:
     """Runs what the command line names."""
     parser = argparse.ArgumentParser(
@@ -124,6 +161,8 @@ def run() -> None:
     for what in options.what:
         if what == "words":
             words(max(1, options.pairs // 2))
+        elif what == "compiled":
+            compiled(options.pairs)
         else:
             for workers in (1, 2):
                 looked_at({"barrier": barrier, "exchange": exchange}[what], options.pairs, workers)

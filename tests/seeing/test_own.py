@@ -1,6 +1,7 @@
 """What holds a time in operators of the library, in words for those who use them."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -8,6 +9,9 @@ import pytest
 
 import pointstamp as ps
 from pointstamp.connectors import QueueSource
+
+LONG = 120.0
+"""Seconds for what comes in any case."""
 
 
 async def hang(_record: Any) -> None:
@@ -67,3 +71,38 @@ def test_operators_of_the_library_say_what_the_program_can_do(
     assert cure in said
     assert "drop()" not in said
     assert said.count(what) == 1, said
+
+
+def test_two_computations_of_a_program_speak_for_themselves() -> None:
+    """Operators at the same place of the same worker, of two computations that run at once."""
+    said: dict[str, str] = {}
+    met = threading.Barrier(2)
+
+    def compute(name: str, build: Callable[..., Any]) -> None:
+        def main(worker: ps.Worker) -> None:
+            with worker.dataflow() as scope:
+                numbers, stream = scope.new_input()
+                probe = build(stream, scope).probe()
+            met.wait(LONG)  # both are there
+            numbers.send_batch([10, 11, 12])
+            numbers.advance_to(1)
+            with pytest.raises(ps.StallError) as caught:
+                worker.step_while(lambda: probe.less_than(1), timeout=0.3)
+            said[name] = str(caught.value)
+            met.wait(LONG)
+            for dataflow in worker.installed_dataflows():
+                worker.drop_dataflow(dataflow)
+
+        ps.execute(main)
+
+    threads = [
+        threading.Thread(target=compute, args=one) for one in (("unbounded", calls), ("bounded", bounded))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert "Nothing bounds a call" in said["unbounded"]
+    assert "A call has 60 s" not in said["unbounded"]
+    assert "A call has 60 s" in said["bounded"]
+    assert "Nothing bounds a call" not in said["bounded"]

@@ -94,5 +94,5 @@ class Showing:
             "/about": lambda query: as_json({"moments": 0}),
             "/state": lambda query: as_json(self._state()),
             "/explain": waits,
-            "/metrics": lambda query: ("text/plain", prometheus(self._state())),
+            "/metrics": lambda query: ("text/plain; version=0.0.4", prometheus(self._state())),
         }

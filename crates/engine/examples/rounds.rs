@@ -1,0 +1,97 @@
+//! Rounds of a barrier and of an exchange on the engine alone, to be compared between two builds of it.
+//!
+//! `rounds WORKERS ROUNDS` prints the nanoseconds of a round of each. `benches/python/seeing.py compiled` builds it twice, once with
+//! `--cfg unobserved`, which leaves out what the engine asks itself before it would tell an observer, and compares.
+
+use std::time::Instant;
+
+use pointstamp_engine::execute::execute;
+use pointstamp_engine::operators::{Input, Probe};
+use pointstamp_engine::pact::Pact;
+use pointstamp_order::{Point, Summary};
+use pointstamp_progress::Mode;
+
+const BATCH: u64 = 64;
+
+/// A loop of one operator that holds a capability for the next round.
+fn barrier(workers: usize, rounds: u64) {
+    execute::<Vec<u64>, ()>(workers, Mode::Demand, |worker| {
+        worker.dataflow("barrier", 1, |scope| {
+            let (handle, cycle) = scope.feedback(Summary::step(1, 1))?;
+            let builder = scope.operator("barrier")?;
+            let input = builder.new_input(&cycle, Pact::Pipeline)?;
+            let (_output, stream, capability) = builder.new_held_output()?;
+            let mut held = Some(capability);
+            builder.notify();
+            builder.start();
+            builder.build(move || {
+                while input.next()?.is_some() {}
+                while let Some(capability) = &mut held {
+                    if input.frontier().less_equal(capability.time()) {
+                        break;
+                    }
+                    let next = capability.time().get(0).unwrap_or(0) + 1;
+                    if next < rounds {
+                        capability.downgrade(&Point::new(&[next]))?;
+                    } else {
+                        held = None;
+                    }
+                }
+                Ok(false)
+            });
+            handle.connect(&stream)
+        })
+    })
+    .expect("the barrier ends");
+}
+
+/// A small batch a round, through an exchange and three operators more, so that what is done for a message shows.
+fn exchange(workers: usize, rounds: u64) {
+    execute::<Vec<u64>, ()>(workers, Mode::Demand, |worker| {
+        let (input, probe) = (Input::new(), Probe::new());
+        worker.dataflow("exchange", 1, |scope| {
+            let route = |batch: Vec<u64>, parts: &mut [Vec<Vec<u64>>]| {
+                let peers = parts.len();
+                let mut split = vec![Vec::new(); peers];
+                for (at, x) in batch.into_iter().enumerate() {
+                    split[at % peers].push(x);
+                }
+                for (part, records) in parts.iter_mut().zip(split) {
+                    part.push(records);
+                }
+                Ok(())
+            };
+            let mut stream = input
+                .attach(scope)?
+                .forward("exchange", Pact::exchange(route))?;
+            for _ in 0..3 {
+                stream = stream.forward("forward", Pact::Pipeline)?;
+            }
+            probe.attach(&stream).map(drop)
+        })?;
+        for round in 1..=rounds {
+            input.send((0..BATCH).collect()).expect("the input is open");
+            let time = Point::new(&[round]);
+            input.advance_to(&time)?;
+            while probe.less_than(&time) {
+                worker.step()?;
+            }
+        }
+        Ok(())
+    })
+    .expect("the exchange ends");
+}
+
+fn main() {
+    let mut numbers = std::env::args().skip(1).map(|text| text.parse::<u64>());
+    let (Some(Ok(workers)), Some(Ok(rounds))) = (numbers.next(), numbers.next()) else {
+        eprintln!("rounds WORKERS ROUNDS");
+        std::process::exit(2);
+    };
+    let workers = usize::try_from(workers).unwrap_or(1);
+    for run in [barrier, exchange] {
+        let begin = Instant::now();
+        run(workers, rounds);
+        println!("{}", begin.elapsed().as_nanos() / u128::from(rounds));
+    }
+}
