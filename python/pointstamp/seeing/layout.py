@@ -2,7 +2,7 @@
 
 A scope is a box that holds what is in it, laid out in columns from left to right by the longest way from what
 feeds it; an edge that closes a loop goes back and counts for no column. Within a column, what follows is
-beside what it follows. The live page (`page.html`) lays out in the same way, and
+beside what it follows. The live page (`page/layout.js`) lays out in the same way, and
 wraps long chains into rows.
 """
 

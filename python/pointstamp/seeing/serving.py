@@ -29,12 +29,15 @@ from pointstamp._threads import Helper, join
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["Answers", "Page", "announce", "as_json"]
+__all__ = ["Answers", "Page", "announce", "as_json", "document"]
 
 Answers = dict[str, Callable[[dict[str, str]], tuple[str, str]]]
 """By path, what is answered: a function of the query that returns a kind of content and a text."""
 
-PAGE = Path(__file__).with_name("page.html")
+PAGE = Path(__file__).with_name("page")
+"""Its parts: markup, style, and the script in the order of `SCRIPTS`. They are sent as one file."""
+
+SCRIPTS = ("base.js", "layout.js", "page.js")
 
 PATIENCE = 10.0
 """Seconds that a browser has to say what it wants, once it has connected."""
@@ -140,8 +143,7 @@ class Page:
             return _send(request, 403, "text/plain", "This page needs the token that its program printed.\n")
         if where.path == "/":
             nonce = secrets.token_urlsafe(12)
-            text = PAGE.read_text(encoding="utf-8").replace("NONCE", nonce)
-            return _send(request, 200, "text/html", text, nonce=nonce, cookie=self.token)
+            return _send(request, 200, "text/html", document(nonce), nonce=nonce, cookie=self.token)
         found = answers.get(where.path)
         if found is None:
             return _send(request, 404, "text/plain", "There is no such page.\n")
@@ -174,6 +176,13 @@ class Page:
         self._server.shutdown()
         join([self._thread], 0.1)
         self._server.server_close()
+
+
+def document(nonce: str) -> str:
+    """The page as one file, whose style and script are let in by a word that nobody can guess."""
+    parts = {path.name: path.read_text(encoding="utf-8") for path in PAGE.iterdir()}
+    text = parts["page.html"].replace("NONCE", nonce).replace("STYLE\n", parts["page.css"])
+    return text.replace("SCRIPT\n", '"use strict";\n' + "\n".join(parts[name] for name in SCRIPTS))
 
 
 def _refused(host: str, port: int, error: OSError) -> str:
