@@ -6,13 +6,16 @@ Each figure is the median, over alternating runs in one process, of a run's time
 without anything recorded before it: so a machine that is busy with something else disturbs both alike. The
 load of the machine is stated. `words` counts words with Python closures, on processes that
 `execute(processes=)` starts: their start is in the time, and stated beside it. `compiled` compares two
-release builds of the engine alone, where nobody looks: as it is, and without what asks whether anybody does.
+release builds of the engine alone, where nobody looks: as it is, and without what asks whether anybody does;
+where there is valgrind, by their instructions, too, which no other load disturbs.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
+import shutil
 import subprocess
 import tempfile
 import time
@@ -147,6 +150,26 @@ def compiled(pairs: int) -> None:
                 f"{what} on the engine, {on}: {median(found):.3f} of a "
                 f"build without observers ({quarters}), least {least[0]} ns a round against {least[1]}"
             )
+
+    if shutil.which("valgrind") is not None:
+        for what in ("barrier", "exchange"):
+            here, there = (instructions(built[name], what) for name in ("as it is", "unobserved"))
+            print(
+                f"{what} on the engine, 1 worker: {here:.0f} instructions a round, {here / there:.4f} of it"
+            )
+
+
+def instructions(program: Path, what: str) -> float:
+    """How many instructions a round takes on one worker."""
+
+    def count(rounds: int) -> int:
+        command = ["valgrind", "--tool=lackey", "--basic-counts=yes", str(program), "1", str(rounds), what]
+        said = subprocess.run(command, check=True, capture_output=True, text=True).stderr
+        [found] = re.findall(r"guest instrs:\s+([0-9,]+)", said)
+        return int(found.replace(",", ""))
+
+    few, many = 200, 1_200  # what is done once is in both
+    return (count(many) - count(few)) / (many - few)
 
 
 def run() -> None:

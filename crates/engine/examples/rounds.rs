@@ -1,6 +1,6 @@
 //! Rounds of a barrier and of an exchange on the engine alone, to be compared between two builds of it.
 //!
-//! `rounds WORKERS ROUNDS` prints the nanoseconds of a round of each. `benches/python/seeing.py compiled` builds it twice, once with
+//! `rounds WORKERS ROUNDS [barrier|exchange]` prints the nanoseconds of a round of each, or of one. `benches/python/seeing.py compiled` builds it twice, once with
 //! `--cfg unobserved`, which leaves out what the engine asks itself before it would tell an observer, and compares.
 
 use std::time::Instant;
@@ -83,13 +83,18 @@ fn exchange(workers: usize, rounds: u64) {
 }
 
 fn main() {
-    let mut numbers = std::env::args().skip(1).map(|text| text.parse::<u64>());
-    let (Some(Ok(workers)), Some(Ok(rounds))) = (numbers.next(), numbers.next()) else {
-        eprintln!("rounds WORKERS ROUNDS");
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize| arguments.get(at).and_then(|text| text.parse::<u64>().ok());
+    let (Some(workers), Some(rounds)) = (number(0), number(1)) else {
+        eprintln!("rounds WORKERS ROUNDS [barrier|exchange]");
         std::process::exit(2);
     };
     let workers = usize::try_from(workers).unwrap_or(1);
-    for run in [barrier, exchange] {
+    let programs: [(&str, fn(usize, u64)); 2] = [("barrier", barrier), ("exchange", exchange)];
+    for (name, run) in programs {
+        if arguments.get(2).is_some_and(|only| only != name) {
+            continue;
+        }
         let begin = Instant::now();
         run(workers, rounds);
         println!("{}", begin.elapsed().as_nanos() / u128::from(rounds));
