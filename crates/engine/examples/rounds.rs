@@ -13,6 +13,9 @@ use pointstamp_progress::Mode;
 
 const BATCH: u64 = 64;
 
+/// A name, and what runs on so many workers for so many rounds.
+type Program = (&'static str, fn(usize, u64));
+
 /// A loop of one operator that holds a capability for the next round.
 fn barrier(workers: usize, rounds: u64) {
     execute::<Vec<u64>, ()>(workers, Mode::Demand, |worker| {
@@ -90,7 +93,7 @@ fn main() {
         std::process::exit(2);
     };
     let workers = usize::try_from(workers).unwrap_or(1);
-    let programs: [(&str, fn(usize, u64)); 2] = [("barrier", barrier), ("exchange", exchange)];
+    let programs: [Program; 2] = [("barrier", barrier), ("exchange", exchange)];
     for (name, run) in programs {
         if arguments.get(2).is_some_and(|only| only != name) {
             continue;
