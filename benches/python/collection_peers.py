@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 from bench_collections import BUILD, edges_of, numbers, run_graph
+from figures import leave
 
 import pointstamp as ps
 from pointstamp import graphs
@@ -174,6 +175,8 @@ def compare(chosen: argparse.Namespace) -> list[str]:
         ratio = mine / theirs
         verdict = "met" if ratio <= aim else "missed"
         say(f"| {name} | {mine:.4g} {unit} | {theirs:.4g} {unit} | {ratio:.3f} | {aim:.3g} {verdict} |")
+        program, _, peer = name.rpartition(", ")
+        leave("Collections of Python values", program, mine, peer, theirs, unit=unit, aim=aim)
 
     def agree(name: str, mine: dict[str, Any], theirs: dict[str, Any]) -> None:
         if mine["check"] != theirs["check"]:

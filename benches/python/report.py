@@ -140,6 +140,9 @@ def machine() -> dict[str, str]:
             versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
+    if (TOP / PATHWAY).exists():
+        asked = "import importlib.metadata; print(importlib.metadata.version('pathway'))"
+        versions["pathway"] = _said(str(TOP / PATHWAY), "-c", asked)
     if found := re.search(r'^timely = "(.*)"', (TOP / "benches/Cargo.toml").read_text(), re.MULTILINE):
         versions["timely"] = found[1]
     return {

@@ -4,28 +4,54 @@
 
 use proptest::test_runner::Config;
 
-/// The settings of a property test of so many cases, times `POINTSTAMP_EFFORT` where that is set (`make check-deep`).
+/// The settings of a property test of so many cases, times `POINTSTAMP_EFFORT` where that is set (`make check-deep`): at least
+/// one case. A fraction looks for less long than `make test`, as mutation testing does.
 ///
 /// # Panics
 ///
 /// If `POINTSTAMP_EFFORT` is not a positive number.
 #[must_use]
 pub fn cases(count: u32) -> Config {
-    let effort = std::env::var("POINTSTAMP_EFFORT").map_or(1, |text| {
-        text.parse::<u32>()
-            .ok()
-            .filter(|&effort| effort > 0)
-            .unwrap_or_else(|| panic!("POINTSTAMP_EFFORT is a positive number, not {text:?}"))
-    });
-    Config::with_cases(count.saturating_mul(effort))
+    Config::with_cases(times(
+        count,
+        std::env::var("POINTSTAMP_EFFORT").as_deref().unwrap_or("1"),
+    ))
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a conversion from a positive float saturates"
+)]
+fn times(count: u32, effort: &str) -> u32 {
+    let number = effort.parse::<f64>().ok();
+    let number = number
+        .filter(|&number| number > 0.0)
+        .unwrap_or_else(|| panic!("POINTSTAMP_EFFORT is a positive number, not {effort:?}"));
+    ((f64::from(count) * number).ceil() as u32).max(1)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::cases;
+    use super::{cases, times};
     use proptest::prelude::any;
     use proptest::strategy::{Strategy, ValueTree};
     use proptest::test_runner::{RngSeed, TestRunner};
+
+    #[test]
+    fn an_effort_may_be_a_fraction() {
+        assert_eq!(
+            [times(256, "1"), times(256, "20"), times(256, "0.05")],
+            [256, 5120, 13]
+        );
+        assert_eq!([times(4, "0.001"), times(u32::MAX, "2")], [1, u32::MAX]);
+    }
+
+    #[test]
+    #[should_panic(expected = "POINTSTAMP_EFFORT is a positive number, not \"-1\"")]
+    fn an_effort_is_positive() {
+        times(1, "-1");
+    }
 
     #[test]
     fn every_run_draws_the_same() {
