@@ -165,6 +165,23 @@ def test_units_that_do_not_go_together_are_refused() -> None:
         ps.example(kinds)
 
 
+@pytest.mark.parametrize("windowed", [False, True])
+def test_timestamps_of_columns_meet_no_stream_without_event_times(windowed: bool) -> None:
+    """Its records would be of 1970."""
+    seconds = pa.schema([("key", pa.string()), ("at", pa.timestamp("s", "UTC"))])
+
+    def build(scope: ps.Scope) -> Any:
+        rows, _ = scope.to_stream(CLICKS).to_arrow(seconds).event_time("at", lateness=HOUR)
+        left = rows.to_records().key_by(lambda row: row["key"])
+        right = scope.to_stream(CLICKS).key_by(lambda click: click[0])
+        if windowed:
+            return left.window(ps.Tumbling(10)).join(right.window(ps.Tumbling(10))).capture()
+        return right.interval_join(left, lower=0, upper=10).capture()
+
+    with pytest.raises(TypeError, match=r"its records would be of 1970: take it from event_time"):
+        ps.example(build)
+
+
 def test_a_stream_without_event_times_has_ints() -> None:
     with pytest.raises(TypeError, match="event times of this stream are ints: give an int"):
         ps.example(lambda scope: hourly(scope.to_stream(CLICKS).map_batch(lambda records: records)))

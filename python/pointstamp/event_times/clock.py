@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from operator import index
 from time import time as seconds_now
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pointstamp._errors import TimeError
 
@@ -31,12 +31,14 @@ Unit = tuple[int, int]
 class _Kind:
     """What clocks that have come together know in common."""
 
-    __slots__ = ("clocks", "datetimes", "length", "unit")
+    __slots__ = ("clocks", "datetimes", "length", "tellers", "unit")
 
-    def __init__(self, clock: Clock, datetimes: bool | None, unit: Unit | None) -> None:
+    def __init__(self, clock: Clock, datetimes: bool | None, unit: Unit | None, teller: str) -> None:
         self.clocks = [clock]
         self.datetimes = datetimes
         self.unit = unit
+        # What tells the times: records, columns of timestamps, or nothing.
+        self.tellers = {teller}
         # The length that told the kind, where no record has.
         self.length = ""
 
@@ -48,12 +50,19 @@ class Clock:
         datetimes: Whether they are datetimes; None where the first record will tell, or a length.
         unit: What a step of the times is where they are datetimes: so many microseconds, or the first of so
             many parts of them.
+        teller: What tells the times: ``"records"``, ``"columns"`` of timestamps, or ``"nothing"``, where they
+            are those of the stream itself.
     """
 
     __slots__ = ("_kind",)
 
-    def __init__(self, datetimes: bool | None = None, unit: Unit = (1, 1)) -> None:
-        self._kind = _Kind(self, datetimes, unit)
+    def __init__(
+        self,
+        datetimes: bool | None = None,
+        unit: Unit = (1, 1),
+        teller: Literal["records", "columns", "nothing"] = "records",
+    ) -> None:
+        self._kind = _Kind(self, datetimes, unit, teller)
 
     @property
     def datetimes(self) -> bool | None:
@@ -82,12 +91,19 @@ class Clock:
         known = {kind.datetimes for kind in (ours, theirs)} - {None}
         if len(known) > 1:
             raise TypeError("streams that come together need event times of one kind, ints or datetimes")
+        if {"columns", "nothing"} <= (tellers := ours.tellers | theirs.tellers):
+            raise TypeError(
+                "streams that come together need event times of one kind: a column of timestamps tells "
+                "those of one, and another has none, so that its records would be of 1970: take it from "
+                "event_time, too"
+            )
         if ours.unit != theirs.unit:
             if True in known:
                 raise TypeError(f"{_UNITS}: cast the columns of times to one type before event_time")
             ours.unit = None
         ours.datetimes = next(iter(known), None)
         ours.length = ours.length or theirs.length
+        ours.tellers = tellers
         ours.clocks += theirs.clocks
         for clock in theirs.clocks:
             clock._kind = ours

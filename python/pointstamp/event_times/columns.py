@@ -74,7 +74,7 @@ class Unit:
         """The clock of records that are made of the rows: a length tells whether they are datetimes."""
         if self._microseconds is None:
             return Clock(False)
-        return Clock(None, (self._microseconds, self._parts))
+        return Clock(None, (self._microseconds, self._parts), "columns")
 
 
 def _fitting(what: str, units: int) -> int:

@@ -70,7 +70,7 @@ class StreamsOf:
         known = self._clocks
         found = [known[index][1] for index in stream.comes_from([stream for stream, _ in known])]
         if not found:
-            return Clock(False)
+            return Clock(False, teller="nothing")
         for other in found[1:]:
             found[0].join(other)
         return found[0]
