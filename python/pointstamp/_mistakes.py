@@ -8,9 +8,20 @@ from __future__ import annotations
 
 import functools
 import types
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
-__all__ = ["function_of", "main_of", "refuse_async", "refuse_generator", "unknown_attribute", "without_with"]
+__all__ = [
+    "called",
+    "function_of",
+    "main_of",
+    "refuse_async",
+    "refuse_generator",
+    "suggesting",
+    "unknown_attribute",
+    "without_with",
+]
+
+C = TypeVar("C", bound=type)
 
 _COROUTINE = 0x80 | 0x200
 """The flags of code that is `async def`, also of one that yields."""
@@ -192,6 +203,24 @@ def unknown_attribute(thing: object, what: str, name: str) -> NoReturn:
         elif "to_records" in known and name in _OF_RECORDS:
             message += f": map_batches takes a function of a batch, to_records().{name} one of a row"
     raise AttributeError(message, name=name, obj=thing)
+
+
+def suggesting(kind: C) -> C:
+    """Has the objects of a class say which attributes there are, where one is asked for that is not there.
+
+    Type checkers do not see it: they find out by themselves.
+    """
+
+    def missing(thing: object, name: str) -> NoReturn:
+        unknown_attribute(thing, called(type(thing)), name)
+
+    kind.__getattr__ = missing  # type: ignore[attr-defined]
+    return kind
+
+
+def called(kind: type) -> str:
+    """A class's name with its article."""
+    return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
 
 
 def without_with(call: str, name: str) -> NoReturn:

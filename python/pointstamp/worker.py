@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
 from pointstamp._core import InputHandle, ProbeHandle
 from pointstamp._errors import GraphError, StallError
-from pointstamp._mistakes import without_with
+from pointstamp._mistakes import suggesting, without_with
 from pointstamp._threads import raise_deferred
 from pointstamp.info import Traffic
 from pointstamp.pacts import Broadcast, Exchange
@@ -29,6 +29,7 @@ __all__ = ["Sequencer", "Worker"]
 T = TypeVar("T")
 
 
+@suggesting
 class Worker:
     """One of the workers that run a computation. `execute` makes it and passes it to `main`.
 
@@ -254,6 +255,7 @@ class _Building:
             self._worker.discard(self._scope.core)
 
 
+@suggesting
 class Sequencer(Generic[T]):
     """One total order, seen by every worker, of what any worker pushes.
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,3 +61,23 @@ def test_windows_suggest_what_they_have(wrong: str, right: str) -> None:
 
     with pytest.raises(AttributeError, match=f"'{wrong}': there is {right}"):
         ps.example(build)
+
+
+CLASSES = [
+    kind
+    for name in ps.__all__
+    if isinstance(kind := getattr(ps, name), type)
+    and not issubclass(kind, BaseException | tuple | ps.Pact | ps.Session)
+    and not dataclasses.is_dataclass(kind)
+    and kind.__module__ != "pointstamp"  # the extension's own
+]
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_every_class_suggests_what_it_has(kind: type) -> None:
+    methods = [name for name, value in vars(kind).items() if callable(value) and not name.startswith("_")]
+    for method in methods:
+        wrong = method + "x"
+        thing: Any = object.__new__(kind)
+        with pytest.raises(AttributeError, match=rf"^an? .*has no attribute '{wrong}': .*\b{method}\b"):
+            getattr(thing, wrong)

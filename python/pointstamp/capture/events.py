@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from pointstamp import _core
 from pointstamp._core import EventQueue
 from pointstamp._errors import CodecError, GraphError, TimeError
+from pointstamp._mistakes import suggesting
 from pointstamp.capture import carriers
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ class Position(NamedTuple):
     counts: list[tuple[Time, int]] | None
 
 
+@suggesting
 class Capture(Generic[T]):
     """A queue of the events of a stream on one worker. It may be read from any thread, and after the run.
 
@@ -142,6 +144,7 @@ class Capture(Generic[T]):
         return result
 
 
+@suggesting
 class EventWriter:
     """Writes the events of a stream: `stream.capture_into(EventWriter(target))`, one writer for each worker.
 
@@ -186,6 +189,7 @@ class EventWriter:
             )
 
 
+@suggesting
 class EventReader:
     """Reads what an `EventWriter` wrote: `scope.replay([EventReader(source), ...])`, or event by event.
 

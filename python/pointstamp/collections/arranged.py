@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pointstamp import _core
 from pointstamp._core import Field, JoinKind, Reduction
 from pointstamp._errors import GraphError
-from pointstamp._mistakes import function_of
+from pointstamp._mistakes import function_of, suggesting
 from pointstamp._naming import named
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ V2 = TypeVar("V2")
 U = TypeVar("U")
 
 
+@suggesting
 @named
 class Arranged(Generic[K, V]):
     """A collection of pairs ``(key, value)``, sorted by key and kept. `Collection.arrange` makes it.
@@ -147,6 +148,7 @@ class Arranged(Generic[K, V]):
         return self._collection(self.scope, _core.reduce_arranged(self.core, kind, argument, kind.label))
 
 
+@suggesting
 class Trace(Generic[K, V]):
     """This worker's share of an arrangement, which `main` reads while the dataflow runs.
 

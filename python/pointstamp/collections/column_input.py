@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
+from pointstamp._mistakes import suggesting
 from pointstamp.collections.inputs import Changing
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["ColumnInput"]
 
 
+@suggesting
 class ColumnInput(Changing):
     """What `main` changes a collection of columns with. `Scope.new_collection` gives it for a schema.
 

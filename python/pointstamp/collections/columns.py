@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp import _core
 from pointstamp._core import Field, Reduction
 from pointstamp._errors import GraphError
-from pointstamp._mistakes import function_of
+from pointstamp._mistakes import function_of, suggesting
 from pointstamp._naming import named
 from pointstamp.collections.arranged import Arranged, check_scope
 from pointstamp.collections.collection import Collection, distinct_keys
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["ColumnCollection"]
 
 
+@suggesting
 @named
 class ColumnCollection(ColumnOutputs):
     """A multiset of rows with columns, that changes: what `Scope.new_collection` gives for a schema.

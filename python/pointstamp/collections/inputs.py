@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pointstamp import _core
+from pointstamp._mistakes import suggesting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -72,6 +73,7 @@ class Changing:
         self.close()
 
 
+@suggesting
 class CollectionInput(Changing, Generic[T]):
     """Changes a collection, at its current time. `Scope.new_collection` makes it.
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pointstamp import _core
 from pointstamp._errors import GraphError
+from pointstamp._mistakes import suggesting
 from pointstamp.collections.collection import Collection
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ __all__ = ["Variable"]
 T = TypeVar("T")
 
 
+@suggesting
 class Variable(Generic[T]):
     """A collection of a loop: first what it starts from, then in each turn what the turn before set it to.
 

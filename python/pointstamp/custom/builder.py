@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from pointstamp import _core
 from pointstamp._errors import GraphError
-from pointstamp._mistakes import refuse_async
+from pointstamp._mistakes import refuse_async, suggesting
 from pointstamp.info import OperatorInfo
 from pointstamp.pacts import pact_of
 
@@ -27,6 +27,7 @@ __all__ = ["OperatorBuilder"]
 T = TypeVar("T")
 
 
+@suggesting
 class OperatorBuilder:
     """Builds an operator with any number of inputs and outputs.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pointstamp._errors import TimeError
+from pointstamp._mistakes import suggesting
 from pointstamp.order import Antichain, less_equal
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["CapabilitySet"]
 
 
+@suggesting
 class CapabilitySet:
     """Capabilities for an antichain of times; `downgrade` moves them forward together.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from pointstamp import _core
 from pointstamp._core import ProbeHandle
-from pointstamp._mistakes import unknown_attribute
+from pointstamp._mistakes import called, unknown_attribute
 from pointstamp._naming import named
 from pointstamp.capture.events import Capture
 from pointstamp.connectors.writing import Writing
@@ -73,9 +73,7 @@ class CustomOperators(Generic[T]):
     if not TYPE_CHECKING:  # type checkers find out by themselves
 
         def __getattr__(self, name: str) -> NoReturn:
-            unknown_attribute(
-                self, f"{'an' if type(self).__name__ == 'ArrowStream' else 'a'} {type(self).__name__}", name
-            )
+            unknown_attribute(self, called(type(self)), name)
 
     def _columns_of(self, schema: Schema) -> CoreSchema | None:
         """An output's columns; None for records."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any, overload
 
-from pointstamp._mistakes import refuse_async
+from pointstamp._mistakes import refuse_async, suggesting
 from pointstamp.custom.builder import single_output
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ class _Requests:
         return held[0], len(held)
 
 
+@suggesting
 class FrontierNotificator:
     """Holds capabilities until the frontiers that it is shown have passed their times.
 
@@ -120,6 +121,7 @@ class FrontierNotificator:
             yield found[0]
 
 
+@suggesting
 class Notificator:
     """Hands back capabilities whose time is closed on every input, least first, once per time."""
 

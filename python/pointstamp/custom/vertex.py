@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import CapabilityError
+from pointstamp._mistakes import suggesting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Vertex"]
 
 
+@suggesting
 class Vertex:
     """An operator with callbacks. Subclass it.
 

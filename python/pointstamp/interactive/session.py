@@ -8,7 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import ConfigError
-from pointstamp._mistakes import main_of
+from pointstamp._mistakes import main_of, suggesting
 from pointstamp.config import Config
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ PATIENCE = 1.0
 """Seconds that a function has to come back when the cell that runs it was interrupted."""
 
 
+@suggesting
 class Interactive:
     """A cluster in the background, for notebooks and the prompt: dataflows that are fed and read meanwhile.
 

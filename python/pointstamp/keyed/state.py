@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_check
 
 from pointstamp._core import decode_batch, encode_batch, stable_hash, with_one_nan
 from pointstamp._errors import CodecError
+from pointstamp._mistakes import suggesting
 from pointstamp.keyed.terms import Terms, whole_run
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Tabular(Keeper, Protocol):
         """Takes in those of all workers of a run: what is this worker's of them."""
 
 
+@suggesting
 class KeyedState(Generic[K, S]):
     """What an operator keeps for each key of this worker: the methods of keyed streams take one.
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
 from pointstamp._core import InputHandle
+from pointstamp._mistakes import suggesting
 from pointstamp._naming import naming
 from pointstamp.streams.arrow import ArrowStream
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["ArrowInput"]
 
 
+@suggesting
 class ArrowInput:
     """Introduces record batches at its current time: an `InputHandle` for columns.
 
