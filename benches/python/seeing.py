@@ -154,9 +154,8 @@ def compiled(pairs: int) -> None:
     if shutil.which("valgrind") is not None:
         for what in ("barrier", "exchange"):
             here, there = (instructions(built[name], what) for name in ("as it is", "unobserved"))
-            print(
-                f"{what} on the engine, 1 worker: {here:.0f} instructions a round, {here / there:.4f} of it"
-            )
+            share = f"{here / there:.4f} of the {there:.0f} without observers"
+            print(f"{what} on the engine, 1 worker: {here:.0f} instructions a round, {share}")
 
 
 def instructions(program: Path, what: str) -> float:
