@@ -3,6 +3,7 @@
 Importing this package starts no thread, opens no file and does not import pyarrow.
 """
 
+from pointstamp import _early  # noqa: F401  # before all else
 from pointstamp._core import (
     Activator,
     Capability,

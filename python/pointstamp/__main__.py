@@ -11,7 +11,7 @@ import argparse
 import sys
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pointstamp import __version__
 from pointstamp._errors import ConfigError
@@ -26,7 +26,18 @@ from pointstamp.seeing.status import Line, following
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-TAKES_A_VALUE = {name for names in OPTIONS for name in names}
+SEEING: dict[str, dict[str, Any]] = {
+    "--dashboard": {"metavar": "PORT", "help": "serve the live page and metrics; 0 takes a free port"},
+    "--log": {"metavar": "FOLDER", "help": "write all that the workers do to a folder"},
+    "--stall-report": {
+        "type": float,
+        "metavar": "SECONDS",
+        "help": "say what is waited for when nothing has moved for so long",
+    },
+}
+"""What only `run` takes, besides what a `Config` reads of any command line; each takes a value."""
+
+TAKES_A_VALUE = {name for names in OPTIONS for name in names} | SEEING.keys()
 
 DETAILS = """\
 The function is called with a worker, on every worker of every process, as pointstamp.execute does.
@@ -53,7 +64,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         wanted = target.parse(text)
         values, _ = from_command_line(own)
+        values["log"] = options.log
+        values["dashboard"] = _page(options.dashboard)
         config = Config(**values)
+        if options.stall_report is not None and not options.stall_report > 0:
+            raise ConfigError(
+                f"--stall-report is a number of seconds above 0, and is {options.stall_report!r}"
+            )
         if place is None:
             target.check(wanted)
         by_hand = options.process is not None or options.hostfile is not None
@@ -65,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         run.error(str(error))
     sys.argv = ["", *arguments]
     if place is not None:
-        return started.run(place, wanted, values)
+        return started.run(place, wanted, values, options.stall_report)
     if by_hand or (config.processes == 1 and not options.label):
         try:
             function = target.load(wanted)
@@ -75,9 +92,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         if line.is_shown:
             WATCHES.append(partial(following, line.show))
         with closing(line), line.beside():
-            execute(function, config=config)
+            execute(function, config=config, stall_report=options.stall_report)
         return 0
     return processes.run([sys.executable, *sys.orig_argv[1:]], config.processes, label=options.label)
+
+
+def _page(place: str | None) -> int | str | None:
+    """Where the live page is served: a port, or an address."""
+    return int(place) if place is not None and place.isascii() and place.isdigit() else place
 
 
 def split(argv: list[str]) -> tuple[list[str], str | None, list[str]]:
@@ -108,7 +130,7 @@ def parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
         "run",
         help="run a program on several workers and processes",
         description="Runs a function on several workers and processes.",
-        usage="%(prog)s [-w N] [-n N] [--label] MODULE:FUNCTION [ARGUMENTS...]",
+        usage="%(prog)s [-w N] [-n N] [--label] [OPTIONS...] MODULE:FUNCTION [ARGUMENTS...]",
         epilog=DETAILS,
         allow_abbrev=False,
     )
@@ -116,6 +138,8 @@ def parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
     commands.add_parser("view", help="show a log that Config(log=...) wrote")
     for names, details in OPTIONS.items():
         run.add_argument(*names, **details)
+    for name, details in SEEING.items():
+        run.add_argument(name, **details)
     run.add_argument("--label", action="store_true", help="mark each line of output with its process")
     return parser, run
 

@@ -87,6 +87,7 @@ __all__ = [
     "Field",
     "FrontieredInput",
     "Graph",
+    "Guard",
     "InputHandle",
     "InputPort",
     "IntervalColumns",

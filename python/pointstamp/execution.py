@@ -35,6 +35,10 @@ __all__ = ["example", "execute", "execute_from_args"]
 
 R = TypeVar("R")
 
+_LOOK = 0.5
+"""Seconds that a wait of the main thread lasts at most. A signal that comes between its last instruction and
+the wait does not end the wait, and its handler runs with the next instruction."""
+
 _PATIENCE = 0.1
 """Seconds that a worker has to end by itself when it is stopped, before its Python code is interrupted: that
 may strike anywhere, also in a destructor. A worker that catches it is interrupted again after as many."""
@@ -250,7 +254,7 @@ def _wait(ended: threading.Semaphore, cluster: _core.Cluster, *, alone: bool) ->
     while True:
         stopped = cluster.stopped
         # What stops the workers of one process alone is the end of one of them.
-        if ended.acquire(timeout=None if alone and not stopped else _PATIENCE):
+        if ended.acquire(timeout=_LOOK if alone and not stopped else _PATIENCE):
             return
         if stopped:
             cluster.interrupt()

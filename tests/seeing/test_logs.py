@@ -42,7 +42,7 @@ def test_a_dataflow_reads_the_log_of_another_on_its_worker(workers: int) -> None
         assert {row["worker"] for row in seen} == {index}
         assert {row["dataflow"] for row in seen} <= {2, None}
         # What was made after the log began is in it, and what the other one saw from then on.
-        made = {row["operator"]: row["text"].split(" ", 1)[1] for row in seen if row["kind"] == "operator"}
+        made = {row["operator"]: row["name"] for row in seen if row["kind"] == "operator"}
         assert {"to_stream", "exchange", "shown", "probe"} <= set(made.values())
         kinds = {"scope", "operator", "edge", "begin", "end", "send", "receive", "capability", "shutdown"}
         assert kinds <= {row["kind"] for row in seen}

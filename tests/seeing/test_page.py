@@ -244,9 +244,7 @@ def test_a_log_holds_what_happened_in_order(tmp_path: Path) -> None:
     assert kinds["scope"] == 2 * 2
     assert set(table["worker"].to_pylist()) == {0, 1}
     assert [row["at"] for row in rows] == sorted(row["at"] for row in rows)
-    names = {
-        (r["dataflow"], r["operator"]): r["text"].split(" ", 1)[1] for r in rows if r["kind"] == "operator"
-    }
+    names = {(r["dataflow"], r["operator"]): r["name"] for r in rows if r["kind"] == "operator"}
     received = Counter()  # type: Counter[str]
     for row in rows:
         if row["kind"] == "receive":

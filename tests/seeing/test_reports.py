@@ -7,6 +7,8 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
@@ -214,3 +216,150 @@ def test_a_worker_that_stands_still_in_a_function_is_reported(where: str, says: 
             assert ("async_map" in said) == (where == "operator")
         finally:
             process.kill()
+
+
+HELD = """
+import itertools, mmap, operator, sys, threading
+from collections import deque
+import pointstamp as ps
+
+with open(sys.argv[3], "r+b") as file:
+    ready = map(operator.setitem, [mmap.mmap(file.fileno(), 1)], [0], [1])
+
+def stands():
+    if sys.argv[1] == "native":
+        # In C, for ever, and the interpreter's lock is kept from before it is said on: no other thread
+        # runs Python code, and no instruction comes at which this one hears a signal.
+        deque(itertools.chain(ready, itertools.repeat(None)), maxlen=0)
+    next(ready)
+    threading.Event().wait()
+
+def main(worker):
+    with worker.dataflow() as scope:
+        numbers, stream = scope.new_input()
+        probe = stream.exchange(lambda x: 0).map(lambda x: stands(), name="stands").probe()
+    if worker.index == 0:
+        numbers.send(1)
+    numbers.advance_to(1)
+    if sys.argv[1] == "saying":
+        # What asks the workers stands still in turn.
+        def asked(*arguments):
+            sys.stdout.write("asked\\n")
+            sys.stdout.flush()
+            deque(itertools.repeat(None), maxlen=0)
+        import pointstamp.seeing.stalls as stalls
+        stalls.SAYING = 2
+        stalls.explained = asked
+    worker.step_while(lambda: probe.less_than(1))
+
+ps.execute(main, workers=int(sys.argv[2]))
+"""
+
+
+def until_written(ready: Path) -> None:
+    while ready.read_bytes() != b"\1":
+        sleep(0.01)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no such timers")
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("how", ["native", "saying"])
+def test_a_program_that_keeps_the_interpreter_ends_by_sigterm(how: str, workers: int, tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    ready.write_bytes(b"\0")
+    with subprocess.Popen(
+        [sys.executable, "-c", HELD, how, str(workers), str(ready)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            until_written(ready)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(150) == -signal.SIGTERM
+            assert process.stdout.read() == ("asked\n" if how == "saying" else "")
+            said = errors(process)
+            assert ("the main thread could not answer it" in said) == (how == "native"), said
+        finally:
+            process.kill()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no such timers")
+def test_a_program_that_cannot_answer_ends_also_where_nobody_reads_what_it_says(tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    ready.write_bytes(b"\0")
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    while True:
+        try:
+            os.write(writing, b"x" * 4096)
+        except BlockingIOError:
+            break
+    os.set_blocking(writing, True)
+    with subprocess.Popen(
+        [sys.executable, "-c", HELD, "native", "1", str(ready)], stderr=writing, text=True
+    ) as process:
+        try:
+            until_written(ready)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(150) == -signal.SIGTERM
+        finally:
+            process.kill()
+            os.close(reading)
+            os.close(writing)
+
+
+def test_a_handler_of_sigterm_is_as_before_when_a_computation_has_ended() -> None:
+    program = """
+import os, signal, sys
+import pointstamp as ps
+
+ps.execute(lambda worker: None)
+heard = []
+signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
+os.kill(os.getpid(), signal.SIGTERM)
+ps.execute(lambda worker: os.kill(os.getpid(), signal.SIGTERM))
+print(heard == [signal.SIGTERM] * 2, flush=True)
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+ps.execute(lambda worker: None)
+os.kill(os.getpid(), signal.SIGTERM)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=150, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGTERM, "True\n", "")
+
+
+STARTING = """
+import os, signal
+os.kill(os.getpid(), signal.SIGUSR1)
+
+def main(worker):
+    print("ran", flush=True)
+"""
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_request_that_comes_before_a_program_runs_does_not_end_it(tmp_path: Any, processes: str) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, signal, sys\n"
+        "class Asks:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'pointstamp._core' and 'run' in sys.argv:\n"  # as it is imported
+        "            os.kill(os.getpid(), signal.SIGUSR1)\n"
+        "sys.meta_path.insert(0, Asks())\n"
+    )
+    program = tmp_path / "program.py"
+    program.write_text(STARTING)
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    command = [sys.executable, "-m", "pointstamp", "run", "-n", processes, f"{program}:main"]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+        env=os.environ | {"PYTHONPATH": path},
+    )
+    assert (done.returncode, done.stdout) == (0, "ran\n" * int(processes)), done.stderr

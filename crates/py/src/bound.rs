@@ -2,7 +2,7 @@
 //!
 //! The engine is single-threaded per worker: its objects are reference-counted without atomics and must be
 //! touched by their worker's thread alone. Python objects may be dropped on any thread (the cyclic collector
-//! runs wherever it is triggered), and a program may carry them to another one. [`ThreadBound`] is the one
+//! runs wherever it is triggered), and a program may carry them to another one, or into a process that is forked. [`ThreadBound`] is the one
 //! bridge: it gives access on the home thread, while the worker runs, and nowhere else; whether the caller is attached to the
 //! interpreter does not matter. An object that dies elsewhere is left at its home, whose worker drops it.
 //!
@@ -20,6 +20,7 @@ use pointstamp_engine::observe::Latest;
 use pyo3::prelude::*;
 
 use crate::errors::{GraphError, PointstampError};
+use crate::forks::{Process, REFUSED};
 use crate::seeing::inquiry::Inquiry;
 use crate::seeing::naming::Naming;
 use crate::seeing::notes::Notes;
@@ -27,6 +28,7 @@ use crate::seeing::record::Recorder;
 
 /// Where a worker's objects live.
 pub(crate) struct Home {
+    process: Process,
     thread: usize,
     worker: usize,
     cluster: Arc<Cluster>,
@@ -69,6 +71,7 @@ impl Home {
     pub(crate) fn here(cluster: &Arc<Cluster>, worker: usize) -> Arc<Home> {
         let (ended, left) = (AtomicBool::new(false), Mutex::default());
         Arc::new(Home {
+            process: Process::this(),
             thread: this_thread(),
             worker,
             cluster: Arc::clone(cluster),
@@ -141,7 +144,12 @@ impl Home {
     }
 
     fn is_here(&self) -> bool {
-        self.thread == this_thread() && !self.has_ended()
+        self.thread == this_thread() && !self.has_ended() && self.process.is_this()
+    }
+
+    /// The process that the worker runs in.
+    pub(crate) fn process(&self) -> Process {
+        self.process
     }
 
     fn left(&self) -> MutexGuard<'_, Left> {
@@ -224,6 +232,9 @@ impl<T> ThreadBound<T> {
             return Ok(&self.value);
         }
         let worker = self.home.worker;
+        if !self.home.process.is_this() {
+            return Err(PointstampError::new_err(REFUSED));
+        }
         Err(PointstampError::new_err(if self.home.has_ended() {
             Error::Ended { worker }.to_string()
         } else {
@@ -259,6 +270,8 @@ impl<T> Drop for ThreadBound<T> {
         let value = unsafe { ManuallyDrop::take(&mut self.value) };
         if self.home.is_here() {
             drop(value);
+        } else if !self.home.process.is_this() {
+            std::mem::forget(value); // a copy, whose locks may be held for ever
         } else {
             self.home.take_in(Orphan(Box::new(value)));
         }

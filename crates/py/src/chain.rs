@@ -21,6 +21,7 @@ use pyo3::types::{PyList, PyTuple};
 
 use crate::batch::{Batch, MAX_BATCH, copy};
 use crate::errors::{GraphError, IntoException};
+use crate::forks::{self, Process};
 use crate::gil::{Held, attached};
 use crate::kinds::StageKind;
 use crate::raised::Raised;
@@ -198,6 +199,7 @@ impl Stage {
         batch: Batch,
     ) -> Result<(), BoxError> {
         let raised = |error| Raised::by(&self.name, error);
+        let process = Process::this();
         let tools = Tools::get(py).map_err(raised)?;
         if self.kind == StageKind::FlatMap {
             // Each record may become many: what follows sees bounded batches.
@@ -223,6 +225,9 @@ impl Stage {
         let parts = self
             .apply(py, tools, time.as_ref(), batch)
             .map_err(raised)?;
+        if !process.is_this() {
+            forks::end(py, None); // before what follows sees the records a second time
+        }
         for (part, batch) in parts.into_iter().enumerate() {
             self.pass_on(py, stages, capability, part, batch)?;
         }

@@ -7,6 +7,8 @@
 
 use pyo3::prelude::*;
 
+use crate::forks::{self, Process};
+
 /// Runs Rust without the interpreter, so that other threads may use it.
 pub(crate) fn detached<T: Send>(py: Python<'_>, run: impl FnOnce() -> T + Send) -> T {
     py.detach(run)
@@ -27,7 +29,14 @@ pub(crate) fn detached_here(py: Python<'_>, run: &mut dyn FnMut()) {
 
 /// Runs Python from inside the engine.
 pub(crate) fn attached<R>(run: impl FnOnce(Python<'_>) -> R) -> R {
-    Python::attach(run)
+    let process = Process::this();
+    Python::attach(|py| {
+        let result = run(py);
+        if !process.is_this() {
+            forks::end(py, None);
+        }
+        result
+    })
 }
 
 /// A Python object that the engine holds and may let go of on a detached thread.

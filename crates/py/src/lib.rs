@@ -24,6 +24,7 @@ mod cures;
 mod driver;
 mod errors;
 mod events;
+mod forks;
 mod gathering;
 mod generic;
 mod gil;
@@ -151,6 +152,7 @@ mod _core {
     #[pymodule_export]
     use crate::seeing::{
         diagnostics::{keep_diagnostics, take_diagnostics},
+        guard::Guard,
         record::Recorder,
     };
 

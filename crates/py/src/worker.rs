@@ -20,12 +20,14 @@ use crate::batch::Batch;
 use crate::bound::{Home, ThreadBound};
 use crate::connections::Connections;
 use crate::driver::{Driver, PythonHost};
-use crate::errors::WorkerStopped;
+use crate::errors::{PointstampError, WorkerStopped};
+use crate::forks::{self, Process, REFUSED};
 use crate::gil::{Held, detached};
 use crate::kinds::ProgressMode;
 use crate::raised::{Raised, exception, told};
 use crate::scope::Scope;
 use crate::seeing::graph::Collector;
+use crate::seeing::hearing::Hearing;
 use crate::seeing::inquiry::Answer;
 use crate::seeing::record::{Recorder, Recording};
 use crate::simulation::Simulation;
@@ -184,6 +186,8 @@ pub(crate) struct Cluster {
     homes: Mutex<Vec<Option<Arc<Home>>>>,
     /// For each worker that is running Python code of the user's, the interpreter's number of its thread.
     threads: Arc<Threads>,
+    hearing: Arc<Hearing>,
+    process: Process,
 }
 
 #[pymethods]
@@ -212,6 +216,8 @@ impl Cluster {
             seeds,
             homes: Mutex::new((0..workers).map(|_| None).collect()),
             threads: Arc::new(Threads(Mutex::new((0..workers).map(|_| None).collect()))),
+            hearing: Arc::default(),
+            process: Process::this(),
         })
     }
 
@@ -265,6 +271,9 @@ impl Cluster {
             let returned = worker
                 .and_then(|worker| wrap.call1((worker,)))
                 .and_then(|worker| main.call1((worker,)));
+            if !home.process().is_this() {
+                forks::end(py, returned.err().as_ref());
+            }
             returned.map(Bound::unbind).map_err(|error| {
                 if error.is_instance_of::<WorkerStopped>(py) && self.engine.ending().is_stopped() {
                     Error::Stopped
@@ -325,9 +334,12 @@ impl Cluster {
         }))
     }
 
-    /// Ends the connections to other processes.
+    /// Ends the connections to other processes. Returns when what they have said was heard.
     fn close(&self, py: Python<'_>) {
-        detached(py, || self.engine.close());
+        detached(py, || {
+            self.engine.close();
+            self.hearing.wait();
+        });
     }
 
     /// What was sent to other processes so far: frames and bytes of records, and of progress.
@@ -372,12 +384,16 @@ impl Cluster {
     /// Calls a function with what another process says, and its number, on a thread of its own.
     fn listen(&self, hear: Py<PyAny>) {
         let hear = Arc::new(Held::new(hear));
+        let hearing = Arc::clone(&self.hearing);
         self.engine.listen(Box::new(move |from, what| {
             let hear = Arc::clone(&hear);
+            let heard = Hearing::begin(&hearing);
             std::thread::spawn(move || {
                 // Where the interpreter is gone, no question comes any more.
                 let _heard =
                     Python::try_attach(|py| hear.get().bind(py).call1((from, what)).map(drop));
+                drop(hear); // attached, for the last time
+                drop(heard);
             });
         }));
     }
@@ -409,6 +425,9 @@ impl Cluster {
         seconds: f64,
         meanwhile: impl Fn(),
     ) -> PyResult<Vec<Option<Py<PyAny>>>> {
+        if !self.process.is_this() {
+            return Err(PointstampError::new_err(REFUSED));
+        }
         let wait = duration(Some(seconds))?.unwrap_or_default();
         let deadline = Instant::now() + wait;
         let ask = |index: usize| {

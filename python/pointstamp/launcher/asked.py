@@ -11,7 +11,7 @@ import signal
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from pointstamp.seeing.stalls import too_early
+from pointstamp._early import too_early
 
 if TYPE_CHECKING:
     import subprocess

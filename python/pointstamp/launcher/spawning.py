@@ -24,6 +24,7 @@ import time
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pointstamp._early import too_early
 from pointstamp._errors import ClusterError, add_note
 from pointstamp.cluster import bind
 from pointstamp.launcher.asked import REQUEST, ask_first, held_back
@@ -44,6 +45,9 @@ PATIENCE = 5.0
 
 LAST_WORDS = 3.0
 """Seconds that the first process has to say what is waited for, when the program is to end."""
+
+LOOK = 0.5
+"""Seconds that a wait lasts at most: a signal that comes just before it does not end it."""
 
 CHUNK = 1 << 16
 
@@ -94,6 +98,7 @@ class _Processes:
     def __init__(self, count: int) -> None:
         self.answers: dict[int, dict[str, Any]] = {}
         self._count = count
+        self._process = os.getpid()
         self._running: dict[int, subprocess.Popen[bytes]] = {}
         self._channels: dict[int, socket.socket] = {}
         self._leashes: dict[int, socket.socket] = {}
@@ -153,19 +158,21 @@ class _Processes:
 
         Only where the program has no handlers of its own.
         """
-        handlers = {
-            REQUEST: lambda number, frame: ask_first(self._running.values()),
-            signal.SIGTERM: self._on_terminate,
-        }
+        handlers = {REQUEST: self._on_request, signal.SIGTERM: self._on_terminate}
         main = threading.current_thread() is threading.main_thread()
-        taken = [number for number in handlers if main and signal.getsignal(number) == signal.SIG_DFL]
+        before = {number: signal.getsignal(number) for number in handlers if main}
+        taken = [number for number in before if before[number] in (signal.SIG_DFL, too_early)]
         for number in taken:
             signal.signal(number, handlers[number])
         try:
             yield
         finally:
             for number in taken:
-                signal.signal(number, signal.SIG_DFL)
+                signal.signal(number, before[number])
+
+    def _on_request(self, number: int, frame: object) -> None:
+        if os.getpid() == self._process:  # and not in one that the program has forked
+            ask_first(self._running.values())
 
     def _on_terminate(self, number: int, frame: object) -> None:
         """Has the first process say what is waited for, and ends as the signal would have ended this program.
@@ -173,7 +180,7 @@ class _Processes:
         The others end with their leashes. A second signal ends it at once.
         """
         signal.signal(number, signal.SIG_DFL)
-        if self._begun and not self._failures:
+        if self._begun and not self._failures and os.getpid() == self._process:
             ask_first(self._running.values(), number)
             with suppress(subprocess.TimeoutExpired):
                 next(iter(self._running.values())).wait(LAST_WORDS)
@@ -186,7 +193,7 @@ class _Processes:
             left = None if self._deadline is None else self._deadline - time.monotonic()
             if left is not None and left <= 0:
                 return
-            for key, _ in self._waiting.select(left):
+            for key, _ in self._waiting.select(LOOK if left is None else min(left, LOOK)):
                 self._take(key.data)
             if len(self._ready) == self._count and not self._begun and not self._failures:
                 self._begun = True

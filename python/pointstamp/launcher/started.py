@@ -58,7 +58,7 @@ def taken() -> Place | None:
     return None if text is None else Place(*json.loads(text))
 
 
-def run(place: Place, target: targets.Target, options: Mapping[str, Any]) -> int:
+def run(place: Place, target: targets.Target, options: Mapping[str, Any], stall_report: float | None) -> int:
     """Runs the program in its place; returns the exit code."""
     leash, listener = (_own(descriptor) for descriptor in (place.leash, place.listener))
     hold(leash)
@@ -73,7 +73,12 @@ def run(place: Place, target: targets.Target, options: Mapping[str, Any]) -> int
             main = targets.load(target)
             if place.status:
                 WATCHES.append(partial(following, _to_launcher))
-            execute(main, config=config, listener=listener if config.processes > 1 else None)
+            execute(
+                main,
+                config=config,
+                listener=listener if config.processes > 1 else None,
+                stall_report=stall_report,
+            )
     except targets.TargetError as error:
         print(f"pointstamp: {error}", file=sys.stderr)
         return 2

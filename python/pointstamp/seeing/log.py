@@ -4,27 +4,35 @@ A worker's log is `worker-N.arrows`: record batches of the columns
 
 - `at`: nanoseconds since 1970; `worker`; `kind`: what happened;
 - `dataflow`, `operator`: the numbers of what it is about;
-- `edge`, `port`, `time` (coordinates), `count`, `peer`;
-- `text`: the address and name of what is made, the ends of an edge, the place of a pointstamp.
+- `edge`; `port` of the operator, or of the node `node` in the scope `operator`; `output`, whether it is one;
+- `time` (coordinates), `count`, `peer`;
+- of what is made: `address` and `name`; of an edge its ends, from `node` and `port` to `target` and
+  `target_port`, and `pact`, how it moves records.
 
-Kinds: `scope`, `operator`, `edge` (made), `begin`, `end` (an operator runs), `send`, `receive` (a batch of
-`count` records), `capability` (`count` 1: made, 0: moved to `time`, -1: dropped), `frontier`, `progress
-sent`, `progress received` (one row for each change), `held` (a source waits), `park`, `unpark`, `shutdown`,
-and `lost` (`count` events before it were not kept: those that waited were not taken, a million of them).
+Kinds: `scope` (`count`: coordinates of its times), `operator`, `edge` (made), `begin`, `end` (an operator
+runs), `send`, `receive` (a batch of `count` records), `capability` (`count` 1: made, 0: moved to `time`, -1:
+dropped), `frontier`, `progress sent`, `progress received` (one row for each change), `held` (a source waits),
+`park`, `unpark`, `shutdown`, and `lost` (`count` events before it were not kept: those that waited were not
+taken, a million of them).
+
+A folder has the log of one computation. Its files are locked while they are written.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import threading
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pointstamp._errors import ConfigError, PointstampError
 from pointstamp._threads import Helper, join
+from pointstamp.seeing.logfiles import batches_of, files_of, path_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
     from os import PathLike
     from types import TracebackType
 
@@ -38,10 +46,27 @@ EVERY = 0.2
 """Seconds between two batches of a log."""
 
 
-class Writer:
-    """Writes what recorders have to a folder, for as long as the block runs."""
+_written: set[str] = set()
+"""The folders that computations of this program have written to."""
 
-    def __init__(self, folder: str | PathLike[str], recorders: dict[int, _core.Recorder]) -> None:
+
+class Writer:
+    """Writes what recorders have to a folder, for as long as the block runs.
+
+    Args:
+        folder: Where to; it is made where it is missing.
+        recorders: Of the workers of this process, by number.
+        workers: The numbers of these workers.
+        peers: How many there are in the computation; files of others, of an earlier program, go.
+    """
+
+    def __init__(
+        self,
+        folder: str | PathLike[str],
+        recorders: dict[int, _core.Recorder],
+        workers: Sequence[int],
+        peers: int,
+    ) -> None:
         try:
             import pyarrow.ipc
         except ImportError:
@@ -49,15 +74,41 @@ class Writer:
         self._ipc: Any = pyarrow.ipc
         self._folder = Path(folder)
         self._recorders = recorders
+        self._workers = workers
+        self._peers = peers
+        self._files: dict[int, BinaryIO] = {}
+        self._open = ExitStack()
         self._writers: dict[int, Any] = {}
         self._ended = threading.Event()
         self._thread = Helper(self._run, "pointstamp-log", daemon=True)
 
     def __enter__(self) -> Writer:
+        """Begins.
+
+        Raises:
+            ConfigError: If the folder cannot be written to, or has the log of another computation of this
+                program, or of a program that runs.
+        """
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
+            place = os.path.realpath(self._folder)
+            if place in _written:
+                raise ConfigError(
+                    f"{str(self._folder)!r} has the log of an earlier computation of this program: give each "
+                    "a folder of its own, such as Config(log=tempfile.mkdtemp())"
+                )
+            with ExitStack() as stack:
+                for worker in self._workers:
+                    file = stack.enter_context(_opened(path_of(self._folder, worker)))
+                    _own(file, self._folder)
+                    self._files[worker] = file
+                for path, worker in files_of(self._folder):
+                    if worker >= self._peers:
+                        path.unlink(missing_ok=True)
+                self._open = stack.pop_all()
         except OSError as error:
             raise ConfigError(f"the log cannot be written to {str(self._folder)!r}: {error}") from error
+        _written.add(place)
         self._thread.start()
         return self
 
@@ -69,6 +120,7 @@ class Writer:
         self._take()
         for writer in self._writers.values():
             writer.close()
+        self._open.close()
         lost = {worker: recorder.lost for worker, recorder in self._recorders.items() if recorder.lost}
         if lost:
             import logging
@@ -87,43 +139,67 @@ class Writer:
         for worker, recorder in list(self._recorders.items()):
             batch = recorder.take(worker)
             if worker not in self._writers:
-                path = self._folder / f"worker-{worker}.arrows"
-                self._writers[worker] = self._ipc.new_stream(str(path), batch.schema)
+                self._writers[worker] = self._ipc.new_stream(self._files[worker], batch.schema)
             if batch.num_rows:
                 self._writers[worker].write_batch(batch)
+
+
+def _opened(path: Path) -> BinaryIO:
+    """A file as it is. Without a buffer: what is written is there if this program is killed."""
+    return open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o666), "wb", buffering=0)
+
+
+def _own(file: BinaryIO, folder: Path) -> None:
+    """Empties a file that no other program writes, and locks it until it is closed.
+
+    Raises:
+        ConfigError: If another one does.
+    """
+    if _lock(file) is False:
+        raise ConfigError(
+            f"{str(folder)!r} has the log of a computation that runs: give each a folder of its own"
+        )
+    file.truncate(0)
+
+
+def _lock(file: BinaryIO) -> bool | None:
+    """Locks a file; None where the file system has no locks."""
+    try:
+        import fcntl
+    except ImportError:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
 
 
 def read_log(folder: str | PathLike[str]) -> pa.Table:
     """The events of all workers in a folder, in the order of time.
 
-    What was being written when a program was killed may be missing.
+    A file that was cut, since its program was killed while it wrote, is read as far as it is whole, and so is
+    one that is damaged; a warning of the logger ``pointstamp.seeing.log`` says which.
 
     Raises:
-        PointstampError: If there is no log.
+        PointstampError: If there is no log, or a file is something else.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    batches: list[pa.RecordBatch] = []
-    for path in sorted(Path(folder).glob("worker-*.arrows")):
-        batches.extend(_batches(path))
-    if not batches:
+    files = files_of(Path(folder))
+    if not files:
         raise PointstampError(
             f"{str(folder)!r} holds no log of pointstamp: it is written by Config(log=folder)"
         )
+    batches = [batch for path, _ in files for batch in batches_of(path)]
+    if not batches:
+        raise PointstampError(f"the log in {str(folder)!r} holds no whole batch of events")
     table = pa.Table.from_batches(batches)
     order = pc.sort_indices(table, sort_keys=[("at", "ascending")])  # what a worker says stays in its order
     return table.take(order)
-
-
-def _batches(path: Path) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-
-    try:
-        with pa.ipc.open_stream(str(path)) as reader:
-            yield from reader
-    except pa.ArrowInvalid:
-        return  # the program was killed while it wrote
 
 
 def to_perfetto(folder: str | PathLike[str], target: str | PathLike[str]) -> int:
@@ -140,7 +216,7 @@ def to_perfetto(folder: str | PathLike[str], target: str | PathLike[str]) -> int
         event = {"ts": row["at"] / 1000, "pid": 0, "tid": row["worker"]}
         kind = row["kind"]
         if kind in ("operator", "scope"):
-            names[who] = row["text"].partition(" ")[2]
+            names[who] = row["name"]
         elif kind in ("begin", "end"):
             name = names.get(who, f"operator {who[0]}.{who[1]}")
             trace.append({**event, "ph": "B" if kind == "begin" else "E", "name": name})

@@ -69,18 +69,16 @@ class Replay:
         kind, worker = row["kind"], row["worker"]
         who = (row["dataflow"], row["operator"])
         if kind in ("scope", "operator"):
-            text, _, name = row["text"].partition(" ")
-            address = tuple(map(int, text.split(".")))
+            address = tuple(row["address"])
             self._addresses[who] = address
-            self._names[address] = name
+            self._names[address] = row["name"]
             self._graphs.pop(address[0], None)
             if kind == "scope":
                 self._scopes[address] = row["count"]
-        elif kind == "edge":
-            source, pact, target = row["text"].split(" ")
-            ends = (*map(int, source.split(".")), *map(int, target.split(".")))
+        elif kind == "edge" and who in self._addresses:  # what made its scope may be lost
+            ends = (row["node"], row["port"], row["target"], row["target_port"])
             key = (row["dataflow"], row["edge"])
-            self._edges[key] = (self._addresses[who], ends, pact)  # type: ignore[assignment]
+            self._edges[key] = (self._addresses[who], ends, row["pact"])
             self._graphs.pop(row["dataflow"], None)
         elif kind in ("send", "receive"):
             key = (row["dataflow"], row["edge"])
@@ -95,9 +93,8 @@ class Replay:
         elif kind == "capability" and who in self._addresses:
             address = self._addresses[who]
             self._held[address] = self._held.get(address, 0) + row["count"]
-        elif kind == "frontier" and worker == self._viewer and row["text"].startswith("output"):
-            node = int(row["text"].rpartition(" ")[2])
-            place = ((*self._addresses[who], node), row["port"])
+        elif kind == "frontier" and worker == self._viewer and row["output"] and who in self._addresses:
+            place = ((*self._addresses[who], row["node"]), row["port"])
             times = self._frontiers.setdefault(place, {})
             time = tuple(row["time"])
             times[time] = times.get(time, 0) + row["count"]
@@ -147,6 +144,8 @@ class Replay:
     def _state(self, at: int) -> dict[str, Any]:
         queued: dict[Address, int] = {}
         for key, count in self._waiting.items():
+            if key not in self._edges:
+                continue
             scope, ends, pact = self._edges[key]
             if pact not in ("enter", "leave") and count > 0:
                 target = (*scope, ends[2])

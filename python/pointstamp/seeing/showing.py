@@ -56,7 +56,9 @@ class Showing:
             if self._config.log is not None:
                 from pointstamp.seeing.log import Writer
 
-                stack.enter_context(Writer(self._config.log, self._recorders))
+                first = self._config.process * self._config.workers
+                workers = range(first, first + self._config.workers)
+                stack.enter_context(Writer(self._config.log, self._recorders, workers, self._config.peers))
             if self._config.dashboard is not None and self._config.process == 0:
                 from pointstamp.seeing.serving import Page, announce
 

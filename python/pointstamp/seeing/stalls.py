@@ -7,6 +7,7 @@ no handler of its own.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -15,7 +16,9 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from pointstamp import _core
 from pointstamp._core import ProbeHandle
+from pointstamp._early import too_early
 from pointstamp._errors import add_note
 from pointstamp._threads import Helper, join
 from pointstamp.seeing.asking import PATIENCE
@@ -26,14 +29,19 @@ from pointstamp.seeing.told import Silent, Told
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pointstamp import _core
     from pointstamp._types import Time
     from pointstamp.seeing.asking import Asking
 
-__all__ = ["Report", "explained", "probes_of", "reporting", "say", "standing", "too_early"]
+__all__ = ["Report", "explained", "probes_of", "reporting", "say", "standing"]
 
 QUICK = 1.0
 """Seconds that workers have to answer when the program is to end."""
+
+STUCK = 5
+"""Seconds after SIGTERM in which the main thread has to come to its handler; else the program just ends."""
+
+SAYING = 15
+"""Seconds that the handler has to say what is waited for."""
 
 Asked = list[tuple[ProbeHandle, "Time | None"]]
 
@@ -107,7 +115,10 @@ class Report:
 
     def __init__(self, asking: Asking) -> None:
         self._asking = asking
+        self._process = os.getpid()
+        self._answering: list[Helper] = []
         self.worker: _core.Worker | None = None
+        self.guard: _core.Guard | None = None
 
     def text(self, *, here: bool, seconds: float | None = None) -> str:
         """What all dataflows wait for; `here` on the thread of the worker that is known."""
@@ -119,19 +130,32 @@ class Report:
         interrupted(self._asking, self.worker, error)
 
     def on_terminate(self, number: int, frame: object) -> None:
-        """Says what is waited for, and ends as the signal would have ended this process; another does now."""
+        """Says what is waited for, and ends as the signal would have ended this process; another does now.
+
+        So does the guard, where saying takes too long. A process that was forked has nothing to say.
+        """
         signal.signal(number, signal.SIG_DFL)
-        with suppress(Exception):
-            say(self.text(here=True, seconds=QUICK))
+        if os.getpid() == self._process:
+            if self.guard is not None:
+                self.guard.renew(SAYING)
+            with suppress(Exception):
+                say(self.text(here=True, seconds=QUICK))
         signal.raise_signal(number)
 
     def on_request(self, number: int, frame: object) -> None:
         """Says what is waited for, when the workers have come to the end of their steps."""
-        threading.Thread(target=self._answer, name="pointstamp-report", daemon=True).start()
+        if os.getpid() == self._process:
+            answering = Helper(self._answer, "pointstamp-report", daemon=True)
+            self._answering = [*(one for one in self._answering if one.is_alive()), answering]
+            answering.start()
 
     def _answer(self) -> None:
         with suppress(Exception):  # the computation may have ended meanwhile
             say(self.text(here=False))
+
+    def end(self) -> None:
+        """Waits for the threads that answer: none is left to run while the interpreter is taken down."""
+        join(self._answering, 0.1)
 
     def watch(self, seconds: float, ended: threading.Event) -> None:
         """Says what is waited for whenever nothing has moved for so long and something is outstanding."""
@@ -196,12 +220,11 @@ def reporting(report: Report, stall: float | None, *, alone: bool) -> Iterator[N
         ended.set()
         for number, before in taken.items():
             signal.signal(number, before)
+        if report.guard is not None:
+            report.guard.end()
+        report.end()
         if watcher is not None:
             join([watcher], 0.1, ended.set)
-
-
-def too_early(number: int, frame: object) -> None:
-    """Handles a request before there is a computation to ask: there is nothing to say."""
 
 
 def _take_signals(report: Report) -> dict[int, Any]:
@@ -214,6 +237,8 @@ def _take_signals(report: Report) -> dict[int, Any]:
         number = getattr(signal, name, None)  # not on every system
         if number is not None and signal.getsignal(number) in (signal.SIG_DFL, too_early):
             taken[number] = signal.signal(number, handler)
+    if signal.SIGTERM in taken:
+        report.guard = _core.Guard(STUCK)
     return taken
 
 

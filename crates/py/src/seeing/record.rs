@@ -10,15 +10,13 @@ use std::time::{Instant, SystemTime};
 
 use std::sync::Arc;
 
-use arrow_array::builder::{ListBuilder, StringBuilder, UInt64Builder};
-use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, UInt32Array, UInt64Array};
 use pointstamp_engine::observe::{Change, EdgeId, Observation, Observer, OperatorId};
-use pointstamp_order::Point;
 use pyo3::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::columns::ffi::export_batch;
 use crate::errors::PointstampError;
+use crate::seeing::event::{Event, NONE, columns};
 use crate::seeing::totals::{Done, Ended, Totals};
 
 /// How many events wait to be taken at most.
@@ -57,78 +55,9 @@ struct Inner {
     ignored: Vec<u32>,
 }
 
-/// An event; what its numbers mean follows from its kind.
-struct Event {
-    at: u64,
-    kind: &'static str,
-    dataflow: u32,
-    operator: u32,
-    edge: Option<u32>,
-    port: Option<u32>,
-    time: Option<Point>,
-    count: Option<i64>,
-    peer: Option<u32>,
-    text: Option<String>,
-}
-
-impl Event {
-    fn new(kind: &'static str, id: OperatorId) -> Self {
-        Event {
-            at: 0,
-            kind,
-            dataflow: id.dataflow,
-            operator: id.operator,
-            edge: None,
-            port: None,
-            time: None,
-            count: None,
-            peer: None,
-            text: None,
-        }
-    }
-
-    /// Of a message along an edge, where it is `operator`'s, unless that end of the edge is a scope's boundary.
-    fn message(
-        kind: &'static str,
-        edge: EdgeId,
-        operator: Option<OperatorId>,
-        time: &Point,
-        records: usize,
-    ) -> Self {
-        let operator = operator.unwrap_or(OperatorId {
-            dataflow: edge.dataflow,
-            operator: u32::MAX,
-        });
-        Event {
-            edge: Some(edge.edge),
-            time: Some(time.clone()),
-            count: Some(records as i64),
-            ..Event::new(kind, operator)
-        }
-    }
-
-    /// Of a capability that is now for `time`; `count` is what that adds to the number of capabilities.
-    fn capability(operator: OperatorId, port: usize, time: &Point, count: i64) -> Self {
-        Event {
-            port: Some(small(port)),
-            time: Some(time.clone()),
-            count: Some(count),
-            ..Event::new("capability", operator)
-        }
-    }
-}
-
 #[allow(clippy::cast_possible_truncation, reason = "584 years of nanoseconds")]
 fn nanoseconds(duration: std::time::Duration) -> u64 {
     duration.as_nanos() as u64
-}
-
-#[allow(
-    clippy::cast_possible_truncation,
-    reason = "ports, workers and operators are few"
-)]
-fn small(number: usize) -> u32 {
-    number as u32
 }
 
 impl Inner {
@@ -136,7 +65,7 @@ impl Inner {
         if !self.keeps {
             return;
         }
-        let event = event();
+        let mut event = event();
         if self.ignored.contains(&event.dataflow) {
             return;
         }
@@ -144,8 +73,8 @@ impl Inner {
             self.lost += 1;
             return;
         }
-        let at = nanoseconds(self.begin.elapsed());
-        self.events.push(Event { at, ..event });
+        event.at = nanoseconds(self.begin.elapsed());
+        self.events.push(event);
     }
 
     fn keep_changes(&mut self, kind: &'static str, scope: OperatorId, changes: &[Change]) {
@@ -153,19 +82,7 @@ impl Inner {
             return;
         }
         for ((location, time), diff) in changes {
-            self.keep(|| {
-                let port = match location.port {
-                    pointstamp_progress::Port::Target(port)
-                    | pointstamp_progress::Port::Source(port) => port,
-                };
-                Event {
-                    port: Some(small(port)),
-                    time: Some(time.clone()),
-                    count: Some(*diff),
-                    text: Some(location.to_string()),
-                    ..Event::new(kind, scope)
-                }
-            });
+            self.keep(|| Event::change(kind, scope, location, time, *diff));
         }
     }
 
@@ -211,20 +128,13 @@ impl Inner {
                 ..
             } => {
                 self.made(id, address, name);
-                self.keep(|| Event {
-                    count: Some(dims as i64),
-                    text: Some(named(address, name)),
-                    ..Event::new("scope", id)
-                });
+                self.keep(|| Event::made("scope", id, address, name, Some(dims)));
             }
             Observation::OperatorMade {
                 id, address, name, ..
             } => {
                 self.made(id, address, name);
-                self.keep(|| Event {
-                    text: Some(named(address, name)),
-                    ..Event::new("operator", id)
-                });
+                self.keep(|| Event::made("operator", id, address, name, None));
             }
             Observation::EdgeMade {
                 id,
@@ -236,15 +146,7 @@ impl Inner {
                 let end = |node: usize| self.nodes.get(&(scope, node)).copied();
                 let ends = (end(source.node), end(target.node));
                 self.ends.insert(id, ends);
-                let text = format!(
-                    "{}.{} {pact} {}.{}",
-                    source.node, source.port, target.node, target.port
-                );
-                self.keep(|| Event {
-                    edge: Some(id.edge),
-                    text: Some(text),
-                    ..Event::new("edge", scope)
-                });
+                self.keep(|| Event::edge(scope, id, source, target, pact));
             }
             Observation::ScheduleBegins { id } => {
                 self.running.push((id, Instant::now()));
@@ -270,10 +172,7 @@ impl Inner {
                     totals.records_out += records as u64;
                     totals.batches_out += 1;
                 }
-                self.keep(|| Event {
-                    peer: Some(small(worker)),
-                    ..Event::message("send", edge, from, time, records)
-                });
+                self.keep(|| Event::message("send", edge, from, time, records).to(worker));
             }
             Observation::MessageReceived {
                 edge,
@@ -330,17 +229,6 @@ impl Inner {
             _ => {}
         }
     }
-}
-
-/// Of events that are the worker's as a whole.
-const NONE: OperatorId = OperatorId {
-    dataflow: u32::MAX,
-    operator: u32::MAX,
-};
-
-fn named(address: &[usize], name: &str) -> String {
-    let address: Vec<_> = address.iter().map(ToString::to_string).collect();
-    format!("{} {name}", address.join("."))
 }
 
 /// A recorder as an observer, shared with the reader of its events.
@@ -426,11 +314,10 @@ impl Recorder {
             let lost = inner.lost - inner.said;
             if lost > 0 {
                 inner.said = inner.lost;
-                events.push(Event {
-                    at: nanoseconds(inner.begin.elapsed()),
-                    count: Some(lost.cast_signed()),
-                    ..Event::new("lost", NONE)
-                });
+                let mut event = Event::new("lost", NONE);
+                event.at = nanoseconds(inner.begin.elapsed());
+                event.count = Some(lost.cast_signed());
+                events.push(event);
             }
             (events, inner.began)
         };
@@ -438,60 +325,4 @@ impl Recorder {
             .map_err(|error| PointstampError::new_err(error.to_string()))?;
         export_batch(py, &batch)
     }
-}
-
-fn columns(
-    events: &[Event],
-    began: u64,
-    worker: u32,
-) -> Result<RecordBatch, arrow_schema::ArrowError> {
-    let known = |number: u32| (number != u32::MAX).then_some(number);
-    let mut times = ListBuilder::new(UInt64Builder::new());
-    let mut texts = StringBuilder::new();
-    for event in events {
-        match &event.time {
-            Some(time) => {
-                times.values().append_slice(time.coords());
-                times.append(true);
-            }
-            None => times.append(false),
-        }
-        texts.append_option(event.text.as_ref());
-    }
-    let at = events.iter().map(|event| began + event.at);
-    let kinds = events.iter().map(|event| Some(event.kind));
-    let of = |get: fn(&Event) -> Option<u32>| -> ArrayRef {
-        Arc::new(events.iter().map(get).collect::<UInt32Array>())
-    };
-    let dataflows: UInt32Array = events.iter().map(|event| known(event.dataflow)).collect();
-    let operators: UInt32Array = events.iter().map(|event| known(event.operator)).collect();
-    let columns: Vec<(&str, ArrayRef)> = vec![
-        ("at", Arc::new(at.map(Some).collect::<UInt64Array>())),
-        (
-            "worker",
-            Arc::new(UInt32Array::from_value(worker, events.len())),
-        ),
-        ("kind", Arc::new(kinds.collect::<StringArray>())),
-        ("dataflow", Arc::new(dataflows)),
-        ("operator", Arc::new(operators)),
-        ("edge", of(|event| event.edge)),
-        ("port", of(|event| event.port)),
-        ("time", Arc::new(times.finish())),
-        (
-            "count",
-            Arc::new(
-                events
-                    .iter()
-                    .map(|event| event.count)
-                    .collect::<Int64Array>(),
-            ),
-        ),
-        ("peer", of(|event| event.peer)),
-        ("text", Arc::new(texts.finish())),
-    ];
-    RecordBatch::try_from_iter_with_nullable(
-        columns
-            .into_iter()
-            .map(|(name, column)| (name, column, true)),
-    )
 }

@@ -1,0 +1,53 @@
+//! The threads that hear what other processes say, and their end.
+//!
+//! Each runs Python code. One that is still at it while the interpreter is taken down would end the whole process, so
+//! a computation waits for its last before it is over.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a computation waits for them at most. They wait for workers, which have ended, and for the interpreter.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How many threads of one computation hear something.
+#[derive(Default)]
+pub(crate) struct Hearing {
+    count: Mutex<usize>,
+    over: Condvar,
+}
+
+/// One of them, until it is dropped.
+pub(crate) struct Heard(Arc<Hearing>);
+
+impl Hearing {
+    fn count(&self) -> MutexGuard<'_, usize> {
+        self.count.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One more is about to begin.
+    pub(crate) fn begin(this: &Arc<Self>) -> Heard {
+        *this.count() += 1;
+        Heard(Arc::clone(this))
+    }
+
+    /// Waits until there is none; call it detached.
+    pub(crate) fn wait(&self) {
+        let end = Instant::now() + PATIENCE;
+        let mut count = self.count();
+        while *count > 0 {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            let waited = self.over.wait_timeout(count, left);
+            count = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Drop for Heard {
+    fn drop(&mut self) {
+        *self.0.count() -= 1;
+        self.0.over.notify_all();
+    }
+}
