@@ -54,7 +54,7 @@ def test_a_forked_process_is_refused_the_engine(workers: int, way: str) -> None:
                 os._exit(7)
             os._exit(0)
         if worker.index == 0:
-            print("ended", outcome(pid), flush=True)
+            os.write(1, b"ended %d\\n" % outcome(pid))
         numbers.send(worker.index)
         numbers.close()
         worker.run()
@@ -88,20 +88,20 @@ def test_a_forked_process_that_returns_into_the_engine_says_so_and_ends(workers:
         if {where == "operator"} and x == 1:
             pid = os.fork()
             if pid:
-                print("ended", outcome(pid), flush=True)
+                os.write(1, b"ended %d\\n" % outcome(pid))
         return x
 
     def main(worker):
         pid = None
         with worker.dataflow() as scope:
             stream = scope.to_stream(range(worker.index, 4, worker.peers))
-            marked = stream.map(shown).inspect(lambda x: os.write(1, b"%d\n" % x))
+            marked = stream.map(shown).inspect(lambda x: os.write(1, b"%d\\n" % x))
             seen = marked.exchange(lambda x: 0).capture()
         if {where == "main"} and worker.index == 0:
             pid = os.fork()
             if pid == 0:
                 {what or "pass"}
-            print("ended", outcome(pid), flush=True)
+            os.write(1, b"ended %d\\n" % outcome(pid))
         worker.run()
         return sorted(x for _, xs in seen.extract() for x in xs)
 

@@ -140,7 +140,7 @@ def a_folder(path: Path) -> None:
 
 
 SOMETHING_ELSE = {
-    of_another_kind: "is no log of this version of pointstamp: it has no column 'address'; its columns are at",
+    of_another_kind: "is no log of this version of pointstamp: it has no column 'address'; its columns",
     of_arrow_as_a_file: "is no log of pointstamp: it is not an Arrow stream",
     of_text: "is no log of pointstamp: it is not an Arrow stream",
     a_folder: "cannot be read: .*Is a directory",

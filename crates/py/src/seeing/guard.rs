@@ -140,10 +140,17 @@ mod system {
         // a handler, and so may Python's own, which was there before.
         unsafe {
             let errno = *libc::__errno_location();
-            if (*about).si_code == libc::SI_TIMER {
+            let is_forked = std::process::id() != PROCESS.load(Ordering::Acquire);
+            let is_over = (*about).si_code == libc::SI_TIMER;
+            if is_forked || is_over {
                 let mut default = MaybeUninit::<libc::sigaction>::zeroed().assume_init();
                 default.sa_sigaction = libc::SIG_DFL;
                 libc::sigaction(number, &raw const default, ptr::null_mut());
+            }
+            if is_forked {
+                // It has nothing to say. Python forgets signals that come while it is forked, so it is not asked.
+                libc::kill(libc::getpid(), number);
+            } else if is_over {
                 let mut errors = libc::pollfd {
                     fd: libc::STDERR_FILENO,
                     events: libc::POLLOUT,
