@@ -42,6 +42,7 @@ FLOORS: dict[str, list[set[str]]] = {
         # What knows no dataflow: the interpreter's lock, errors, times, how Arrow's data crosses.
         {
             *(
+                "forks",
                 "gil",
                 "errors",
                 "raised",
