@@ -1,13 +1,15 @@
 //! What a worker sleeps on, and what wakes it.
 //!
 //! A [`Mailbox`] belongs to one worker; any number of [`Doorbell`]s ring it, from any thread. A ring
-//! that arrives between the worker's last look and its sleep is not lost: the sleep returns at once.
-//! Ringing a worker that is awake costs an enqueue and an atomic, no system call.
+//! that arrives between the worker's last look and its sleep is not lost: who rings leaves the event before it looks whether
+//! the worker sleeps, and the worker says that it sleeps before it looks whether there is an event.
+//! Ringing a worker that is awake costs an enqueue and a load, and does not cut its next sleep short.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use crate::ChannelId;
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Parker, SegQueue, Unparker};
 
 /// What a ring of a doorbell is about.
@@ -21,6 +23,8 @@ pub enum Ring {
 
 struct Shared {
     events: SegQueue<Ring>,
+    /// Whether the worker sleeps, or is about to.
+    asleep: AtomicBool,
     unparker: Unparker,
 }
 
@@ -48,6 +52,7 @@ impl Mailbox {
         let parker = Parker::new();
         let shared = Arc::new(Shared {
             events: SegQueue::new(),
+            asleep: AtomicBool::new(false),
             unparker: parker.unparker().clone(),
         });
         Mailbox { shared, parker }
@@ -73,23 +78,27 @@ impl Mailbox {
 
     /// Sleeps until a doorbell rings, or until `deadline`. May return early without a reason.
     pub fn park(&self, deadline: Option<Instant>) {
-        if !self.is_empty() {
-            return;
-        }
-        match deadline {
-            None => self.parker.park(),
-            Some(deadline) => {
-                self.parker.park_deadline(deadline);
+        // One order of all these operations, and of the queue's: of the two who write and then look, one sees the other's.
+        self.shared.asleep.store(true, Ordering::SeqCst);
+        if self.is_empty() {
+            match deadline {
+                None => self.parker.park(),
+                Some(deadline) => {
+                    self.parker.park_deadline(deadline);
+                }
             }
         }
+        self.shared.asleep.store(false, Ordering::Relaxed);
     }
 }
 
 impl Doorbell {
-    /// Leaves an event and wakes the worker.
+    /// Leaves an event, and wakes the worker if it sleeps.
     pub fn ring(&self, event: Ring) {
         self.leave(event);
-        self.wake();
+        if self.shared.asleep.load(Ordering::SeqCst) {
+            self.wake();
+        }
     }
 
     /// Leaves an event for a worker that is woken otherwise.
@@ -118,6 +127,16 @@ mod tests {
         let mailbox = Mailbox::new();
         mailbox.doorbell().wake();
         mailbox.park(None); // would hang for ever if the wake were lost
+    }
+
+    #[test]
+    fn a_ring_that_is_heard_does_not_cut_the_next_sleep_short() {
+        let mut mailbox = Mailbox::new();
+        mailbox.doorbell().ring(Ring::Activate(7));
+        assert_eq!(mailbox.next(), Some(Ring::Activate(7)));
+        let end = Instant::now() + Duration::from_millis(5);
+        mailbox.park(Some(end));
+        assert!(Instant::now() >= end);
     }
 
     #[test]

@@ -2,12 +2,13 @@
 //!
 //! A worker owns its dataflows and shares nothing with other workers but channels, the agreement on what is
 //! built, and the flag that stops everybody. Its dataflows are in `registry`; how it runs them is in `step`, and how
-//! it sleeps in `park`; how they are built, above it, in `build`.
+//! it sleeps in `park`, after a look in `spin`; how they are built, above it, in `build`.
 
 mod abandoned;
 mod park;
 mod pressure;
 mod registry;
+mod spin;
 mod step;
 
 use std::any::Any;
@@ -32,6 +33,7 @@ use crate::run::failing::Failing;
 use crate::run::subgraph::Subgraph;
 use crate::run::wakeups::Wakeups;
 use registry::Registry;
+use spin::Spin;
 
 /// A worker. Clones are the same worker; it stays on its thread.
 pub struct Worker<P: Payload>(Rc<WorkerCore<P>>);
@@ -43,6 +45,7 @@ struct WorkerCore<P: Payload> {
     failing: Rc<Failing>,
     room: Rc<Room>,
     mailbox: RefCell<Mailbox>,
+    spin: Spin,
     wakeups: Rc<Wakeups>,
     brake: Rc<Brake>,
     registry: Registry,
@@ -69,7 +72,9 @@ impl<P: Payload> Worker<P> {
         let (index, cluster, mailbox) = seed.into_parts();
         let wakeups = Wakeups::new(mailbox.doorbell());
         let failing = Failing::new(cluster.ending().clone(), index, Rc::clone(&host));
-        let brake = Brake::new(Arc::clone(cluster.fabric()));
+        let fabric = cluster.fabric();
+        let brake = Brake::new(Arc::clone(fabric));
+        let spin = Spin::new(fabric.here().len(), fabric.peers());
         Worker(Rc::new(WorkerCore {
             index,
             cluster,
@@ -77,6 +82,7 @@ impl<P: Payload> Worker<P> {
             failing,
             room: Room::new(),
             mailbox: RefCell::new(mailbox),
+            spin,
             wakeups,
             brake,
             registry: Registry::new(),

@@ -23,12 +23,17 @@ impl<P: Payload> Worker<P> {
         if self.has_work() {
             return; // a timer was due
         }
+        let ours = [deadline, timer, self.0.brake.deadline()];
+        let ours = ours.into_iter().flatten().min();
+        let mailbox = self.0.mailbox.borrow();
+        if self.0.spin.look(ours, || !mailbox.is_empty()) {
+            return;
+        }
         let fabric = self.fabric();
         let others = fabric.parks(self.0.index);
-        let deadlines = [deadline, timer, others, self.0.brake.deadline()];
-        let deadline = deadlines.into_iter().flatten().min();
+        let deadline = [ours, others].into_iter().flatten().min();
         self.0.room.tell(|| Observation::ParkBegins);
-        self.0.mailbox.borrow().park(deadline);
+        self.0.spin.asleep(|| mailbox.park(deadline));
         self.0.room.tell(|| Observation::ParkEnds);
         fabric.woke(self.0.index);
     }
