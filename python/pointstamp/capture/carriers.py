@@ -1,14 +1,15 @@
 """What captured events are written to and read from, beside files that Rust opens: objects of Python's.
 
-Owns the two ends of a socket or a binary file object. Writing happens in the capturing operator, which waits
-while the other side does not read. Reading happens in a thread of its own, which waits for bytes without
-costing processor time, hands them to a feed, waits there until they are taken, and ends with the feed.
-What goes wrong in it is raised by the operator that replays.
+Owns the two ends of a socket, a named pipe or a binary file object. Writing happens in the capturing
+operator, which waits while the other side does not read. Reading happens in a thread of its own, which
+waits for bytes without costing processor time, hands them to a feed, waits there until they are taken, and
+ends with the feed. What goes wrong in it is raised by the operator that replays.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import io
 import os
 import select
@@ -16,8 +17,11 @@ import selectors
 import socket
 import stat
 import threading
+import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pointstamp._errors import GraphError
 
 if TYPE_CHECKING:
     from pointstamp._core import EventFeed
@@ -28,6 +32,9 @@ PIECE = 256 * 1024
 LOOK_UP = 0.25
 """Seconds after which a thread that waits for a pipe looks whether anybody wants more still."""
 
+ASK_AGAIN = 0.02
+"""Seconds after which a pipe that nobody reads is tried again."""
+
 PATIENCE = 1
 """Seconds that an end waits for the thread: one that reads what cannot be woken is left behind, and
 ends when the object gives something, or with the process."""
@@ -36,6 +43,26 @@ ends when the object gives something, or with the process."""
 def is_socket(carrier: Any) -> bool:
     """Whether something sends and receives as a connected socket does."""
     return isinstance(carrier, socket.socket)
+
+
+def is_pipe(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is that of a pipe, which whoever opens it waits for the other side of."""
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+class Pipe(NamedTuple):
+    """A named pipe to read.
+
+    Attributes:
+        path: Of the pipe.
+        follow: Whether to wait for another writer when all have closed it.
+    """
+
+    path: str
+    follow: bool
 
 
 def check_connected(connection: socket.socket) -> None:
@@ -86,6 +113,56 @@ class SocketTarget:
         self._socket.close()
 
 
+class PipeTarget:
+    """Writes to a named pipe, which is opened once there is something to write and somebody to read it."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = os.fspath(path)
+        self._descriptor: int | None = None
+
+    def write(self, data: bytes) -> None:
+        """Writes all bytes.
+
+        In pieces that need not wait: a worker whose computation has ended elsewhere is interrupted between
+        two.
+        """
+        if self._descriptor is None:
+            self._descriptor = self._opened()
+        rest = memoryview(data)
+        while rest:
+            if select.select([], [self._descriptor], [], LOOK_UP)[1]:
+                with suppress(BlockingIOError):
+                    rest = rest[os.write(self._descriptor, rest[:PIECE]) :]
+
+    def _opened(self) -> int:
+        while True:
+            try:
+                descriptor = os.open(self._path, os.O_WRONLY | os.O_NONBLOCK)
+            except OSError as error:
+                if error.errno != errno.ENXIO:  # nobody reads it yet
+                    raise
+                time.sleep(ASK_AGAIN)
+                continue
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(descriptor)
+                raise GraphError(
+                    f"another writer is writing to {self._path}: give each worker and each stream a pipe of "
+                    "its own"
+                ) from None
+            return descriptor
+
+    def finish(self) -> None:
+        """Says that nothing more comes."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        self.finish()
+
+
 class FileTarget:
     """Writes to a binary file object, which stays open."""
 
@@ -119,7 +196,7 @@ def start_reading(carrier: Any, feed: EventFeed) -> None:
 
     The thread ends with its feed: it is joined when no more is wanted.
     """
-    read = _read_socket if is_socket(carrier) else _read_file
+    read = _read_socket if is_socket(carrier) else _read_pipe if isinstance(carrier, Pipe) else _read_file
     thread = threading.Thread(target=_run, args=(read, carrier, feed), name="pointstamp reader", daemon=True)
 
     def stop() -> None:
@@ -130,7 +207,8 @@ def start_reading(carrier: Any, feed: EventFeed) -> None:
                 pass  # it is closed
         elif hasattr(carrier, "wake"):
             carrier.wake()
-        thread.join(PATIENCE)
+        if thread.is_alive():  # else it has ended, or begins in a moment and finds the feed closed
+            thread.join(PATIENCE)
 
     feed.on_close(stop)
     thread.start()
@@ -148,8 +226,26 @@ def _run(read: Any, carrier: Any, feed: EventFeed) -> None:
 def _read_socket(connection: socket.socket, feed: EventFeed) -> None:
     with connection:
         connection.setblocking(True)
-        while (data := connection.recv(PIECE)) and feed.feed(data):
+        while not feed.closed and (data := connection.recv(PIECE)) and feed.feed(data):
             pass
+
+
+def _read_pipe(pipe: Pipe, feed: EventFeed) -> None:
+    # Opened so, it is there at once; that it can be read says that somebody writes, or has written and gone.
+    descriptor = os.open(pipe.path, os.O_RDONLY | os.O_NONBLOCK)
+    with open(descriptor, "rb", buffering=0) as file:
+        while not feed.closed:
+            if not select.select([file], [], [], LOOK_UP)[0]:
+                continue
+            data = file.read(PIECE)
+            if data is None:
+                continue  # another reader of the pipe was first
+            if data and not feed.feed(data):
+                return
+            if not data and not pipe.follow:
+                return
+            if not data:
+                time.sleep(LOOK_UP)  # it can be read from now on, until another writer comes
 
 
 def _read_file(file: Any, feed: EventFeed) -> None:

@@ -153,7 +153,8 @@ class EventWriter:
 
     Args:
         target: A path; a binary file object, which stays open; or a connected socket, which the writer takes
-            over and closes after the last event. Writing to a socket whose other side does not read waits.
+            over and closes after the last event. Writing to a socket whose other side does not read waits,
+            and so does writing to a named pipe, which is opened when its stream begins and has a reader.
         overwrite: Whether a file that is there is replaced. Left out, that is an error: workers that are
             given one path by mistake do not lose each other's events.
 
@@ -177,7 +178,10 @@ class EventWriter:
 
     def __init__(self, target: Target, *, overwrite: bool = False) -> None:
         if isinstance(target, (str, os.PathLike)):
-            self.core = _core.EventSink.create(os.fspath(target), overwrite)
+            if carriers.is_pipe(target):
+                self.core = _core.EventSink.to_object(carriers.PipeTarget(target))
+            else:
+                self.core = _core.EventSink.create(os.fspath(target), overwrite)
         elif carriers.is_socket(target):
             carriers.check_connected(target)  # type: ignore[arg-type]
             self.core = _core.EventSink.to_object(carriers.SocketTarget(target))  # type: ignore[arg-type]
@@ -197,7 +201,8 @@ class EventReader:
     Iterating yields the events, as of a `Capture`; a reader is read once, by one of the two.
 
     Args:
-        source: A path; a binary file object; or a connected socket, which the reader takes over and closes.
+        source: A path, also of a named pipe; a binary file object; or a connected socket, which the reader
+            takes over and closes.
         allow_pickle: Whether records of Python objects may be read. Reading them can run code of their
             author, as with `pickle`. Columns of an `ArrowStream` are always safe.
         follow: Whether to wait at the end of a file for what is written next, until the captured stream is
@@ -220,9 +225,13 @@ class EventReader:
         if isinstance(source, (str, os.PathLike)):
             path = os.fspath(source)
             self.name = path
-            self.core = _core.EventFeed.open(path, path, follow)
-            if not follow:
-                self.begin()  # what cannot be read is known now
+            if carriers.is_pipe(source):
+                self.core = _core.EventFeed.fed(path)
+                self._carrier = carriers.Pipe(path, follow)
+            else:
+                self.core = _core.EventFeed.open(path, path, follow)
+                if not follow:
+                    self.begin()  # what cannot be read is known now
         elif carriers.is_socket(source) or hasattr(source, "read"):
             if carriers.is_socket(source):
                 carriers.check_connected(source)  # type: ignore[arg-type]

@@ -1,7 +1,8 @@
 //! Reading events: from a file, or from bytes that a thread of Python's brings.
 //!
-//! One lock guards a feed, and no thread attaches while holding it: batches are decoded after it. What a thread brings is bounded: it
-//! waits while [`ROOM`] bytes are there that were not taken.
+//! One lock guards a feed, and no thread attaches while holding it: batches are decoded after it. It is held while a file is read,
+//! which may take long, so no thread waits for it while it is attached, either. What a thread brings is bounded: it waits while
+//! [`ROOM`] bytes are there that were not taken.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -315,17 +316,22 @@ impl EventFeed {
 
     /// Says that nothing more comes, or why.
     #[pyo3(signature = (error = None))]
-    fn end(&self, error: Option<Bound<'_, PyAny>>) {
+    fn end(&self, py: Python<'_>, error: Option<Bound<'_, PyAny>>) {
         let said = error.map_or(Feeding::Ended, |error| {
             Feeding::Failed(PyErr::from_value(error))
         });
-        let mut state = self.shared.state();
-        if let Input::Fed(feeding) = &mut state.input {
-            *feeding = said;
-        }
-        if let Some(reader) = &state.reader {
-            reader.activate();
-        }
+        let before = detached(py, || {
+            let mut state = self.shared.state();
+            let before = match &mut state.input {
+                Input::Fed(feeding) => std::mem::replace(feeding, said),
+                Input::File { .. } => said,
+            };
+            if let Some(reader) = &state.reader {
+                reader.activate();
+            }
+            before
+        });
+        drop(before); // without the lock: letting go of an error may run user code
     }
 
     /// Takes a function that ends the thread that feeds, for when no more is wanted.
@@ -341,14 +347,14 @@ impl EventFeed {
     }
 
     /// No more is wanted.
-    fn close(&self) {
-        self.shared.close();
+    fn close(&self, py: Python<'_>) {
+        detached(py, || self.shared.close());
     }
 
     /// Whether no more is wanted.
     #[getter]
-    fn closed(&self) -> bool {
-        self.shared.state().closed
+    fn closed(&self, py: Python<'_>) -> bool {
+        detached(py, || self.shared.state().closed)
     }
 
     /// How the capture begins, `(dims, schema)`, with the schema of columns; `None` while that is not known.
@@ -393,14 +399,14 @@ impl EventFeed {
 
     /// Where the last event that was taken ended, in bytes from the beginning.
     #[getter]
-    fn offset(&self) -> u64 {
-        self.shared.offset()
+    fn offset(&self, py: Python<'_>) -> u64 {
+        detached(py, || self.shared.offset())
     }
 
     /// The times that may still come.
     #[getter]
     fn frontier<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let promise = self.shared.state().promise.clone();
+        let promise = detached(py, || self.shared.state().promise.clone());
         let list = PyList::empty(py);
         for time in promise.iter().flat_map(Promise::frontier) {
             list.append(point_to_py(py, time)?)?;

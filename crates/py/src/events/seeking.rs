@@ -14,7 +14,7 @@ use crate::time::{point_from_py, point_to_py};
 impl Shared {
     /// What the changes so far add up to, `(time, count)`; `None` before the first event.
     pub(super) fn counts<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
-        let promise = self.state().promise.clone();
+        let promise = detached(py, || self.state().promise.clone());
         let Some(promise) = promise.filter(Promise::has_begun) else {
             return Ok(None);
         };
@@ -32,7 +32,7 @@ impl Shared {
         offset: u64,
         counts: &[(Bound<'_, PyAny>, i64)],
     ) -> PyResult<()> {
-        let start = self.state().decoder.start().cloned();
+        let start = detached(py, || self.state().decoder.start().cloned());
         let Some(start) = start else {
             return Err(self.damaged(0, "it has not said what it holds"));
         };

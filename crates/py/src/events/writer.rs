@@ -21,7 +21,7 @@ use super::body;
 use crate::batch::Batch;
 use crate::columns::schema::Schema;
 use crate::errors::{GraphError, IntoException};
-use crate::gil::{Held, attached};
+use crate::gil::{Held, attached, detached};
 use crate::raised::Raised;
 use crate::stream::Stream;
 
@@ -47,7 +47,54 @@ pub(super) fn os_error(error: &std::io::Error, path: &std::path::Path) -> PyErr 
 impl EventSink {
     /// A file that is created, or with `overwrite` emptied.
     #[staticmethod]
-    fn create(path: PathBuf, overwrite: bool) -> PyResult<Self> {
+    fn create(py: Python<'_>, path: PathBuf, overwrite: bool) -> PyResult<Self> {
+        detached(py, || EventSink::file(path, overwrite))
+    }
+
+    /// An object with `write(bytes)` and `finish()`.
+    #[staticmethod]
+    fn to_object(target: Py<PyAny>) -> Self {
+        EventSink(Mutex::new(Some(Target::Object(Held::new(target)))))
+    }
+
+    /// Captures a stream, from now on.
+    #[pyo3(signature = (stream, dims, schema = None))]
+    fn capture(
+        &self,
+        py: Python<'_>,
+        stream: &Stream,
+        dims: usize,
+        schema: Option<&Schema>,
+    ) -> PyResult<()> {
+        let taken = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let target = taken.ok_or_else(|| {
+            GraphError::new_err(
+                "this writer writes the events of a stream already: make one for each stream",
+            )
+        })?;
+        let (contents, bytes) = match schema {
+            Some(schema) => (Contents::Columns, body::schema_bytes(&schema.schema)?),
+            None => (Contents::Records, Bytes::new()),
+        };
+        let start = Start {
+            contents,
+            dims,
+            schema: bytes,
+        };
+        let mut start = start.write().map_err(IntoException::into_exception)?;
+        start.insert(0, Bytes::from_static(&MAGIC));
+        let target = detached(py, || target.write(&start).map(|()| target))?;
+        let (mut target, mut promise) = (Some(target), Promise::new(dims));
+        let sink = move |event| {
+            let written = write_event(&mut target, &mut promise, event);
+            written.map_err(Raised::here) as UserResult<()>
+        };
+        operators::capture(&stream.engine()?, sink).map_err(IntoException::into_exception)
+    }
+}
+
+impl EventSink {
+    fn file(path: PathBuf, overwrite: bool) -> PyResult<Self> {
         let mut options = OpenOptions::new();
         options.write(true);
         if overwrite {
@@ -68,41 +115,6 @@ impl EventSink {
             file.set_len(0).map_err(named)?;
         }
         Ok(EventSink(Mutex::new(Some(Target::File(file, path)))))
-    }
-
-    /// An object with `write(bytes)` and `finish()`.
-    #[staticmethod]
-    fn to_object(target: Py<PyAny>) -> Self {
-        EventSink(Mutex::new(Some(Target::Object(Held::new(target)))))
-    }
-
-    /// Captures a stream, from now on.
-    #[pyo3(signature = (stream, dims, schema = None))]
-    fn capture(&self, stream: &Stream, dims: usize, schema: Option<&Schema>) -> PyResult<()> {
-        let taken = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let target = taken.ok_or_else(|| {
-            GraphError::new_err(
-                "this writer writes the events of a stream already: make one for each stream",
-            )
-        })?;
-        let (contents, bytes) = match schema {
-            Some(schema) => (Contents::Columns, body::schema_bytes(&schema.schema)?),
-            None => (Contents::Records, Bytes::new()),
-        };
-        let start = Start {
-            contents,
-            dims,
-            schema: bytes,
-        };
-        let mut start = start.write().map_err(IntoException::into_exception)?;
-        start.insert(0, Bytes::from_static(&MAGIC));
-        target.write(&start)?;
-        let (mut target, mut promise) = (Some(target), Promise::new(dims));
-        let sink = move |event| {
-            let written = write_event(&mut target, &mut promise, event);
-            written.map_err(Raised::here) as UserResult<()>
-        };
-        operators::capture(&stream.engine()?, sink).map_err(IntoException::into_exception)
     }
 }
 
