@@ -101,3 +101,42 @@ def test_times_are_complete_while_more_comes_than_is_received(name: str) -> None
 
     with fuel_of(fuel):
         ps.execute(main)
+
+
+def standing(scope: ps.Scope, values: int) -> Pairs:
+    """So many values for each of five keys, from the beginning on."""
+    return scope.collection((key, -value) for key in range(5) for value in range(1, values + 1))
+
+
+# What each update that comes owes several of: pairs of a join, the values of its key.
+OWING: dict[str, Derive] = {
+    "join": lambda pairs: pairs.join(standing(pairs.scope, 8)),
+    "join by a function": lambda pairs: pairs.join(standing(pairs.scope, 8), lambda k, a, b: (k, a, b)),
+    "min": lambda pairs: pairs.concat(standing(pairs.scope, 100)).min(),
+    "reduce": lambda pairs: pairs.concat(standing(pairs.scope, 100)).reduce(lambda _, values: [len(values)]),
+}
+
+
+@pytest.mark.parametrize("name", OWING)
+def test_times_are_complete_while_each_step_owes_more_than_is_done(name: str) -> None:
+    fuel, epochs = 64, 120
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            handle, pairs = scope.new_collection()
+            probe = OWING[name](pairs).probe()
+        handle.advance_to(1)
+        steps_until(worker, probe, 1)
+        behind = []
+        for epoch in range(1, epochs):
+            handle.insert_many((record % 5, epoch * 100 + record) for record in range(fuel // 2))
+            handle.advance_to(epoch + 1)
+            worker.step()
+            behind.append(next(lag for lag in range(epoch + 2) if not probe.less_than(epoch + 1 - lag)))
+        # It falls behind at first, and does more in a step then: the delay does not grow with the steps.
+        assert max(behind[epochs // 2 :]) <= max(behind[: epochs // 2]) + 2
+        handle.close()
+        worker.run()
+
+    with fuel_of(fuel):
+        ps.execute(main)

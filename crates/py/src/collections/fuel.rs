@@ -1,7 +1,10 @@
 //! How much an operator of collections does in one activation before others get their turn.
 //!
-//! Owns one number for the whole process. Operators read it when they are activated, so that what they do with it is the
-//! same however small it is: tests set it to a few updates, to stop the work at every place where it can be stopped.
+//! Owns one number for the whole process, and the [`Allowance`] that each operator makes of it: an operator that falls behind
+//! what comes does more, so that its delay does not grow with every step; one large piece of work is done in the usual
+//! instalments, so that it does not keep the worker. Operators read the number when they are activated, so that what they
+//! do with it is the same however small it is: tests set it to a few updates, to stop the work at every place where it can
+//! be stopped.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,6 +16,9 @@ use super::updates::MAX_UPDATES;
 /// How many updates an activation receives, and how many it looks at.
 static FUEL: AtomicUsize = AtomicUsize::new(1 << 17);
 
+/// How many times the usual an activation does at most.
+pub(crate) const MOST: usize = 16;
+
 /// The updates of one activation.
 pub(crate) fn fuel() -> usize {
     FUEL.load(Ordering::Relaxed)
@@ -23,9 +29,47 @@ pub(crate) fn instalment() -> usize {
     fuel().min(MAX_UPDATES)
 }
 
-/// The instalments of one activation.
-pub(crate) fn instalments() -> usize {
-    fuel().div_ceil(MAX_UPDATES)
+/// How much an operator does in one activation: the usual; and twice what it did before, up to [`MOST`] times the usual, where
+/// that was not enough and more has come since.
+pub(crate) struct Allowance {
+    times: usize,
+    /// Something was left when the activation before ended.
+    left: bool,
+}
+
+impl Default for Allowance {
+    fn default() -> Self {
+        Allowance {
+            times: 1,
+            left: false,
+        }
+    }
+}
+
+impl Allowance {
+    /// An activation begins, for which more has come or nothing has.
+    pub(crate) fn begin(&mut self, came: bool) {
+        if !self.left {
+            self.times = 1;
+        } else if came {
+            self.times = (2 * self.times).min(MOST);
+        }
+    }
+
+    /// It ends, with work left or without.
+    pub(crate) fn end(&mut self, left: bool) {
+        self.left = left;
+    }
+
+    /// The updates of the activation.
+    pub(crate) fn fuel(&self) -> usize {
+        fuel().saturating_mul(self.times)
+    }
+
+    /// The instalments of the activation.
+    pub(crate) fn instalments(&self) -> usize {
+        fuel().div_ceil(MAX_UPDATES).saturating_mul(self.times)
+    }
 }
 
 /// Sets how many updates an activation works on, in all workers of the process, and returns what it was: for tests.

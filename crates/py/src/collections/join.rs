@@ -16,7 +16,7 @@ use pyo3::types::PyList;
 
 use super::arrange::{Arranged, Arrangement, ByTime, other_scope, sealed_of};
 use super::fields::{Projection, Source, expr_of};
-use super::fuel::{instalment, instalments};
+use super::fuel::{Allowance, instalment};
 use super::rows::{Cells, Row, RowBuf};
 use super::send;
 use super::time::{ScopeTime, frontier_of};
@@ -104,14 +104,21 @@ fn build<T: ScopeTime>(
         name: name.to_owned(),
         found: Found::default(),
     };
+    let mut allowance = Allowance::default();
     builder.build(move || {
-        joining.receive(&inputs.0, &inputs.1)?;
-        for _ in 0..instalments() {
-            if !joining.instalment(&output)? {
-                return Ok(false);
+        let came = joining.receive(&inputs.0, &inputs.1)?;
+        allowance.begin(came);
+        let mut left = true;
+        for _ in 0..allowance.instalments() {
+            left = joining.instalment(&output)?;
+            if !left {
+                break;
             }
         }
-        activator.activate();
+        allowance.end(left);
+        if left {
+            activator.activate();
+        }
         Ok(false)
     });
     Ok(joined)
@@ -125,24 +132,28 @@ struct Joining<T: ScopeTime> {
 }
 
 impl<T: ScopeTime> Joining<T> {
+    /// Takes what has come; whether something has.
     fn receive(
         &mut self,
         left: &InputPort<Batch>,
         right: &InputPort<Batch>,
-    ) -> Result<(), BoxError> {
+    ) -> Result<bool, BoxError> {
+        let mut came = false;
         while let Some((message, batch)) = left.next()? {
             let sealed = sealed_of::<T>(&batch);
             self.join.push_left(&sealed, message.retain(0)?);
+            came = true;
         }
         while let Some((message, batch)) = right.next()? {
             let sealed = sealed_of::<T>(&batch);
             self.join.push_right(&sealed, message.retain(0)?);
+            came = true;
         }
         self.join.advance(
             &frontier_of(left.frontier().frontier()),
             &frontier_of(right.frontier().frontier()),
         );
-        Ok(())
+        Ok(came)
     }
 
     /// Works for a while and sends what comes of it; whether more waits.

@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 
 use super::arrange::{Arranged, Arrangement, ByTime, kept_by, sealed_of};
 use super::follow::{Followers, Publisher};
-use super::fuel::fuel;
+use super::fuel::Allowance;
 use super::reducers::{Form, Rows, of_kind};
 use super::rows::Cells;
 use super::sealed::SealedBatch;
@@ -91,6 +91,7 @@ fn build<T: ScopeTime>(
         reduce,
         capabilities: Vec::new(),
         publisher,
+        allowance: Allowance::default(),
     };
     builder.build(move || {
         template.borrow_mut().take();
@@ -109,6 +110,7 @@ struct Reducing<T: ScopeTime> {
     reduce: Shared<T>,
     capabilities: Vec<Capability>,
     publisher: Publisher<T>,
+    allowance: Allowance,
 }
 
 impl<T: ScopeTime> Reducing<T> {
@@ -119,14 +121,18 @@ impl<T: ScopeTime> Reducing<T> {
         output: &OutputPort<Batch>,
     ) -> Result<bool, BoxError> {
         let mut reduce = self.reduce.borrow_mut();
+        let mut came = false;
         while let Some((message, batch)) = input.next()? {
             hold(&mut self.capabilities, &message)?;
             reduce.push(sealed_of::<T>(&batch));
+            came = true;
         }
+        self.allowance.begin(came);
         reduce.advance(&frontier_of(input.frontier().frontier()));
-        let mut fuel = fuel();
+        let mut fuel = self.allowance.fuel();
         while !reduce.is_idle() {
             if fuel == 0 {
+                self.allowance.end(true);
                 return Ok(true);
             }
             let Some(batches) = reduce.work(&mut fuel).map_err(caused)? else {
@@ -146,6 +152,7 @@ impl<T: ScopeTime> Reducing<T> {
                 .map(|time| delayed(&self.capabilities, &time.point()));
             self.capabilities = kept.collect::<Result<_, _>>()?;
         }
+        self.allowance.end(false);
         Ok(false)
     }
 }

@@ -9,16 +9,13 @@ use pointstamp_engine::error::BoxError;
 use pointstamp_engine::port::InputPort;
 use pointstamp_order::{Antichain, Point};
 
-use super::fuel::fuel;
+use super::fuel::{MOST, fuel};
 use super::route::{By, not_a_pair};
 use super::rows::{Cutter, Row};
 use super::staged::{Parts, Staged};
 use super::time::{ScopeTime, frontier_of};
 use super::updates_of;
 use crate::batch::Batch;
-
-/// How many times the usual number of updates an activation receives at most.
-const MOST: usize = 16;
 
 /// Updates received and staged, and the frontier that was acted on last.
 pub(crate) struct Staging<T> {

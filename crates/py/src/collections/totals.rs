@@ -12,7 +12,7 @@ use pointstamp_engine::port::{InputPort, OutputPort};
 use pyo3::prelude::*;
 
 use super::arrange::{Arrangement, ByTime, sealed_of};
-use super::fuel::{instalment, instalments};
+use super::fuel::{Allowance, instalment};
 use super::rows::{Cells, RowBuf};
 use super::send;
 use super::time::{ScopeTime, frontier_of};
@@ -66,14 +66,21 @@ pub(crate) fn total_updates(
         makes,
         count: RowBuf::default(),
     };
+    let mut allowance = Allowance::default();
     builder.build(move || {
-        counting.receive(&input)?;
-        for _ in 0..instalments() {
-            if !counting.instalment(&output)? {
-                return Ok(false);
+        let came = counting.receive(&input)?;
+        allowance.begin(came);
+        let mut left = true;
+        for _ in 0..allowance.instalments() {
+            left = counting.instalment(&output)?;
+            if !left {
+                break;
             }
         }
-        activator.activate();
+        allowance.end(left);
+        if left {
+            activator.activate();
+        }
         Ok(false)
     });
     Ok(Stream::plain(arrangement.inner.home(), result))
@@ -86,14 +93,17 @@ struct Counting {
 }
 
 impl Counting {
-    fn receive(&mut self, input: &InputPort<Batch>) -> Result<(), BoxError> {
+    /// Takes what has come; whether something has.
+    fn receive(&mut self, input: &InputPort<Batch>) -> Result<bool, BoxError> {
+        let mut came = false;
         while let Some((message, batch)) = input.next()? {
             let sealed = sealed_of::<u64>(&batch);
             self.totals.push(&sealed, message.retain(0)?);
+            came = true;
         }
         self.totals
             .advance(&frontier_of(input.frontier().frontier()));
-        Ok(())
+        Ok(came)
     }
 
     /// Works for a while and sends what comes of it; whether more waits.
