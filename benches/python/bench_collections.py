@@ -1,7 +1,7 @@
 """Collections beside differential dataflow, in one run: the table of `make bench-collections`.
 
     python benches/python/bench_collections.py --peer PEER [--scale 0.01] [--workers 1 2] [--galen GALEN.ZIP]
-        [--only degrees bfs ...] [--out target/bench/collections.md]
+        [--only degrees bfs ...] [--driven] [--out target/bench/collections.md]
 
 Each program is written twice: with this package, over columns, and in Rust with differential dataflow (PEER,
 of `benches/collections`, which `make bench-collections` builds). Both make the same random graph (a window
@@ -9,6 +9,9 @@ over an endless list of edges), load it, and change it in rounds. Both count wha
 that a result that differs is an error. Sizes are those of the table times the scale. Each program runs in a
 process of its own, one after the other; times with one worker are of the processor, which other programs on
 the machine disturb less.
+
+The rounds are played: `play` feeds them, and each has passed a probe before the next is fed, as in the peer.
+With `--driven` they are driven from Python besides, by `remove`, `insert`, `advance_to` and `step_while`.
 """
 
 from __future__ import annotations
@@ -83,9 +86,15 @@ BUILD = {
 
 
 def run_graph(
-    program: str, workers: int, nodes: int, edges: int, changes: int, rounds: int
+    program: str, workers: int, nodes: int, edges: int, changes: int, rounds: int, driven: bool = False
 ) -> dict[str, Any]:
-    """One program of ours: the seconds of loading and of the rounds, and what came out."""
+    """One program of ours: the seconds of loading and of the rounds, and what came out.
+
+    The rounds are played where they are not driven from Python.
+    """
+
+    def clock() -> float:
+        return time.process_time() if workers == 1 else time.perf_counter()
 
     def main(worker: ps.Worker) -> tuple[float, list[float], float, Any]:
         with worker.dataflow() as scope:
@@ -94,29 +103,44 @@ def run_graph(
             result = BUILD[program](pairs)
             captured, probe = result.capture(), result.probe()
 
+        def mine(part: range) -> pa.RecordBatch:
+            first = part.start + (worker.index - part.start) % worker.peers
+            return edges_of(first, part.stop, worker.peers, nodes)
+
         def round_of(at: int, out: range, new: range) -> float:
-            batches = [
-                edges_of(
-                    part.start + (worker.index - part.start) % worker.peers, part.stop, worker.peers, nodes
-                )
-                for part in (out, new)
-            ]
-            began = time.process_time() if workers == 1 else time.perf_counter()
+            batches = [mine(part) for part in (out, new)]
+            began = clock()
             if len(out):
                 handle.remove(batches[0])
             handle.insert(batches[1])
             handle.advance_to(at + 1)
             worker.step_while(lambda: probe.less_than(at + 1))
-            return (time.process_time() if workers == 1 else time.perf_counter()) - began
+            return clock() - began
+
+        def parts_of(at: int) -> tuple[range, range]:
+            first = (at - 1) * changes
+            return range(first, first + changes), range(edges + first, edges + first + changes)
+
+        def play() -> float:
+            rows = []
+            for at in range(1, rounds + 1):
+                for part, diff in zip(parts_of(at), (-1, 1), strict=True):
+                    batch = mine(part)
+                    for name, value in (("time", at), ("diff", diff)):
+                        batch = batch.append_column(name, pa.array(np.full(len(batch), value)))
+                    rows.append(batch)
+            table = pa.Table.from_batches(rows).combine_chunks()
+            began = clock()
+            handle.play(table, probe=probe)
+            handle.advance_to(rounds + 1)
+            worker.step_while(lambda: probe.less_than(rounds + 1))
+            return clock() - began
 
         start = time.perf_counter()
         load = round_of(0, range(0), range(edges))
-        took = []
-        for at in range(1, rounds + 1):
-            first = (at - 1) * changes
-            took.append(
-                round_of(at, range(first, first + changes), range(edges + first, edges + first + changes))
-            )
+        took = [round_of(at, *parts_of(at)) for at in range(1, rounds + 1)] if driven else []
+        if rounds and not driven:
+            took = [play()]
         return load, took, time.perf_counter() - start, captured
 
     results = ps.execute(main, workers=workers)
@@ -191,13 +215,17 @@ def compare(chosen: argparse.Namespace) -> list[str]:
         passed = {}
         for workers in chosen.workers:
             theirs = peer(chosen.peer, program, workers, *sizes, changes, rounds)
-            mine = ours(program, workers, *sizes, changes, rounds)
-            if mine["check"] != theirs["check"]:
-                raise SystemExit(f"{name}: {mine['check']} here and {theirs['check']} there")
             of = f"{name}, {workers} workers" if workers > 1 else name
-            say(line(f"{of}: load {sizes[0]:,} / {sizes[1]:,}", mine, theirs, "load", aim))
-            say(line(f"{of}: median of {rounds:,} rounds", mine, theirs, "median", aim))
-            say(line(f"{of}: {rounds:,} rounds of {changes:,}", mine, theirs, "rounds", aim))
+            for driven in (False, True) if chosen.driven else (False,):
+                mine = ours(program, workers, *sizes, changes, rounds, driven)
+                if mine["check"] != theirs["check"]:
+                    raise SystemExit(f"{name}: {mine['check']} here and {theirs['check']} there")
+                if driven:
+                    say(line(f"{of}: median of {rounds:,} rounds, driven", mine, theirs, "median", aim))
+                    say(line(f"{of}: {rounds:,} rounds of {changes:,}, driven", mine, theirs, "rounds", aim))
+                else:
+                    say(line(f"{of}: load {sizes[0]:,} / {sizes[1]:,}", mine, theirs, "load", aim))
+                    say(line(f"{of}: {rounds:,} rounds of {changes:,}, played", mine, theirs, "rounds", aim))
             passed[workers] = mine["passed"]
             if workers > 1 and 1 in passed:
                 gain = passed[1] / passed[workers]
@@ -233,6 +261,7 @@ if __name__ == "__main__":
     parser.add_argument("--workers", type=int, nargs="+", default=[1])
     parser.add_argument("--galen", help="the archive of GALEN")
     parser.add_argument("--only", nargs="+")
+    parser.add_argument("--driven", action="store_true", help="also drives the rounds from Python")
     parser.add_argument("--out", type=Path, default=Path("target/bench/collections.md"))
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -112,8 +112,8 @@ def standing(scope: ps.Scope, values: int) -> Pairs:
 OWING: dict[str, Derive] = {
     "join": lambda pairs: pairs.join(standing(pairs.scope, 8)),
     "join by a function": lambda pairs: pairs.join(standing(pairs.scope, 8), lambda k, a, b: (k, a, b)),
-    "min": lambda pairs: pairs.concat(standing(pairs.scope, 100)).min(),
-    "reduce": lambda pairs: pairs.concat(standing(pairs.scope, 100)).reduce(lambda _, values: [len(values)]),
+    "min": lambda pairs: pairs.concat(standing(pairs.scope, 30)).min(),
+    "reduce": lambda pairs: pairs.concat(standing(pairs.scope, 30)).reduce(lambda _, values: [len(values)]),
 }
 
 
@@ -127,12 +127,15 @@ def test_times_are_complete_while_each_step_owes_more_than_is_done(name: str) ->
             probe = OWING[name](pairs).probe()
         handle.advance_to(1)
         steps_until(worker, probe, 1)
+        changed = [(record % 5, record) for record in range(fuel // 4)]
         behind = []
         for epoch in range(1, epochs):
-            handle.insert_many((record % 5, epoch * 100 + record) for record in range(fuel // 2))
-            handle.advance_to(epoch + 1)
+            handle.insert_many(changed)
+            handle.advance_to(2 * epoch)
+            handle.remove_many(changed)
+            handle.advance_to(2 * epoch + 1)
             worker.step()
-            behind.append(next(lag for lag in range(epoch + 2) if not probe.less_than(epoch + 1 - lag)))
+            behind.append(next(lag for lag in range(epoch + 1) if not probe.less_than(2 * (epoch - lag) + 1)))
         # It falls behind at first, and does more in a step then: the delay does not grow with the steps.
         assert max(behind[epochs // 2 :]) <= max(behind[: epochs // 2]) + 2
         handle.close()
