@@ -333,3 +333,30 @@ def test_what_a_window_join_would_not_do_is_refused() -> None:
         ps.example(lambda scope: build(scope, {}, {"state": ps.KeyedState()}))
     with pytest.raises(TypeError, match="a WindowedStream joins another WindowedStream"):
         ps.example(lambda scope: scope.to_stream([1]).window(ps.Tumbling(5)).join(scope.to_stream([1])))  # type: ignore[arg-type]
+
+
+KEEP: dict[str, tuple[Callable[[Any], Any], list[Any]]] = {
+    "collect": (lambda window: window.collect(), [[1, 2], [1, 2, 14], [1, 2, 14, 14]]),
+    "top_k": (lambda window: window.top_k(2), [[2, 1], [14, 2], [14, 14]]),
+    "distinct_count": (lambda window: window.distinct_count(), [2, 3, 3]),
+    "quantiles": (lambda window: window.quantiles([0]), [[1.0], [1.0], [1.0]]),
+    "fold": (
+        lambda window: window.fold(list, lambda kept, n: kept.append(n) or kept),
+        [[1, 2], [1, 2, 14], [1, 2, 14, 14]],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", KEEP)
+@pytest.mark.parametrize("kind", [ps.Tumbling(30), ps.Sliding(30, every=30)])
+def test_windows_that_keep_records_have_early_results(name: str, kind: Any) -> None:
+    """Each is what there was by then: later records do not change one that was sent."""
+    reduced, expected = KEEP[name]
+
+    def build(scope: ps.Scope) -> Any:
+        on_time, _ = scope.to_stream([(1, 1), (2, 2), (14, 14), (25, 14)]).event_time(lambda pair: pair[0])
+        values = on_time.key_by(lambda _: "a", lambda pair: pair[1])
+        return reduced(values.window(kind, early=10)).capture()
+
+    found = [(time, result) for time, some in ps.example(build).extract() for _, _, result in some]
+    assert found == list(zip([9, 19, 29], expected, strict=True))
