@@ -47,6 +47,13 @@ def test_what_is_left_is_shown(
     assert text.index("## Loops") < text.index("## Package")
 
 
+def test_what_the_chapter_says_is_of_benches_that_there_are(
+    modules: tuple[ModuleType, ModuleType, ModuleType],
+) -> None:
+    _, book, report = modules
+    assert {bench for bench, _ in book.SECTIONS.values()} <= {bench.name for bench in report.benches(None)}
+
+
 def test_a_page_has_a_plot_for_what_is_compared(modules: tuple[ModuleType, ModuleType, ModuleType]) -> None:
     figures, _, report = modules
     compared = figures.leave("Loops & turns", "rounds", 2.0, "timely", 4.0)
