@@ -137,8 +137,10 @@ class _Simulated:
             )
             for process in range(processes)
         ]
+        self._begun: list[int] = []
         self._asking = [
-            _Together(self._simulation, self._clusters, process, self._here) for process in range(processes)
+            _Together(self._simulation, self._clusters, process, self._here, self._begun)
+            for process in range(processes)
         ]
         self._workers: list[_core.Worker | None] = [None] * config.workers
         self._left = [self._here] * processes
@@ -185,6 +187,7 @@ class _Simulated:
             self._simulation.leave(index)
 
     def _wrap(self, core: _core.Worker) -> Worker:
+        self._begun.append(core.index)
         self._workers[core.index] = core
         return Worker(core, self._asking[core.index // self._here])
 
@@ -218,15 +221,24 @@ class _Together(Asking):
     """Asks the workers of all simulated processes at once, in whatever order they take turns."""
 
     def __init__(
-        self, simulation: _core.Simulation, clusters: list[_core.Cluster], process: int, workers: int
+        self,
+        simulation: _core.Simulation,
+        clusters: list[_core.Cluster],
+        process: int,
+        workers: int,
+        begun: list[int],
     ) -> None:
         processes = len(clusters)
+        self._begun = begun
+        self._peers = processes * workers
         super().__init__(clusters[process], process, processes, workers)
         self._simulation = simulation
         self._each = [Asking(one, number, processes, workers) for number, one in enumerate(clusters)]
         self._own = process
 
     def data(self, worker: _core.Worker | None = None, seconds: float = PATIENCE) -> list[dict[str, Any]]:
+        if len(self._begun) == self._peers:  # each answers or has ended, however busy the machine is
+            seconds = max(seconds, _ANSWERS)
         self._simulation.ask()
         try:
             return [
