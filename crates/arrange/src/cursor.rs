@@ -25,10 +25,16 @@ pub(crate) struct Places {
 
 impl Places {
     pub(crate) fn new(batches: usize) -> Self {
-        Self {
-            at: vec![0; batches],
-            found: Vec::with_capacity(batches),
-        }
+        let mut places = Self::default();
+        places.begin(batches);
+        places
+    }
+
+    /// Begins anew, with so many batches.
+    pub(crate) fn begin(&mut self, batches: usize) {
+        self.at.clear();
+        self.at.resize(batches, 0);
+        self.found.clear();
     }
 
     /// Goes to `key`, which is not before any that was sought; true if a batch has it.
@@ -80,6 +86,17 @@ impl Places {
         self.found
             .iter()
             .map(|index| (*index, batches[*index].vals_of(self.at[*index])))
+    }
+
+    /// How many updates the key that was found has.
+    pub(crate) fn updates<K: Rows, V: Rows, T: Time>(
+        &self,
+        batches: &[Arc<Batch<K, V, T>>],
+    ) -> usize {
+        let parts = self.vals(batches);
+        parts
+            .map(|(batch, vals)| batches[batch].columns.val_ends.span(&vals).len())
+            .sum()
     }
 }
 

@@ -200,18 +200,6 @@ impl Values {
         self
     }
 
-    /// How many updates are to come.
-    pub(crate) fn updates<K: Rows, V: Rows, T: Time>(
-        &self,
-        batches: &[Arc<Batch<K, V, T>>],
-    ) -> usize {
-        let updates = |(batch, vals): &(usize, Range<usize>)| {
-            let batch: &Batch<K, V, T> = &batches[*batch];
-            batch.columns.val_ends.span(vals).len()
-        };
-        self.rest.iter().map(updates).sum()
-    }
-
     /// Appends the edits of values until there are `count` more or no values left, as seen from `from` on. Returns how
     /// many updates were looked at, which is 0 at the end.
     #[allow(clippy::cast_possible_truncation)] // batches are few, and one key's values fewer than 2^32

@@ -260,11 +260,11 @@ impl<K: Rows, V0: Rows, V1: Rows, T: Time> Pairing<K, V0, V1, T> {
         let [from] = self.fresh[0].times() else {
             return false;
         };
+        if self.at.updates(&self.fresh) + self.places.updates(&self.others) <= LARGE {
+            return false; // of most keys, which are asked one by one: nothing is allocated
+        }
         let ours = Values::new(&self.fresh, &self.at);
         let theirs = Values::new(&self.others, &self.places);
-        if ours.updates(&self.fresh) + theirs.updates(&self.others) <= LARGE {
-            return false;
-        }
         self.large = Some(Large {
             from: from.clone(),
             ours,

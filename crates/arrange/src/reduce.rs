@@ -18,6 +18,7 @@ use crate::rows::Rows;
 use crate::sealing::tiles;
 use crate::time::{Time, join_frontiers};
 use crate::trace::{Sealed, Source, Trace, TraceWriter};
+use crate::window::Space;
 
 /// The reduction of an arrangement, itself an arrangement.
 pub struct Reduce<K: Rows, V: Rows, W: Rows, T: Time, R> {
@@ -34,6 +35,8 @@ pub struct Reduce<K: Rows, V: Rows, W: Rows, T: Time, R> {
     upper: Antichain<T>,
     pending: Pending<K, T>,
     round: Option<Round<K, V, W, T>>,
+    /// The memory of the round before.
+    space: Space<K, V, W, T>,
 }
 
 /// Batches of the output and, for each, the time of the capability that it is sent with.
@@ -56,6 +59,7 @@ impl<K: Rows, V: Rows, W: Rows, T: Time, R: Reducer<K, V, W>> Reduce<K, V, W, T,
             lower,
             pending: Pending::default(),
             round: None,
+            space: Space::default(),
         }
     }
 
@@ -148,22 +152,25 @@ impl<K: Rows, V: Rows, W: Rows, T: Time, R: Reducer<K, V, W>> Reduce<K, V, W, T,
             pending,
             input,
             self.own.batches(),
+            std::mem::take(&mut self.space),
         ))
     }
 
     fn complete(&mut self, round: Round<K, V, W, T>) -> Result<Output<K, W, T>, Overflow> {
         let mut output = Vec::new();
-        let (upper, held, outputs, pending) = round.into_parts();
+        let done = round.into_parts();
+        self.space = done.space.kept();
         let mut lower = self.lower.clone();
-        for ((time, tile), updates) in tiles(&held, &upper).into_iter().zip(outputs) {
+        for ((time, tile), updates) in tiles(&done.held, &done.upper).into_iter().zip(done.outputs)
+        {
             let batch = Batch::new(updates.finish()?, lower.clone(), tile.clone(), lower);
             lower = tile;
             if let Some(sealed) = self.output.insert(batch)? {
                 output.push((time, sealed));
             }
         }
-        self.pending = pending;
-        self.finish(upper);
+        self.pending = done.pending;
+        self.finish(done.upper);
         Ok(output)
     }
 

@@ -21,7 +21,7 @@ use crate::pending::Pending;
 use crate::reducer::{Lists, Reducer};
 use crate::rows::Rows;
 use crate::time::{Time, meet_all};
-use crate::window::{CORRECTION, Loading, Window};
+use crate::window::{CORRECTION, Loading, Space, Window};
 
 /// Updates and keys loaded before a window ends.
 const WINDOW: usize = 1 << 13;
@@ -37,6 +37,16 @@ enum Loaded {
 }
 
 type Batches<K, V, T> = Vec<Arc<Batch<K, V, T>>>;
+
+/// What came of a round, and its memory.
+pub(crate) struct Done<K, V, W, T> {
+    pub(crate) upper: Antichain<T>,
+    /// Times of the capabilities held, in order, and the output to be sent with each.
+    pub(crate) held: Vec<T>,
+    pub(crate) outputs: Vec<Gathered<K, W, T>>,
+    pub(crate) pending: Pending<K, T>,
+    pub(crate) space: Space<K, V, W, T>,
+}
 
 pub(crate) struct Round<K, V, W, T> {
     upper: Antichain<T>,
@@ -59,6 +69,7 @@ pub(crate) struct Round<K, V, W, T> {
     loading: Option<Loading<T>>,
     /// The lists for the reducer, and how far they are made: the window's state, and the edit of it.
     inputs: Lists<V>,
+    outputs_made: Lists<W>,
     made: (usize, usize),
     seeds: Vec<T>,
     later: Vec<T>,
@@ -74,35 +85,36 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
         due: Pending<K, T>,
         input: Batches<K, V, T>,
         output: Batches<K, W, T>,
+        mut space: Space<K, V, W, T>,
     ) -> Self {
+        let batches = [fresh.len(), input.len(), output.len()];
+        for (places, batches) in space.places.iter_mut().zip(batches) {
+            places.begin(batches);
+        }
+        space.window.clear();
+        space.inputs.clear();
+        let [fresh_at, input_at, output_at] = space.places;
         Self {
             upper,
             outputs: held.iter().map(|_| Gathered::default()).collect(),
             held,
-            fresh_at: Places::new(fresh.len()),
+            fresh_at,
             fresh,
             due,
             due_at: 0,
             pending: Pending::default(),
-            input_at: Places::new(input.len()),
+            input_at,
             input,
-            output_at: Places::new(output.len()),
+            output_at,
             output,
-            moments: Moments::default(),
-            window: Window {
-                keys: K::default(),
-                states: Vec::new(),
-                input: Vec::new(),
-                output: Vec::new(),
-                moments: Vec::new(),
-                corrections: W::default(),
-                cost: 0,
-            },
+            moments: space.moments,
+            window: space.window,
             loading: None,
-            inputs: Lists::default(),
+            inputs: space.inputs,
+            outputs_made: space.outputs,
             made: (0, 0),
-            seeds: Vec::new(),
-            later: Vec::new(),
+            seeds: space.seeds,
+            later: space.later,
         }
     }
 
@@ -111,12 +123,24 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
         &self.held
     }
 
-    /// Upper, capabilities, the output for each, and what is pending.
-    #[allow(clippy::type_complexity)]
-    pub(crate) fn into_parts(
-        self,
-    ) -> (Antichain<T>, Vec<T>, Vec<Gathered<K, W, T>>, Pending<K, T>) {
-        (self.upper, self.held, self.outputs, self.pending)
+    /// What came of it, and its memory.
+    pub(crate) fn into_parts(self) -> Done<K, V, W, T> {
+        let space = Space {
+            places: [self.fresh_at, self.input_at, self.output_at],
+            moments: self.moments,
+            window: self.window,
+            inputs: self.inputs,
+            outputs: self.outputs_made,
+            seeds: self.seeds,
+            later: self.later,
+        };
+        Done {
+            upper: self.upper,
+            held: self.held,
+            outputs: self.outputs,
+            pending: self.pending,
+            space,
+        }
     }
 
     /// Works until the fuel is used up; true when the round is done.
@@ -125,7 +149,6 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
         fuel: &mut usize,
         reducer: &mut R,
     ) -> Result<bool, Error> {
-        let mut outputs = Lists::default();
         loop {
             if self.window.states.is_empty() {
                 match self.load_window(fuel)? {
@@ -139,10 +162,12 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
                     return Ok(false);
                 }
                 let inputs = std::mem::take(&mut self.inputs);
-                self.call(reducer, &inputs, &mut outputs)?;
+                let mut outputs = std::mem::take(&mut self.outputs_made);
+                self.window.call(reducer, &inputs, &mut outputs)?;
                 self.correct(&outputs)?;
                 self.inputs = inputs;
                 self.inputs.clear();
+                self.outputs_made = outputs;
                 self.made = (0, 0);
             }
             for output in &mut self.outputs {
@@ -168,12 +193,7 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
     fn load_window(&mut self, fuel: &mut usize) -> Result<Loaded, Overflow> {
         let window = &mut self.window;
         if self.loading.is_none() {
-            window.keys.clear();
-            window.input.clear();
-            window.output.clear();
-            window.moments.clear();
-            window.corrections.clear();
-            window.cost = 0;
+            window.clear();
             let limit = WINDOW.min((*fuel).max(1));
             while self.window.cost < limit && self.loading.is_none() {
                 match self.load_key()? {
@@ -372,55 +392,6 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
             self.made = (self.made.0 + 1, 0);
         }
         Ok(true)
-    }
-
-    /// Calls the reducer for the keys that have input.
-    fn call<R: Reducer<K, V, W>>(
-        &mut self,
-        reducer: &mut R,
-        inputs: &Lists<V>,
-        outputs: &mut Lists<W>,
-    ) -> Result<(), Error> {
-        outputs.clear();
-        let states = &self.window.states;
-        let empty = (0..states.len()).any(|index| inputs.range(index).is_empty());
-        let all = states.len() == self.window.keys.len();
-        if all && !empty {
-            reducer.reduce(&self.window.keys, inputs, outputs)?;
-            assert_eq!(
-                outputs.len(),
-                inputs.len(),
-                "a reducer writes one list for each key"
-            );
-            return Ok(());
-        }
-        let mut keys = K::default();
-        let mut some = Lists::default();
-        for (index, state) in states.iter().enumerate() {
-            if !inputs.range(index).is_empty() {
-                keys.push(self.window.keys.get(state.key));
-                some.append(inputs, index);
-            }
-        }
-        let mut of_some = Lists::default();
-        if !keys.is_empty() {
-            reducer.reduce(&keys, &some, &mut of_some)?;
-            assert_eq!(
-                of_some.len(),
-                some.len(),
-                "a reducer writes one list for each key"
-            );
-        }
-        let mut next = 0;
-        for index in 0..states.len() {
-            if inputs.range(index).is_empty() {
-                outputs.end();
-            } else {
-                outputs.append(&of_some, next);
-                next += 1;
-            }
-        }
-        Ok(())
     }
 
     /// Puts what the outputs differ by from what there is into the output, and goes on to the next

@@ -1,15 +1,18 @@
 //! The keys that a round of a reduction has under way.
 //!
-//! Owns [`Window`]: edits of some keys, one key after the other, and their moments to come; and [`Loading`], a key that is
-//! too large to be loaded at once, which has a window to itself.
+//! Owns [`Window`]: edits of some keys, one key after the other, and their moments to come; [`Space`], which rounds hand on to
+//! each other, since most rounds in a loop are small and would spend their time with the allocator; and [`Loading`], a key that
+//! is too large to be loaded at once, which has a window to itself.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::batch::Batch;
 use crate::cursor::Places;
-use crate::error::Overflow;
+use crate::error::{Error, Overflow};
 use crate::history::{Edit, Values};
+use crate::moments::Moments;
+use crate::reducer::{Lists, Reducer};
 use crate::replay::{Replay, suffix_meets};
 use crate::rows::Rows;
 use crate::time::Time;
@@ -25,6 +28,20 @@ pub(crate) struct Window<K, W, T> {
     pub(crate) corrections: W,
     /// Updates and keys loaded.
     pub(crate) cost: usize,
+}
+
+impl<K: Default, W: Default, T> Default for Window<K, W, T> {
+    fn default() -> Self {
+        Self {
+            keys: K::default(),
+            states: Vec::new(),
+            input: Vec::new(),
+            output: Vec::new(),
+            moments: Vec::new(),
+            corrections: W::default(),
+            cost: 0,
+        }
+    }
 }
 
 /// What of the window is a key's.
@@ -54,7 +71,67 @@ const LONG: usize = 8;
 /// In place of a batch: the value of an edit is among the window's corrections.
 pub(crate) const CORRECTION: u32 = u32::MAX;
 
-impl<K: Rows, W, T: Time> Window<K, W, T> {
+impl<K: Rows, W: Rows, T: Time> Window<K, W, T> {
+    /// Takes everything out.
+    pub(crate) fn clear(&mut self) {
+        self.keys.clear();
+        self.states.clear();
+        self.input.clear();
+        self.output.clear();
+        self.moments.clear();
+        self.corrections.clear();
+        self.cost = 0;
+    }
+
+    /// Calls the reducer for the keys that have input.
+    pub(crate) fn call<V: Rows, R: Reducer<K, V, W>>(
+        &self,
+        reducer: &mut R,
+        inputs: &Lists<V>,
+        outputs: &mut Lists<W>,
+    ) -> Result<(), Error> {
+        outputs.clear();
+        let states = &self.states;
+        let empty = (0..states.len()).any(|index| inputs.range(index).is_empty());
+        let all = states.len() == self.keys.len();
+        if all && !empty {
+            reducer.reduce(&self.keys, inputs, outputs)?;
+            assert_eq!(
+                outputs.len(),
+                inputs.len(),
+                "a reducer writes one list for each key"
+            );
+            return Ok(());
+        }
+        let mut keys = K::default();
+        let mut some = Lists::default();
+        for (index, state) in states.iter().enumerate() {
+            if !inputs.range(index).is_empty() {
+                keys.push(self.keys.get(state.key));
+                some.append(inputs, index);
+            }
+        }
+        let mut of_some = Lists::default();
+        if !keys.is_empty() {
+            reducer.reduce(&keys, &some, &mut of_some)?;
+            assert_eq!(
+                of_some.len(),
+                some.len(),
+                "a reducer writes one list for each key"
+            );
+        }
+        let mut next = 0;
+        for index in 0..states.len() {
+            if inputs.range(index).is_empty() {
+                outputs.end();
+            } else {
+                outputs.append(&of_some, next);
+                next += 1;
+            }
+        }
+        Ok(())
+    }
+
     /// Adds a state for the last key, of the input, output and moments from these on.
     pub(crate) fn add(&mut self, input: usize, output: usize, moments: usize) {
         let mut long = None;
@@ -80,6 +157,48 @@ impl<K: Rows, W, T: Time> Window<K, W, T> {
     }
 }
 
+/// The memory of a round, which the next one goes on with.
+pub(crate) struct Space<K, V, W, T> {
+    /// Places in the batches that came, in the input and in the output.
+    pub(crate) places: [Places; 3],
+    pub(crate) moments: Moments<T>,
+    pub(crate) window: Window<K, W, T>,
+    /// The lists for the reducer, and what it makes of them.
+    pub(crate) inputs: Lists<V>,
+    pub(crate) outputs: Lists<W>,
+    pub(crate) seeds: Vec<T>,
+    pub(crate) later: Vec<T>,
+}
+
+impl<K: Rows, V: Rows, W: Rows, T> Default for Space<K, V, W, T> {
+    fn default() -> Self {
+        Self {
+            places: Default::default(),
+            moments: Moments::default(),
+            window: Window::default(),
+            inputs: Lists::default(),
+            outputs: Lists::default(),
+            seeds: Vec::new(),
+            later: Vec::new(),
+        }
+    }
+}
+
+impl<K: Rows, V: Rows, W: Rows, T> Space<K, V, W, T> {
+    /// What is kept of it: nothing, where a large key has been in it.
+    pub(crate) fn kept(self) -> Self {
+        let most = self
+            .window
+            .input
+            .capacity()
+            .max(self.window.output.capacity());
+        if most > KEPT { Self::default() } else { self }
+    }
+}
+
+/// So many edits of a window's memory are kept.
+const KEPT: usize = 1 << 14;
+
 /// A key with more updates than this is loaded in parts, and has a window to itself; fewer where tests run.
 const LARGE: usize = if cfg!(debug_assertions) { 64 } else { 1 << 12 };
 
@@ -97,18 +216,17 @@ pub(crate) struct Loading<T> {
 }
 
 impl<T: Time> Loading<T> {
-    /// The key at which both are, if it is large.
+    /// The key at which both are, if it is large. Every key of a round is asked.
     pub(crate) fn of<K: Rows, V: Rows, W: Rows>(
         from: &T,
         input: (Batches<'_, K, V, T>, &Places),
         output: (Batches<'_, K, W, T>, &Places),
     ) -> Option<Self> {
-        let (batches, kept) = (input.0, output.0);
-        let (input, output) = (Values::new(batches, input.1), Values::new(kept, output.1));
-        (input.updates(batches) + output.updates(kept) > LARGE).then(|| Self {
+        let updates = input.1.updates(input.0) + output.1.updates(output.0);
+        (updates > LARGE).then(|| Self {
             from: from.clone(),
-            input,
-            output,
+            input: Values::new(input.0, input.1),
+            output: Values::new(output.0, output.1),
             times: Vec::new(),
             settled: 0,
         })
