@@ -14,9 +14,12 @@ DOCS = TOP / "docs"
 BENCHES = TOP / "benches/python"
 CHAPTERS = sorted([*DOCS.glob("*.md"), TOP / "README.md"])
 CODE = re.compile(r"^(`{3,})[^\n]*\n.*?^\1[ ]*$", re.MULTILINE | re.DOTALL)
+DURATION = r"\d[\d.,]* ?(ns|us|µs|ms|microseconds|nanoseconds|milliseconds|seconds)\b"
+# A time by itself may be a limit, or a pause; what something takes is a speed.
 SPEED = re.compile(
     r"\d[\d.,]*[ -]*times (as (fast|slow|much|long)|faster|slower|longer)"
-    r"|\d[\d.,]* ?([kMG]i?B/s|(ns|us|µs|ms|microseconds|nanoseconds|milliseconds)\b)"
+    rf"|\d[\d.,]* ?[kMG]i?B/s|{DURATION} (a|an|per|for each) [a-z]"
+    rf"|(takes?|took|costs?) (about |only )?{DURATION}"
     r"|\d[\d.,]*( million)? (rows|records|rounds|lines|messages|changes)(/s| per second| a second)"
     r"|\d[\d.,]* of (timely|Polars|pyarrow|Bytewax|Pathway|differential)",
     re.IGNORECASE,
@@ -52,11 +55,19 @@ def test_a_chapter_states_no_speed_of_its_own(path: Path, modules: tuple[ModuleT
 
 def test_a_speed_of_ones_own_is_found(modules: tuple[ModuleType, ModuleType]) -> None:
     chapter = (
-        "It is 1.9 times as fast, 3 times slower and 0.7 of timely's; 20 ns or 1.2 GB/s.\n"
+        "It is 1.9 times as fast, 3 times slower and 0.7 of timely's; 20 ns a record, took 3 ms, 1.2 GB/s.\n"
+        "It sleeps for 10 us.\n"
         "<!-- figures: cost -->\n5 times faster\n<!-- end of figures -->\n```python\n# 4 ms\n```\n"
     )
     found = said_by_hand(chapter, modules[1].MARKED)
-    assert found == ["1.9 times as fast", "3 times slower", "0.7 of timely", "20 ns", "1.2 GB/s"]
+    assert found == [
+        "1.9 times as fast",
+        "3 times slower",
+        "0.7 of timely",
+        "20 ns a r",
+        "took 3 ms",
+        "1.2 GB/s",
+    ]
 
 
 def test_the_book_says_what_the_figures_say(modules: tuple[ModuleType, ModuleType]) -> None:
