@@ -58,13 +58,20 @@ def raise_deferred() -> None:
 
 
 class Helper(threading.Thread):
-    """A thread that runs a function once, or, where somebody waits for its end before it begins, never."""
+    """Runs a function once; never, where `start` was interrupted and its end is waited for first."""
 
     def __init__(self, function: Callable[[], None], name: str, *, daemon: bool | None = None) -> None:
         super().__init__(name=name, daemon=daemon)
         self._function = function
         self._verdict: dict[str, bool] = {}
+        self._runs = False
+        """Whether `start` has returned: then the thread begins, however late."""
         self._ended = threading.Event()
+
+    def start(self) -> None:
+        """Starts it."""
+        super().start()
+        self._runs = True
 
     def run(self) -> None:
         """What the thread does."""
@@ -76,7 +83,7 @@ class Helper(threading.Thread):
 
     def ends(self, seconds: float) -> bool:
         """Waits for its end, for at most so many seconds; whether it is over."""
-        if not self._begins(False):
+        if not self._runs and not self._begins(False):
             return True
         if not self._ended.wait(seconds):
             return False
