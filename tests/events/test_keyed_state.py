@@ -276,6 +276,70 @@ def test_state_with_time_to_live_is_freed() -> None:
     assert len(state._due) == len(state._seen) == len(state)
 
 
+def remembered(state: Any, value: str) -> tuple[str | None, list[str]]:
+    return (None if value == "drop" else value), []
+
+
+def dropped_by_process(context: Any, value: str) -> None:
+    context.state, _ = remembered(None, value)
+
+
+FORGETFUL: dict[str, Callable[..., Any]] = {
+    "map_with_state": lambda keyed, **given: keyed.map_with_state(remembered, **given),
+    "flat_map_with_state": lambda keyed, **given: keyed.flat_map_with_state(remembered, **given),
+    "process": lambda keyed, **given: keyed.process(dropped_by_process, **given),
+}
+
+Spoken = list[tuple[int, str, str]]
+
+
+def run_with_ttl(
+    name: str, records: Spoken, snapshots: list[bytes], end: int, ttl: int | None = 10
+) -> tuple[bytes, Any]:
+    """What is kept at the end, and its snapshot, which goes on from those."""
+
+    def main(worker: ps.Worker) -> Any:
+        state: ps.KeyedState[str, Any] = ps.KeyedState.restore(snapshots)
+        source = ps.InputHandle[Any]()
+        with worker.dataflow() as scope:
+            words = source.to_stream(scope).key_by(lambda record: record[0], lambda record: record[1])
+            FORGETFUL[name](words, ttl=ttl, state=state)
+        for at, *record in records:
+            source.advance_to(at)
+            source.send(record)
+        source.advance_to(end)
+        worker.step_while(lambda: state.frontier != end)
+        return state.snapshot(), (dict(state.items()), sorted(state._seen))
+
+    [found] = ps.execute(main)
+    return found  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("name", FORGETFUL)
+def test_after_a_snapshot_a_key_that_had_no_state_is_forgotten_too(name: str) -> None:
+    """As in one run: nothing is left of a key that is silent for its time to live."""
+    before: Spoken = [(1, "a", "x"), (5, "a", "drop"), (6, "b", "y")]
+    snapshot, kept = run_with_ttl(name, before, [], 7)
+    assert kept == ({"b": "y"}, ["a", "b"])
+    for after in ([], [(8, "a", "y")]):
+        last = after[-1][0] if after else 5
+        _, kept = run_with_ttl(name, after, [snapshot], last + 9)
+        assert "a" in kept[1]
+        _, kept = run_with_ttl(name, after, [snapshot], last + 11)
+        assert kept == run_with_ttl(name, before + after, [], last + 11)[1] == ({}, [])
+
+
+def test_what_a_run_without_time_to_live_did_not_see_does_not_count() -> None:
+    """Of the run between, nobody knows when a key was last heard: its time begins with the next run."""
+    first, _ = run_with_ttl("process", [(1, "a", "x"), (1, "b", "drop")], [], 2)
+    second, kept = run_with_ttl("process", [(20, "a", "z")], [first], 21, ttl=None)
+    assert kept == ({"a": "z"}, [])
+    _, kept = run_with_ttl("process", [(22, "b", "y")], [second], 30)
+    assert kept == ({"a": "z", "b": "y"}, ["a", "b"])
+    _, kept = run_with_ttl("process", [], [second], 31)
+    assert kept == ({}, [])
+
+
 def test_programs_on_several_workers_agree() -> None:
     def build(scope: ps.Scope) -> Any:
         numbers = scope.to_stream(range(scope.index, 500, scope.peers))

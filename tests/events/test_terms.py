@@ -85,6 +85,33 @@ def test_no_operator_takes_the_snapshot_of_another(snapshots: dict[str, bytes]) 
     assert all("this snapshot is of " in one and ", and was given to " in one for one in said)
 
 
+def test_quantiles_go_on_with_other_shares() -> None:
+    """What is kept is a sketch, whatever is asked of it: nothing is lost."""
+
+    def run(shares: list[float], values: list[float], snapshots: list[bytes], end: int | None) -> Any:
+        def main(worker: ps.Worker) -> Any:
+            state: ps.KeyedState[Any, Any] = ps.KeyedState.restore(snapshots)
+            source = ps.InputHandle[float]()
+            sent: list[Any] = []
+            with worker.dataflow() as scope:
+                by_key = source.to_stream(scope).key_by(lambda _: "key")
+                by_key.window(ps.Tumbling(10), state=state).quantiles(shares).inspect(sent.append)
+            source.advance_to(3 if snapshots else 1)
+            source.send_batch(values)
+            if end is None:
+                source.close()
+                worker.run()
+                return [quantiles for *_, quantiles in sent]
+            source.advance_to(end)
+            worker.step_while(lambda: state.frontier != end)
+            return state.snapshot()
+
+        return ps.execute(main)[0]
+
+    snapshot = run([0.5], [1, 2, 3], [], 2)
+    assert run([0, 0.5, 1], [10, 20], [snapshot], None) == run([0, 0.5, 1], [1, 2, 3, 10, 20], [], None)
+
+
 def test_the_sentence_says_both_sides(snapshots: dict[str, bytes]) -> None:
     def build(scope: ps.Scope) -> None:
         state: ps.KeyedState[Any, Any] = ps.KeyedState.restore([snapshots["another gap of records"]])

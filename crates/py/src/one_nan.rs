@@ -2,8 +2,9 @@
 //!
 //! No NaN equals another, or itself; a `dict` finds one by its identity only, and every float that is unpickled is an object
 //! of its own. Operators by key look keys over as these arrive, and put `math.nan` in the place of every float that is none,
-//! in tuples too. Of other types whose objects do not equal themselves (`Decimal`, what NumPy has), the first stands for
-//! all of its type.
+//! in tuples too. Of other types whose objects do not equal themselves (`Decimal`, what NumPy has, a class with a NaN among
+//! its parts), the first stands for all of its type that have its stable hash. It is kept for as long as somebody else has
+//! it, where the type allows weak references.
 //!
 //! Cost: a look at the type of each key; for a float a compare, for a tuple its elements. A list without any stays as it is.
 
@@ -104,7 +105,7 @@ fn within<'py>(key: &Bound<'py, PyAny>, depth: usize) -> PyResult<Option<Bound<'
     if key.eq(key)? {
         return Ok(None);
     }
-    first_of_type(key)
+    first_alike(key)
 }
 
 fn in_tuple<'py>(tuple: &Bound<'py, PyTuple>, depth: usize) -> PyResult<Option<Bound<'py, PyAny>>> {
@@ -133,11 +134,10 @@ fn the_nan(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     NAN.import(py, "math", "nan")
 }
 
-fn first_of_type<'py>(key: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    static FIRST: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
-    let first = FIRST
-        .get_or_init(key.py(), || PyDict::new(key.py()).unbind())
-        .bind(key.py());
-    let known = first.call_method1("setdefault", (key.get_type(), key))?;
+/// The first key of its type with its parts. What neither has a stable hash nor can be pickled is a key of its own.
+fn first_alike<'py>(key: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    static FIRST: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let first = FIRST.import(key.py(), "pointstamp._alike", "first_alike")?;
+    let known = first.call1((key,))?;
     Ok((!known.is(key)).then_some(known))
 }

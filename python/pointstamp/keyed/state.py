@@ -249,9 +249,12 @@ class KeyedState(Generic[K, S]):
         if self.frontier is None:
             self.frontier = 0  # that run had ended: this one has all its records before it
         self.begins = self.frontier
-        if ttl is not None:
-            for key in self.states:
-                self._due_after(key, self._seen.setdefault(key, self.frontier or 0))
+        if ttl is None:
+            self._seen = {}  # nobody brings it up to date
+            return self
+        # A key that has been seen and has no state is due, too.
+        for key in dict.fromkeys([*self.states, *self._seen]):
+            self._due_after(key, self._seen.setdefault(key, self.frontier))
         return self
 
     def keep_in(self, keeper: Keeper) -> None:

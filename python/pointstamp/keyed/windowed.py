@@ -70,7 +70,8 @@ class WindowedStream(Generic[K, T]):
         def __getattr__(self, name: str) -> NoReturn:
             unknown_attribute(self, "a stream of windows", name)
 
-    def _reduced(self, name: str, reducer: Reducer) -> Stream[Any]:
+    def _reduced(self, name: str, reducer: Reducer, **given: Any) -> Stream[Any]:
+        """One operator. What is given are the reducer's arguments that its states follow from."""
         operator = f"window: {name}"
         terms = terms_of(
             self.scope,
@@ -78,6 +79,7 @@ class WindowedStream(Generic[K, T]):
             self.clock,
             window=in_units(self._window, self.clock),
             early=None if self._early is None else self.clock.span("early", self._early),
+            **given,
         )
         kept = claimed(self._state, terms)
 
@@ -148,7 +150,7 @@ class WindowedStream(Generic[K, T]):
         self, k: int, by: Callable[[T], Any] | None = None, *, name: str | None = None
     ) -> Stream[tuple[K, Window, list[T]]]:
         """The `k` greatest records of each window, greatest first; by what a function makes of them."""
-        return self._reduced("top_k", reducers.TopK(k, by))
+        return self._reduced("top_k", reducers.TopK(k, by), k=k)
 
     def collect(
         self, of: Callable[[T], U] | None = None, *, name: str | None = None
