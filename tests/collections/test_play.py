@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time as clock
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -341,3 +343,54 @@ def test_the_input_follows_its_changes() -> None:
         assert len(captured.extract()) == 20_001
 
     ps.execute(main)
+
+
+ROWS = pa.record_batch({"key": [1] * 100, "value": ["a"] * 100}, schema=SCHEMA)
+CHANGES = ROWS.append_column("time", pa.array([0] * 100)).append_column("diff", pa.array([1] * 100))
+
+
+def read(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatchReader:
+    return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+@pytest.mark.parametrize(
+    ("given", "most", "feed"),
+    [
+        ((("a", 1), 1), 1_000_000, lambda handle, given: handle.update_many(given)),
+        ((("a", 1), 0, 1), 1_000_000, lambda handle, given: handle.play(given)),
+        (ROWS, 10_000, lambda handle, given: handle.insert(read(given, SCHEMA))),
+        (CHANGES, 10_000, lambda handle, given: handle.play(read(given, CHANGES.schema))),
+    ],
+    ids=["update_many", "play", "insert columns", "play columns"],
+)
+def test_other_threads_run_while_changes_are_fed(given: Any, most: int, feed: Any) -> None:
+    """The changes come from C code that keeps the interpreter, and end when another thread says so."""
+
+    def main(worker: ps.Worker) -> list[int]:
+        with worker.dataflow() as scope:
+            handle: Any
+            if isinstance(given, pa.RecordBatch):
+                handle, _rows = scope.new_collection(schema=SCHEMA)
+            else:
+                handle, _pairs = scope.new_collection()
+        waiting = [None, *([given] * most)]
+        left: list[int] = []
+
+        def end() -> None:
+            while len(waiting) == most + 1:
+                clock.sleep(0.001)
+            if waiting:
+                left.append(len(waiting))
+                waiting.append(None)
+
+        ending = threading.Thread(target=end)
+        ending.start()
+        feed(handle, iter(waiting.pop, None))
+        ending.join()
+        handle.close()
+        worker.run()
+        return left
+
+    # Nothing makes the worker step meanwhile.
+    [left] = ps.execute(main, config=ps.Config(high_water=1 << 40))
+    assert left

@@ -22,7 +22,7 @@ use crate::collections::updates::Builder;
 use crate::driver::Driver;
 use crate::errors::IntoException;
 use crate::gathering::Gathering;
-use crate::gil::attached;
+use crate::gil::{attached, detached_here};
 use crate::raised::exception_of;
 
 /// An input with the records that it has not sent yet.
@@ -154,7 +154,8 @@ impl Buffered {
         self.add_row_at(py, row, &time, diff)
     }
 
-    /// Adds an update of a collection at a time at or after the input's; whether there are enough to be sent.
+    /// Adds an update of a collection at a time at or after the input's; whether there are enough to be sent. They are sent
+    /// without the interpreter, so that other threads have their turn however many updates are added in one call.
     pub(crate) fn add_row_at(
         self: &Rc<Self>,
         py: Python<'_>,
@@ -168,8 +169,9 @@ impl Buffered {
             waiting.is_full()
         };
         if full && !self.is_busy() {
-            self.send_updates()
-                .map_err(|error| exception_of(py, self.lost(error)))?;
+            let mut sent = Ok(());
+            detached_here(py, &mut || sent = self.send_updates());
+            sent.map_err(|error| exception_of(py, self.lost(error)))?;
         } else {
             self.list()?;
         }

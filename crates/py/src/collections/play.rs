@@ -3,7 +3,7 @@
 //! One call feeds them all. Without a probe, the changes of many times travel in one message, each with its own time, and the
 //! input follows when the message is sent. With one, the worker steps until each time has passed the probe before the next
 //! is fed. Either way the input ends at the time of the last change, also where a change is refused, as it would be if they
-//! were fed by hand; no change is made twice.
+//! were fed by hand; no change is made twice. Other threads have the interpreter for a moment with each message that is sent.
 
 use pointstamp_arrange::Rows;
 use pointstamp_engine::error::Error;
@@ -19,6 +19,7 @@ use super::rows::{Row, RowBuf};
 use crate::columns::ffi::import_batches;
 use crate::columns::schema::Schema;
 use crate::errors::{IntoException, TimeError};
+use crate::gil::detached;
 use crate::input::InputHandle;
 use crate::probe::ProbeHandle;
 use crate::raised::shown;
@@ -192,7 +193,7 @@ pub(crate) fn play_columns(
     };
     player.play(py, |player| {
         import_batches(data, |batch| {
-            let changes: Changes = of.read(&batch)?;
+            let changes: Changes = detached(py, || of.read(&batch))?;
             for index in 0..changes.rows.len() {
                 let (time, diff) = changes.at(index)?;
                 player.change(py, changes.rows.get(index), &time, diff)?;

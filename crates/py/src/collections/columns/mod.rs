@@ -35,6 +35,7 @@ use crate::capture::EventQueue;
 use crate::columns::ffi::export_batch;
 use crate::columns::schema::{Schema, import_conforming};
 use crate::errors::{GraphError, IntoException};
+use crate::gil::detached;
 use crate::input::InputHandle;
 use crate::library::Unary;
 use crate::raised::Raised;
@@ -67,7 +68,8 @@ pub(crate) fn update_columns(
 ) -> PyResult<()> {
     handle.check_open()?;
     import_conforming(data, &schema.schema, |batch| {
-        let rows = rows_of(&batch).map_err(IntoException::into_exception)?;
+        let rows = detached(data.py(), || rows_of(&batch));
+        let rows = rows.map_err(IntoException::into_exception)?;
         handle.update_rows(data.py(), &rows, diff)
     })
 }
