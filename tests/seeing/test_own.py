@@ -1,9 +1,12 @@
 """What holds a time in operators of the library, in words for those who use them."""
 
 import asyncio
+import gc
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
+from weakref import ref
 
 import pytest
 
@@ -34,6 +37,16 @@ def lateness(stream: ps.Stream[int], scope: ps.Scope) -> ps.Stream[Any]:
     return stream.event_time(lambda record: record, lateness=1000)[0].map_batch(list)
 
 
+def stalled(worker: ps.Worker, probe: ps.ProbeHandle, what: str) -> str:
+    """What is said of time 1, which does not come, once the operators have taken in what they were sent."""
+    end = time.monotonic() + LONG
+    while what not in str(worker.explain(probe, 1)) and time.monotonic() < end:
+        worker.step_or_park(0.02)
+    with pytest.raises(ps.StallError) as caught:
+        worker.step_while(lambda: probe.less_than(1), timeout=0.01)
+    return str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("build", "what", "cure"),
     [
@@ -60,11 +73,10 @@ def test_operators_of_the_library_say_what_the_program_can_do(
             probe = build(stream, scope).probe()
         numbers.send_batch([10, 11, 12])
         numbers.advance_to(1)
-        with pytest.raises(ps.StallError) as caught:
-            worker.step_while(lambda: probe.less_than(1), timeout=0.3)
+        said = stalled(worker, probe, what)
         for dataflow in worker.installed_dataflows():
             worker.drop_dataflow(dataflow)
-        return str(caught.value)
+        return said
 
     [said] = ps.execute(main)
     assert what in said
@@ -86,9 +98,7 @@ def test_two_computations_of_a_program_speak_for_themselves() -> None:
             met.wait(LONG)  # both are there
             numbers.send_batch([10, 11, 12])
             numbers.advance_to(1)
-            with pytest.raises(ps.StallError) as caught:
-                worker.step_while(lambda: probe.less_than(1), timeout=0.3)
-            said[name] = str(caught.value)
+            said[name] = stalled(worker, probe, " calls are out")
             met.wait(LONG)
             for dataflow in worker.installed_dataflows():
                 worker.drop_dataflow(dataflow)
@@ -106,3 +116,39 @@ def test_two_computations_of_a_program_speak_for_themselves() -> None:
     assert "A call has 60 s" not in said["unbounded"]
     assert "A call has 60 s" in said["bounded"]
     assert "Nothing bounds a call" not in said["bounded"]
+
+
+def test_to_be_asked_keeps_nothing_of_other_threads_alive() -> None:
+    """What a function of another thread holds goes when it returns: no collector is waited for."""
+
+    class Thing:
+        pass
+
+    things: list[ref[Thing]] = []
+    holds, over = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        thing = Thing()
+        things.append(ref(thing))
+        holds.set()
+        over.wait(LONG)
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers, stream = scope.new_input()
+            probe = stream.probe()
+        assert "input" in str(worker.explain(probe, 1))
+        numbers.close()
+
+    thread = threading.Thread(target=hold)
+    gc.disable()
+    try:
+        thread.start()
+        assert holds.wait(LONG)
+        ps.execute(main)
+        over.set()
+        thread.join()
+        assert things[0]() is None
+    finally:
+        over.set()
+        gc.enable()

@@ -99,13 +99,12 @@ class Asking:
         answers = self._cluster.ask(seconds) if worker is None else worker.ask(self._cluster, seconds)
         waited = time.monotonic() - begin
         at_work = self._cluster.at_work()
-        frames = sys._current_frames()
         memory = resident()
+        running = self._cluster.running()
         data = []
-        for index, (answer, thread) in enumerate(zip(answers, self._cluster.running(), strict=True)):
-            frame = None if thread is None else frames.get(thread)
+        for index, (answer, thread, line) in enumerate(zip(answers, running, _lines(running), strict=True)):
             who = {"worker": self._process * self._workers + index, "process": self._process}
-            at, inside = _line(frame)
+            at, inside = line
             about = {"at": at, "waited": waited}
             if isinstance(answer, dict):
                 about["memory"] = memory
@@ -170,6 +169,15 @@ def teller(data: dict[str, Any]) -> Told | Silent:
         keys = ("worker", "process", "waited", "at", "ended", "inside", "operator")
         return Silent(*(data[key] for key in keys))
     return Told.from_data(data, data["at"])
+
+
+def _lines(threads: list[int | None]) -> list[tuple[str, bool]]:
+    """The `_line` of each thread."""
+    frames = sys._current_frames()
+    try:
+        return [_line(None if thread is None else frames.get(thread)) for thread in threads]
+    finally:
+        frames.clear()  # its own is one of them: what all threads hold would stay until a collection
 
 
 def _line(frame: FrameType | None) -> tuple[str, bool]:
