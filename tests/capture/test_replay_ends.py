@@ -1,14 +1,18 @@
 """What a capture leaves behind: no thread where a replay cannot begin, and records as they arrived."""
 
 import io
+import os
 import socket
 import threading
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import pointstamp as ps
+from pointstamp.capture import carriers
 
 
 def test_a_reader_that_is_waited_for_ends_with_the_computation() -> None:
@@ -91,3 +95,43 @@ def test_a_file_that_takes_nothing_is_an_error() -> None:
 
     with pytest.raises(BlockingIOError, match="takes nothing"):
         ps.example(lambda scope: scope.to_stream([1]).capture_into(ps.EventWriter(Full())))
+
+
+class Fed:
+    """A feed that wants no more once it is closed."""
+
+    def __init__(self) -> None:
+        self.closed = False
+        self.fed = threading.Event()
+
+    def on_close(self, stop: Callable[[], None]) -> None:
+        self.stop = stop
+
+    def feed(self, data: bytes) -> bool:
+        self.fed.set()
+        return not self.closed
+
+    def end(self, error: BaseException | None = None) -> None:
+        assert error is None
+
+
+@pytest.mark.parametrize("kind", ["socket", "pipe"])
+def test_a_thread_that_can_be_woken_has_ended_when_the_replay_has(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(carriers, "FORBEARANCE", 0)  # no time at all for one that may hang
+    feed: Any = Fed()
+    before = set(threading.enumerate())
+    ours, theirs = socket.socketpair()
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    carriers.start_reading(ours if kind == "socket" else carriers.Pipe(str(path), True), feed)
+    with theirs, ours:
+        if kind == "socket":
+            theirs.sendall(b"x")
+        else:
+            path.write_bytes(b"x")
+        assert feed.fed.wait(60)
+        feed.closed = True
+        feed.stop()
+        assert set(threading.enumerate()) <= before

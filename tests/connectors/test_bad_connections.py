@@ -1,12 +1,14 @@
 """Connections that say nothing, or something wrong, or have no room: what was good is not lost."""
 
 import errno
+import itertools
 import logging
 import os
 import socket
 import threading
 from collections import Counter
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +16,13 @@ import pytest
 import pointstamp as ps
 from harness import run
 from network_servers import all_of, answers, needs_network, sends, server
-from pointstamp.connectors.network import HTTPEventSource, HTTPLineSource, TCPLineSource, TCPListenSource
+from pointstamp.connectors.network import (
+    HTTPEventSource,
+    HTTPLineSource,
+    TCPLineSource,
+    TCPListenSource,
+    listening,
+)
 
 HERE = "127.0.0.1:0"
 
@@ -49,6 +57,21 @@ def listened(source: TCPListenSource, *serve: Callable[[socket.socket], None]) -
 def whole(data: bytes) -> Callable[[socket.socket], None]:
     """Sends bytes that are few enough to be received as one."""
     return lambda connection: connection.sendall(data)
+
+
+def said_before(source: TCPListenSource, *said: bytes) -> list[str]:
+    """The lines of those who connect one after the other, and have said all by the time that it reads."""
+    reader = source.open(HERE)
+    connections = [socket.create_connection(source.bound(HERE)) for _ in said]
+    for connection, data in zip(connections, said, strict=True):
+        connection.sendall(data)
+    lines: list[str] = []
+    while (batch := reader.read()) is not None:
+        lines += batch
+    reader.close()
+    for connection in connections:
+        connection.close()
+    return lines
 
 
 def until_closed(connection: socket.socket) -> None:
@@ -94,8 +117,17 @@ def test_lines_and_events_of_http_before_one_that_is_wrong_come_first() -> None:
 
 def test_a_connection_that_says_nothing_is_made_again() -> None:
     with server(until_closed, sends(b"one\n")) as address:
-        reader = TCPLineSource(address, reconnect=True, silence=0.2).open(address)
+        reader: Any = TCPLineSource(address, reconnect=True, silence=0.2).open(address)
+        connect = reader._connect
+        silences = iter([0.2, None])  # the second speaks, whenever its server's thread gets to it
+
+        def connects() -> None:
+            reader.silence = next(silences)
+            connect()
+
+        reader._connect = connects
         assert reader.read() == ["one"]
+        assert next(silences, "both were made") == "both were made"
         reader.close()
 
 
@@ -106,21 +138,22 @@ def test_a_connection_that_says_nothing_ends_one_that_is_not_made_again() -> Non
 
 def test_who_says_nothing_leaves_his_place_to_others() -> None:
     source = TCPListenSource(HERE, limit=3, most=1, silence=0.2)
-    lines = listened(source, until_closed, until_closed, lambda connection: connection.sendall(b"one\n"))
-    assert lines == Counter(["one"])
+    assert said_before(source, b"", b"", b"one\n") == ["one"]
+
+
+def test_what_has_come_is_read_by_a_thread_that_runs_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = TCPListenSource(HERE, limit=1, silence=0.2)
+    hours = itertools.count(step=3600.0)  # one passes between any two looks at the clock
+    monkeypatch.setattr(listening, "clock", SimpleNamespace(monotonic=lambda: next(hours)))
+    assert said_before(source, b"one\n") == ["one"]
 
 
 def test_the_end_of_silence_is_said_where_something_is_lost() -> None:
     source = TCPListenSource(HERE, limit=1, silence=0.2)
-
-    def half(connection: socket.socket) -> None:
-        connection.sendall(b"half")
-        until_closed(connection)
-
     with pytest.warns(
         ps.TruncatedWarning, match=r"nothing came for 0\.2 seconds, within a line of which 4 bytes"
     ):
-        assert listened(source, half) == Counter()
+        assert said_before(source, b"half") == []
 
 
 def test_a_silence_is_a_number_of_seconds() -> None:

@@ -2,7 +2,7 @@
 
 import json
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -79,27 +79,75 @@ def test_each_file_of_a_csv_has_names_of_its_own(tmp_path: Path) -> None:
     assert seen == [{"a": 1, "b": 2}, {"a": 3, "b": 4}]
 
 
+def over(path: Path) -> None:
+    """Writes to a file from its beginning, more than it held: its size does not tell."""
+    with path.open("r+") as file:
+        file.write("3\n4\n5\n6\n")
+
+
 def test_a_file_that_is_written_over_while_it_is_followed_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text("1\n2\n")
-
-    def over() -> None:
-        with path.open("r+") as file:  # longer than before at the next look: its size does not tell
-            file.write("3\n4\n5\n6\n")
-
-    acts = once(over)
-    seen: list[int] = []
-
-    def main(worker: ps.Worker) -> None:
-        with worker.dataflow() as scope:
-            scope.read(JSONLinesSource(path, follow=True)).inspect(seen.append)
-        worker.step_while(lambda: len(seen) < 2)
-        acts()
-        worker.run()
-
+    source = JSONLinesSource(path, follow=True)
     with pytest.raises(ps.PointstampError, match=r"log\.jsonl was written anew"):
-        ps.execute(main)
-    assert seen == [1, 2]
+        following(source, lambda seen: len(seen) > 2, once(lambda: over(path)))
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_file_that_is_written_over_around_a_read_is_an_error(
+    when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text("1\n2\n")
+    reader: Any = JSONLinesSource(path, follow=True).open(str(path))
+    assert reader.read() == [1, 2]
+    block = reader._block
+
+    def reads(grows: bool) -> bytes:
+        if when == "before":
+            over(path)
+        data: bytes = block(grows)
+        if when == "after":
+            over(path)
+        return data
+
+    reader._block = reads
+    for _ in range(2):  # what it holds now does not become what is known
+        with pytest.raises(ps.PointstampError, match=r"log\.jsonl was written anew"):
+            reader.read()
+    assert reader.offset == 4
+    reader.close()
+
+
+def test_a_file_that_was_written_over_behind_its_beginning_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    banner = '"banner"\n' * 200  # longer than the bytes of the beginning that are kept
+    path.write_text(banner + "1\n2\n")
+    reader = JSONLinesSource(path, follow=True).open(str(path))
+    assert len(reader.read()) == 202
+    path.write_text(banner + "3\n4\n5\n")
+    with pytest.raises(ps.PointstampError, match=r"log\.jsonl was written anew"):
+        reader.read()
+    reader.close()
+
+
+def test_a_file_that_is_missing_while_it_is_rotated_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text("1\n")
+    source = JSONLinesSource(path, follow=True)
+    path.rename(tmp_path / "log.jsonl.1")
+    looks: Iterator[Callable[[], object]] = iter([lambda: 0, lambda: path.write_text("2\n")])
+    monkeypatch.setattr("pointstamp.connectors.text.sleep", lambda _: next(looks)())
+    reader = source.open(str(path))
+    assert reader.read() == [2]
+    reader.close()
+    path.unlink()
+    monkeypatch.setattr("pointstamp.connectors.text.sleep", lambda _: None)
+    with pytest.raises(FileNotFoundError) as caught:
+        source.open(str(path))
+    assert "looked for during 2 seconds" in str(getattr(caught.value, "__notes__", []))
 
 
 def test_what_is_appended_after_the_last_line_is_no_line_of_its_own(tmp_path: Path) -> None:
@@ -164,6 +212,44 @@ def test_reading_goes_on_in_the_file_that_has_another_name_by_now(tmp_path: Path
     reader.seek(offset)
     assert [reader.read(), reader.read()] == [[3], [4, 5]]
     assert reader.offset == 4
+    reader.close()
+
+
+def columns(path: Path, *rows: int) -> None:
+    """Adds rows to a CSV file whose header is longer than the bytes of the beginning that are kept."""
+    new = not path.exists()
+    with path.open("a") as file:
+        if new:
+            file.write(",".join(f"column_{n:04}" for n in range(120)) + "\n")
+        for row in rows:
+            file.write(",".join([str(row)] * 120) + "\n")
+
+
+def test_files_that_begin_alike_are_told_apart_by_what_is_before_the_offset(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    schema = pa.schema([("column_0000", pa.int64())])
+    columns(path, 1, 2)
+    offset = read_to(path, CSVSource, 1, schema=schema, follow=True)
+    columns(path, 3)
+    path.rename(tmp_path / "log.csv.1")
+    columns(path, 4, 5, 6, 7)
+    reader = CSVSource(path, schema=schema, follow=True).open(str(path))
+    reader.seek(offset)
+    assert [reader.read().column(0).to_pylist() for _ in range(2)] == [[3], [4, 5, 6, 7]]
+    reader.close()
+
+
+def test_files_that_are_alike_up_to_the_offset_are_told_apart_by_which_was_read(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text("1\n2\n")
+    offset = read_to(path, JSONLinesSource, 1)
+    append(path, "3\n")()
+    path.rename(tmp_path / "log.jsonl.2")
+    for name in (path, tmp_path / "log.jsonl.1", tmp_path / "log.jsonl.3"):
+        name.write_text("1\n2\n4\n")
+    reader = JSONLinesSource(path, follow=True).open(str(path))
+    reader.seek(offset)
+    assert [reader.read(), reader.read()] == [[3], [1, 2, 4]]
     reader.close()
 
 

@@ -35,8 +35,11 @@ LOOK_UP = 0.25
 ASK_AGAIN = 0.02
 """Seconds after which a pipe that nobody reads is tried again."""
 
-PATIENCE = 1
-"""Seconds that an end waits for the thread: one that reads what cannot be woken is left behind, and
+PATIENCE = 60
+"""Seconds that an end waits for a thread that ends by itself: on a loaded machine that may take a while."""
+
+FORBEARANCE = 1
+"""Seconds that an end waits for a thread that may stand in a call that nothing wakes: it is left behind, and
 ends when the object gives something, or with the process."""
 
 
@@ -197,26 +200,37 @@ def start_reading(carrier: Any, feed: EventFeed) -> None:
     The thread ends with its feed: it is joined when no more is wanted.
     """
     read = _read_socket if is_socket(carrier) else _read_pipe if isinstance(carrier, Pipe) else _read_file
-    thread = threading.Thread(target=_run, args=(read, carrier, feed), name="pointstamp reader", daemon=True)
+    over = threading.Event()
+    thread = threading.Thread(
+        target=_run, args=(read, carrier, feed, over), name="pointstamp reader", daemon=True
+    )
 
     def stop() -> None:
+        ends = isinstance(carrier, Pipe)  # which it looks up from
         if is_socket(carrier):
             try:
                 carrier.shutdown(socket.SHUT_RDWR)  # wakes the thread
+                ends = True
             except OSError:
-                pass  # it is closed
+                pass  # it is closed: by the thread, which has set `over`, or by others, which wakes nobody
         elif hasattr(carrier, "wake"):
             carrier.wake()
+            ends = True
         if thread.is_alive():  # else it has ended, or begins in a moment and finds the feed closed
-            thread.join(PATIENCE)
+            thread.join(PATIENCE if ends or over.is_set() else FORBEARANCE)
 
     feed.on_close(stop)
     thread.start()
 
 
-def _run(read: Any, carrier: Any, feed: EventFeed) -> None:
+def _run(read: Any, carrier: Any, feed: EventFeed, over: threading.Event) -> None:
     try:
-        read(carrier, feed)
+        try:
+            read(carrier, feed)
+        finally:
+            over.set()
+            if is_socket(carrier):
+                carrier.close()
     except BaseException as error:  # whatever it is, it belongs to who replays
         feed.end(error)
     else:
@@ -224,10 +238,9 @@ def _run(read: Any, carrier: Any, feed: EventFeed) -> None:
 
 
 def _read_socket(connection: socket.socket, feed: EventFeed) -> None:
-    with connection:
-        connection.setblocking(True)
-        while not feed.closed and (data := connection.recv(PIECE)) and feed.feed(data):
-            pass
+    connection.setblocking(True)
+    while not feed.closed and (data := connection.recv(PIECE)) and feed.feed(data):
+        pass
 
 
 def _read_pipe(pipe: Pipe, feed: EventFeed) -> None:

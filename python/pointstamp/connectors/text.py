@@ -1,7 +1,9 @@
 """Files of text, read in blocks of whole lines, and followed while they grow and are rotated.
 
-Owns the offset of such a file. It is a number of bytes, which also carries what the file begins with: that
-tells whether a file of the same name is still the one that the offset is of.
+Owns the offset of such a file. It is a number of bytes, which also carries what the file begins with, what
+stands before the offset, and which file of the system it is: these tell whether a file of the same name is
+still the one that the offset is of. They are taken of the bytes that were read, and the file is compared with
+them after each read.
 
 A file that is followed is rotated by giving it another name and making a new one. The old one is read to
 its end, which is reached when the new one has something in it; then the new one is read from its beginning.
@@ -13,7 +15,9 @@ import errno
 import os
 import threading
 import zlib
+from contextlib import suppress
 from pathlib import Path
+from time import sleep
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from pointstamp._errors import PointstampError, add_note
@@ -21,9 +25,9 @@ from pointstamp.connectors.protocol import PartitionReader
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-__all__ = ["BadLine", "FileOffset", "Head", "TextReader"]
+__all__ = ["BadLine", "FileOffset", "TextReader"]
 
 BLOCK = 1 << 20
 """Bytes of text that are read at once."""
@@ -34,8 +38,11 @@ MOST_QUOTED = 8 << 20
 LOOK_AGAIN = 0.05
 """Seconds after which a file that is followed is asked whether it has grown."""
 
-HEAD = 1 << 10
-"""Bytes at the beginning of a file by which it is told apart from others."""
+LOOKS = 40
+"""How often a file that is followed is looked for before it is missing: while it is rotated there is none."""
+
+KNOWN = 1 << 10
+"""Bytes at the beginning of a file, and before an offset, by which it is told apart from others."""
 
 NOT_CUT = (
     "What was written to it meanwhile is lost; a file that is followed may only grow (of logrotate take "
@@ -43,30 +50,44 @@ NOT_CUT = (
 )
 
 
-class Head(NamedTuple):
-    """What a file begins with: so many bytes, and their checksum."""
+class Mark(NamedTuple):
+    """Bytes of a file: how many, and their checksum."""
 
     size: int
     checksum: int
 
 
+class Marks(NamedTuple):
+    """What is known of the file that an offset is of.
+
+    Attributes:
+        head: Its first bytes, up to the offset.
+        tail: The last bytes before the offset. Files that begin alike, as with a long header, differ here.
+        file: Its device and its number there, which others of the same contents do not have.
+    """
+
+    head: Mark
+    tail: Mark
+    file: tuple[int, int]
+
+
 class FileOffset(int):
-    """A number of bytes, and what the file begins with that it is of.
+    """A number of bytes, and what is known of the file that it is of.
 
     It is equal to the number, and pickled with both. What keeps the number alone keeps an offset, too, by
     which a file that was rotated is not told apart.
     """
 
-    head: Head | None
+    marks: Marks | None
 
-    def __new__(cls, value: int, head: Head | None = None) -> FileOffset:
-        """An offset of a file with that beginning."""
+    def __new__(cls, value: int, marks: Marks | None = None) -> FileOffset:
+        """An offset of a file with these marks."""
         made = super().__new__(cls, value)
-        made.head = head
+        made.marks = marks
         return made
 
-    def __getnewargs__(self) -> tuple[int, Head | None]:  # type: ignore[override]  # of an int: itself
-        return int(self), self.head
+    def __getnewargs__(self) -> tuple[int, Marks | None]:  # type: ignore[override]  # of an int: itself
+        return int(self), self.marks
 
 
 class BadLine(Exception):
@@ -99,11 +120,12 @@ class TextReader(PartitionReader[Any]):
         quoted: re.Pattern[bytes] | None = None,
     ) -> None:
         self._path = path
-        self._file: BinaryIO = open(path, "rb")  # noqa: SIM115  # until `close`
+        self._file = _opened(path, LOOKS if follow else 1)
         self._parse = parse
         self._follow = follow
         self._quoted = quoted
         self._offset = FileOffset(0)
+        self._head = self._tail = b""  # of what is before the offset
         self._has_header = header
         self._header = None if header else b""
         self._ended = False
@@ -135,7 +157,7 @@ class TextReader(PartitionReader[Any]):
         except Exception as error:
             add_note(error, f"in {self._path}, in the rows from line {self._line()} on")
             raise
-        self._advance(len(block))
+        self._advance(block)
         return batch
 
     def _line(self) -> int:
@@ -152,9 +174,14 @@ class TextReader(PartitionReader[Any]):
     def _lines(self, last: bool = False) -> bytes:
         """Whole lines, and of a file that does not grow a last one without an end; nothing at the end."""
         grows = self._follow and not last
-        self._check()
-        if self._header is None and not self._take_header(grows):
-            return b""
+        try:
+            if self._header is None and not self._take_header(grows):
+                return b""
+            return self._block(grows)
+        finally:
+            self._check()  # after the read: then what was read is of the file that is known
+
+    def _block(self, grows: bool) -> bytes:
         self._file.seek(self._offset)
         block = b""
         while more := self._file.read(BLOCK):
@@ -180,10 +207,14 @@ class TextReader(PartitionReader[Any]):
             raise PointstampError(
                 f"{self._path} was cut: it has {size} bytes, and {self._offset} were read. {NOT_CUT}"
             )
-        head = self._offset.head
-        if size > self._offset and head is not None and self._beginning(head.size) != head:
+        head, tail = _around(self._file, self._offset)
+        marks = self._offset.marks
+        if marks is None:  # of a number alone: the file is taken for the one that it is of
+            self._head, self._tail = head, tail
+            self._offset = FileOffset(self._offset, self._marks())
+        elif marks.head != _mark(head) or marks.tail != _mark(tail):
             raise PointstampError(
-                f"{self._path} was written anew: it begins otherwise than when it was read. {NOT_CUT}"
+                f"{self._path} was written anew: what was read of it stands there no more. {NOT_CUT}"
             )
 
     def _take_header(self, grows: bool) -> bool:
@@ -194,7 +225,9 @@ class TextReader(PartitionReader[Any]):
             return False
         self._header = header
         if self._offset < len(header):
-            self._advance(len(header) - self._offset)
+            before = header[: self._offset]
+            self._head, self._tail = before[:KNOWN], before[-KNOWN:]
+            self._advance(header[self._offset :])
         return True
 
     def _cut(self, block: bytes, end: int) -> int:
@@ -208,15 +241,22 @@ class TextReader(PartitionReader[Any]):
 
     # ------------------------------------------------------------ which file
 
-    def _advance(self, count: int) -> None:
-        value, head = self._offset + count, self._offset.head
-        if head is None or head.size < HEAD:
-            head = self._beginning(min(value, HEAD))
-        self._offset = FileOffset(value, head)
+    def _advance(self, data: bytes) -> None:
+        """Moves the offset behind bytes that were read."""
+        self._head += data[: KNOWN - len(self._head)]
+        self._tail = (self._tail + data[-KNOWN:])[-KNOWN:]
+        self._offset = FileOffset(self._offset + len(data), self._marks())
 
-    def _beginning(self, size: int) -> Head:
-        self._file.seek(0)
-        return Head(size, zlib.crc32(self._file.read(size)))
+    def _take(self, file: BinaryIO, offset: FileOffset) -> None:
+        """Goes on with another file."""
+        self._file.close()
+        self._file = file
+        self._offset = offset
+        self._head, self._tail = _around(file, offset)
+        self._header = None if self._has_header else b""
+
+    def _marks(self) -> Marks:
+        return Marks(_mark(self._head), _mark(self._tail), _identity(self._file))
 
     def _is_rotated(self) -> bool:
         """Whether there is another file of this name, with something in it: who writes has left this one."""
@@ -229,20 +269,13 @@ class TextReader(PartitionReader[Any]):
     def _next(self) -> bool:
         """Goes on with the file that has the name now; false where it cannot be had at the moment."""
         try:
-            self._open(self._path)
+            file = open(self._path, "rb")  # noqa: SIM115  # until `close`
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.EMFILE, errno.ENFILE):
                 return False
             raise
+        self._take(file, FileOffset(0))
         return True
-
-    def _open(self, path: str) -> None:
-        """Goes on with another file, from its beginning."""
-        following = open(path, "rb")  # noqa: SIM115  # until `close`
-        self._file.close()
-        self._file = following
-        self._offset = FileOffset(0)
-        self._header = None if self._has_header else b""
 
     @property
     def offset(self) -> FileOffset:
@@ -253,29 +286,84 @@ class TextReader(PartitionReader[Any]):
         """Goes on behind so many bytes; of a file that is followed, in the one that they are of.
 
         Raises:
-            PointstampError: If the file begins otherwise, and so does each of those beside it.
+            PointstampError: If something else stands before the offset in the file, and in each beside it.
         """
-        head = getattr(offset, "head", None)
-        if head is not None and self._beginning(head.size) != head:
-            self._open(self._other(offset, head))
-        self._offset = FileOffset(offset, head)
+        marks: Marks | None = getattr(offset, "marks", None)
+        with self._lock:
+            if self._closed.is_set():
+                return
+            if marks is None:
+                self._offset = FileOffset(offset)
+            else:
+                self._take(self._found(offset, marks), FileOffset(offset, marks))
 
-    def _other(self, offset: int, head: Head) -> str:
-        """The file that had this one's name: it has a name that begins with it."""
+    def _found(self, offset: int, marks: Marks) -> BinaryIO:
+        """Opens the file that an offset is of: of several that may be it, the very one that was read."""
+        found: BinaryIO | None = None
+        for path in self._names():
+            try:
+                file = open(path, "rb")  # noqa: SIM115  # until `close`
+            except FileNotFoundError:
+                continue  # it has got another name in this moment
+            head, tail = _around(file, offset)
+            fits = (_mark(head), _mark(tail)) == (marks.head, marks.tail)
+            if fits and (found is None or _identity(file) == marks.file):
+                if found is not None:
+                    found.close()
+                found = file
+            else:
+                file.close()
+        if found is None:
+            raise PointstampError(
+                f"offset {int(offset)} is not of this {self._path}, which has something else before it: it "
+                "was rotated or written anew, and what followed the offset in the old file is not to be "
+                "found. Without the offset, all that is there now is read"
+            )
+        return found
+
+    def _names(self) -> Iterator[Path]:
+        """The file, and of one that is followed those beside it whose names begin with its name."""
         path = Path(self._path)
+        yield path
         for other in sorted(path.parent.iterdir()) if self._follow else []:
             if other != path and other.name.startswith(path.name) and other.is_file():
-                with other.open("rb") as file:
-                    if zlib.crc32(file.read(head.size)) == head.checksum:
-                        return str(other)
-        raise PointstampError(
-            f"offset {int(offset)} is not of this {self._path}, which begins otherwise: it was rotated or "
-            "written anew, and what followed the offset in the old file is not to be found. Without the "
-            "offset, all that is there now is read"
-        )
+                yield other
 
     def close(self) -> None:
         """Lets go of the file, and of a thread that waits for it to grow."""
         self._closed.set()
         with self._lock:
             self._file.close()
+
+
+def _opened(path: str, looks: int) -> BinaryIO:
+    """Opens a file, which is looked for that often.
+
+    Raises:
+        FileNotFoundError: If it is not there.
+    """
+    for _ in range(looks - 1):
+        with suppress(FileNotFoundError):
+            return open(path, "rb")
+        sleep(LOOK_AGAIN)
+    try:
+        return open(path, "rb")
+    except FileNotFoundError as error:
+        if looks > 1:
+            add_note(error, f"looked for during {looks * LOOK_AGAIN:g} seconds, in case it was being rotated")
+        raise
+
+
+def _mark(data: bytes) -> Mark:
+    return Mark(len(data), zlib.crc32(data))
+
+
+def _around(file: BinaryIO, offset: int) -> tuple[bytes, bytes]:
+    """A file's first bytes, and the last before an offset: what stands there now, not what is buffered."""
+    size = min(offset, KNOWN)
+    return os.pread(file.fileno(), size, 0), os.pread(file.fileno(), size, offset - size)
+
+
+def _identity(file: BinaryIO) -> tuple[int, int]:
+    status = os.fstat(file.fileno())
+    return status.st_dev, status.st_ino

@@ -155,12 +155,13 @@ class _Reader(PartitionReader[str]):
                 if self._listener is None and not self._open:
                     return None
                 lines: list[str] = []
+                looked = clock.monotonic()
                 for key, _ in self._selector.select(self._wait()):
                     if key.fileobj is self._listener:
                         self._accept()
                     elif key.fileobj in self._open:
                         lines += self._receive(key.fileobj)
-                self._end_silent()
+                self._end_silent(looked)
                 if lines:
                     return lines
             return None
@@ -232,11 +233,11 @@ class _Reader(PartitionReader[str]):
             due.append(next(iter(self._heard.values())) + self._silence)
         return max(min(due) - clock.monotonic(), 0) if due else None
 
-    def _end_silent(self) -> None:
-        """Closes connections of which nothing has come for long."""
+    def _end_silent(self, looked: float) -> None:
+        """Closes connections of which nothing had come for long at a look that found nothing either."""
         while self._silence is not None and self._heard:
             connection, since = next(iter(self._heard.items()))
-            if clock.monotonic() < since + self._silence:
+            if looked < since + self._silence:
                 return
             within = self._open[connection].within
             why = f"it is closed: nothing came for {self._silence:g} seconds"
