@@ -148,6 +148,16 @@ def test_rows_are_brought_into_order(name: str, descending: bool) -> None:
     assert [row for part in found for row in part.to_pylist()] == expected
 
 
+def test_rows_in_the_order_of_no_columns_stay_as_they_are() -> None:
+    batch = batch_of("int64")
+    for parts in ([batch], [batch.slice(0, 9), batch.slice(9)]):
+        for descending in (False, True):
+            found = rows_in_order(parts, [], descending)
+            assert pa.Table.from_batches(found).to_pylist() == batch.to_pylist()
+    assert run("int64", lambda rows: rows.sort([])) == batch.to_pylist()
+    assert run("int64", lambda rows: rows.select().sort([])) == [{}] * 24
+
+
 @every_type
 def test_kernels_of_pyarrow_know_what_has_no_views(name: str) -> None:
     batch = batch_of(name)

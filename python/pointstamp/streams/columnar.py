@@ -165,6 +165,7 @@ class Columnar(JoinsInTime, KeyedColumns):
 
         Args:
             by: The column, or columns, that they are compared by; NaNs come after numbers, and nulls last.
+                None of them, ``[]``, leaves the rows in the order in which they came.
             descending: The greatest first.
             name: The operator's name.
 
