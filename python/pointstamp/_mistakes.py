@@ -187,8 +187,11 @@ def unknown_attribute(thing: object, what: str, name: str) -> NoReturn:
     """Says that there is no such attribute, and which there is.
 
     Raises:
-        AttributeError: Always.
+        AttributeError: Always. Of an attribute that a property computes it is the property's own.
     """
+    if any(name in vars(kind) for kind in type(thing).__mro__):
+        # It is there: a property has failed, whose own error Python has dropped. It is raised again.
+        object.__getattribute__(thing, name)
     message = f"{what} has no attribute '{name}'"
     if not name.startswith("_"):
         import difflib

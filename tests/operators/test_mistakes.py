@@ -307,6 +307,21 @@ def test_what_there_is_not_suggests_what_there_is() -> None:
     ps.example(build)
 
 
+def test_a_mistake_inside_a_property_is_told_as_it_is() -> None:
+    class Totals(ps.Vertex):
+        settings: Any = None
+
+        @property
+        def limit(self) -> Any:
+            return self.settings.limit
+
+    totals = object.__new__(Totals)
+    with pytest.raises(AttributeError, match="'NoneType' object has no attribute 'limit'"):
+        _ = totals.limit
+    with pytest.raises(AttributeError, match="a Totals has no attribute 'limits': there is limit"):
+        _ = totals.limits  # type: ignore[attr-defined]
+
+
 def test_a_slice_of_a_data_frame_can_be_sent() -> None:
     """pandas adds its index to what it hands over."""
     frame = pd.DataFrame({"k": [1, 2, 3], "v": [4, 5, 6]})

@@ -1,7 +1,10 @@
 """Metrics: the numbers of a computation that runs, for Prometheus and for OpenTelemetry."""
 
+from __future__ import annotations
+
 import re
 import threading
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -155,6 +158,58 @@ def test_no_counter_goes_down_while_a_worker_is_busy() -> None:
             assert new[counter] >= old[counter], (old["name"], counter)
     seen = next(one for one in after["dataflows"][0]["operators"] if one["name"] == "seen")
     assert seen["records_in"] == 200
+
+
+def test_all_who_watch_a_busy_worker_share_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, gate, shared = threading.Event(), threading.Event(), threading.Semaphore(0)
+
+    class Counted(Future[Any]):
+        def result(self, timeout: float | None = None) -> Any:
+            shared.release()
+            return super().result(timeout)
+
+    class Busy:
+        calls = 0
+
+        def data(self) -> list[Any]:
+            self.calls += 1
+            asked.set()
+            assert gate.wait(LONG)
+            return []
+
+    monkeypatch.setattr("pointstamp.seeing.steady.Future", Counted)
+    busy: Any = Busy()
+    steady = Steady(busy)
+    watching = [threading.Thread(target=steady.state) for _ in range(8)]
+    watching[0].start()
+    assert asked.wait(LONG)
+    for thread in watching[1:]:
+        thread.start()
+    try:
+        for _ in range(6):  # all but the first, and the one that asks for the others
+            assert shared.acquire(timeout=LONG)
+    finally:
+        gate.set()
+    for thread in watching:
+        thread.join(LONG)
+    assert busy.calls == 2
+
+
+def test_a_question_that_fails_fails_for_who_asked_and_for_nobody_after() -> None:
+    class Failing:
+        calls = 0
+
+        def data(self) -> list[Any]:
+            self.calls += 1
+            if self.calls == 1:
+                raise RuntimeError("gone")
+            return []
+
+    failing: Any = Failing()
+    steady = Steady(failing)
+    with pytest.raises(RuntimeError, match="gone"):
+        steady.state()
+    assert steady.state()["workers"] == []
 
 
 def test_what_was_kept_ends_with_its_dataflow() -> None:

@@ -200,3 +200,80 @@ def test_a_data_frame_is_no_list_of_records(pair: ps.Interactive) -> None:
     flow = pair.dataflow(moved)
     with pytest.raises(TypeError, match="gives the names of its columns"):
         flow.numbers.send_batch(pa.table({"k": [1]}))
+
+
+def unsendable(scope: ps.Scope) -> Any:
+    numbers, stream = scope.new_input()
+    return {
+        "numbers": numbers,
+        "out": stream.exchange(lambda x: x).map(lambda x: (lambda: x) if x == 1 else x),
+    }
+
+
+def test_a_record_that_cannot_be_sent_takes_no_other_with_it() -> None:
+    with ps.Interactive(processes=2) as session:
+        flow = session.dataflow(unsendable)
+        for time in range(3):
+            flow.numbers.send_batch([0, 2, 3] + [1] * (time == 1))
+            flow.numbers.advance_to(time + 1)
+        with pytest.raises(TypeError, match="a record of type function cannot be sent from its process"):
+            flow.out.read(PATIENCE)
+        assert flow.out.read(PATIENCE) == [(time, [0, 2, 3]) for time in range(3)]
+        assert flow.out.read(PATIENCE) == []
+
+
+def test_what_a_call_has_left_outlasts_a_mistake_in_an_input(pair: ps.Interactive) -> None:
+    flow = pair.dataflow(lambda scope: dict(zip(("numbers", "out"), scope.new_collection(), strict=True)))
+    records = list(range(10))
+    flow.numbers.insert_many(records)
+    flow.numbers.advance_to(1)
+    flow.settle(PATIENCE)
+    begun, gate = threading.Event(), threading.Event()
+
+    def block(worker: ps.Worker) -> None:
+        if worker.index == 1:
+            begun.set()
+            assert gate.wait(PATIENCE)
+
+    blocking = threading.Thread(target=lambda: pair.run(block, timeout=PATIENCE))
+    blocking.start()
+    try:
+        assert begun.wait(PATIENCE)
+        while not flow.out._left:  # worker 0 has to answer in time for what is asked of both
+            with pytest.raises(ps.StallError):
+                flow.out._read(False, 0.5)
+    finally:
+        gate.set()
+        blocking.join(PATIENCE)
+    flow.numbers.insert([])  # is refused on worker 0, before that answers
+    with pytest.raises(TypeError, match="cannot be hashed"):
+        flow.out.take()
+    assert flow.out.take() == [(0, [(record, 1) for record in records])]
+
+
+def test_a_thread_that_is_called_like_a_worker_that_has_ended_is_none() -> None:
+    """The system gives the number of a thread that has ended to the next."""
+    with ps.Interactive(workers=2) as session:
+        flow = session.dataflow(failing)
+        flow.numbers.send(0)
+        with pytest.raises(ZeroDivisionError):
+            flow.settle(PATIENCE)
+        assert flow._flow.cluster._thread.ends(PATIENCE)
+        said: list[type] = []
+
+        def look() -> None:
+            try:
+                flow.out.read(PATIENCE)
+            except Exception as error:
+                said.append(type(error))
+
+        for _ in range(8):
+            thread = threading.Thread(target=look)
+            thread.start()
+            thread.join(PATIENCE)
+    assert said == [ZeroDivisionError] * 8
+
+
+def failing(scope: ps.Scope) -> Any:
+    numbers, stream = scope.new_input()
+    return {"numbers": numbers, "out": stream.map(lambda x: 1 // x)}

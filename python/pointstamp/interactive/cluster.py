@@ -17,12 +17,13 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Client, Listener, answer_challenge, deliver_challenge
+from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import ClusterError, PointstampError, WorkerStopped, add_note, in_words
 from pointstamp._threads import Helper
 from pointstamp.execution import execute
-from pointstamp.interactive.commands import Command, Commands, Replies
+from pointstamp.interactive.commands import Command, Commands, Replies, Taken
 from pointstamp.interactive.serving import serve
 from pointstamp.launcher.shipped import pack
 from pointstamp.launcher.spawning import run_on_processes
@@ -189,8 +190,12 @@ class Cluster:
     def _on_threads(self, config: Config) -> None:
         def main(worker: Worker) -> None:
             self._asking = worker.asking
-            self._threads.add(threading.get_ident())
-            serve(worker, _Here(self._commands, self._replies, worker.index))
+            ident = threading.get_ident()
+            self._threads.add(ident)
+            try:
+                serve(worker, _Here(self._commands, self._replies, worker.index))
+            finally:
+                self._threads.discard(ident)  # which the next thread that is started may have
 
         execute(main, config=config)
 
@@ -337,11 +342,11 @@ class _There:
             except (OSError, EOFError):
                 raise
             except Exception as error:
-                about = TypeError(
-                    f"a result of type {type(value).__name__} cannot be sent from its process: {error}. "
-                    "Return plain data"
-                )
-                self._connection.send((number, False, _told(about)))
+                if isinstance(value, Taken):
+                    self._connection.send((number, True, _without_unsendable(value)))
+                else:
+                    about = _unsendable("a result", value, error)
+                    self._connection.send((number, False, _told(about)))
 
 
 def _serve_there(address: Any, key: bytes, worker: Worker) -> None:
@@ -382,6 +387,25 @@ def _loads(data: bytes) -> Command:
 
 def _cannot_be_sent(command: Command, error: Exception) -> TypeError:
     return TypeError(f"what is given to {command.what} cannot be sent to another process: {error}")
+
+
+def _unsendable(what: str, value: Any, error: Exception) -> TypeError:
+    return TypeError(
+        f"{what} of type {type(value).__name__} cannot be sent from its process: {error}. Return plain data"
+    )
+
+
+def _without_unsendable(taken: Taken) -> Taken:
+    """What was taken, less what cannot be sent, with the first error of it."""
+    kept, errors = [], []
+    for time_, what in taken.kept:
+        try:
+            ForkingPickler.dumps((time_, what))
+        except Exception as error:
+            errors.append(_unsendable("a record", what, error))
+        else:
+            kept.append((time_, what))
+    return Taken(kept, errors[0] if errors else None)
 
 
 def _told(error: BaseException) -> tuple[bytes | None, str]:

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Command", "Commands", "Replies"]
+    from pointstamp._types import Time
+
+__all__ = ["Command", "Commands", "Replies", "Taken"]
 
 MOST = 1024
 """Commands that wait for the slowest worker at most."""
@@ -39,6 +41,18 @@ class Command(NamedTuple):
     number: int | None
     what: str
     arguments: tuple[Any, ...]
+
+
+class Taken(NamedTuple):
+    """What a worker hands out of an output, and keeps no longer.
+
+    Attributes:
+        kept: The records, or batches of columns, with their times.
+        refused: Why there are others, which are gone; None where there are none.
+    """
+
+    kept: list[tuple[Time, Any]]
+    refused: TypeError | None = None
 
 
 class Commands:

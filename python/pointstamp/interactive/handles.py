@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections import deque
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import PointstampError, StallError, TimeError
+from pointstamp.interactive.commands import Taken
 from pointstamp.seeing.drawing import to_dot, to_mermaid, to_svg
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
-    from concurrent.futures import Future
 
     from pointstamp._types import Time
     from pointstamp.interactive.cluster import Cluster
@@ -301,7 +302,7 @@ class LiveOutput:
         self.name = name
         self.kind = kind
         self._flow = flow
-        # What was asked for by a call that was cancelled before it came: the next call returns it.
+        # What was asked for by a call that ended before it was returned: the next call returns it.
         self._left: deque[Future[Any]] = deque()
 
     def read(self, timeout: float | None = None) -> list[tuple[Time, Any]]:
@@ -316,7 +317,9 @@ class LiveOutput:
 
         Raises:
             StallError: When it is not over in time; it says what is waited for. Nothing is lost.
-            BaseException: What the dataflow, or a command before this one, raised.
+            TypeError: If a record cannot be sent from its process. It is gone; the others come with the
+                next call.
+            BaseException: What the dataflow, or a command before this one, raised. Nothing is lost.
         """
         return self._read(True, timeout)
 
@@ -329,13 +332,14 @@ class LiveOutput:
         await asyncio.shield(asyncio.wrap_future(self._flow.ask("settle", self._kept())))
         self._flow.cluster.raise_error()
         frontier = await asyncio.shield(asyncio.wrap_future(self._flow.ask_one("frontier", self.name)))
-        asked = self._ask(frontier[0])
+        asked: list[Future[Any]] = []
         try:
-            parts = [await asyncio.shield(asyncio.wrap_future(future)) for future in asked]
+            self._ask(frontier[0], asked)
+            taken = [await asyncio.shield(asyncio.wrap_future(future)) for future in asked]
         except BaseException:
             self._leave(asked)
             raise
-        return self._joined([part for all_of_one in parts for part in all_of_one])
+        return self._handed([part for all_of_one in taken for part in all_of_one])
 
     def _read(self, wait: bool, timeout: float | None) -> list[tuple[Time, Any]]:
         kept, cluster = self._kept(), self._flow.cluster
@@ -345,28 +349,38 @@ class LiveOutput:
             wait_for(self._flow.ask("settle", kept))
             cluster.raise_error()  # of what was sent before; nothing has been taken yet
         frontier = wait_for(self._flow.ask_one("frontier", self.name))[0]
-        asked = self._ask(frontier)
+        asked: list[Future[Any]] = []
         try:
-            parts = [wait_for(future) for future in asked]
+            self._ask(frontier, asked)
+            taken = [wait_for(future) for future in asked]
         except BaseException:
             self._leave(asked)
             raise
-        return self._joined([part for all_of_one in parts for part in all_of_one])
+        return self._handed([part for all_of_one in taken for part in all_of_one])
 
-    def _ask(self, frontier: list[Time]) -> list[Future[Any]]:
+    def _ask(self, frontier: list[Time], asked: list[Future[Any]]) -> None:
         """Asks all workers for what is there before a frontier, behind what was asked for and not taken.
 
         One worker has seen the frontier, so that nothing before it is on its way to any: all hand out
         the same times, each of which is whole.
         """
-        asked = []
+        asked.append(self._flow.ask("read", self.name, frontier))  # may fail, before anything is taken up
         while self._left:
             asked.append(self._left.popleft())
-        return [*asked, self._flow.ask("read", self.name, frontier)]
 
     def _leave(self, asked: list[Future[Any]]) -> None:
         failed = (future.done() and (future.cancelled() or future.exception()) for future in asked)
         self._left.extend(future for future, has in zip(asked, failed, strict=True) if not has)
+
+    def _handed(self, taken: list[Taken]) -> list[tuple[Time, Any]]:
+        """What all workers kept; if some of it was refused, the next call returns what was not."""
+        refused = next((part.refused for part in taken if part.refused is not None), None)
+        if refused is None:
+            return self._joined([part.kept for part in taken])
+        rest: Future[list[Taken]] = Future()
+        rest.set_result([Taken(part.kept) for part in taken])
+        self._left.append(rest)
+        raise refused
 
     def _kept(self) -> str:
         if self.kind == "ProbeHandle":

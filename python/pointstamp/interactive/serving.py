@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pointstamp._errors import GraphError, WorkerStopped
+from pointstamp.interactive.commands import Taken
 from pointstamp.interactive.served import Served
 from pointstamp.launcher.shipped import unpack
 from pointstamp.seeing.stalls import explained
@@ -138,7 +139,7 @@ class _Serving:
         return self._flows[flow].frontier(name)
 
     def do_read(self, _: int | None, flow: int, name: str, frontier: list[Any]) -> Any:
-        return self._flows[flow].take(name, frontier)
+        return Taken(self._flows[flow].take(name, frontier))
 
     def do_run(self, _: int | None, function: Any, arguments: tuple[Any, ...]) -> Any:
         if isinstance(function, tuple):

@@ -7,6 +7,7 @@ workers, would go down when one of them is busy with the program's own code, and
 from __future__ import annotations
 
 import threading
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.seeing.state import state_of
@@ -27,12 +28,35 @@ class Steady:
     def __init__(self, asking: Asking) -> None:
         self._asking = asking
         self._one = threading.Lock()
+        self._lock = threading.Lock()
+        self._next: Future[dict[str, Any]] | None = None
         self._last: dict[tuple[int, int], Said] = {}
 
     def state(self) -> dict[str, Any]:
-        """What it does now, see `state_of`; for threads that are no worker's, one at a time."""
-        with self._one:  # else an earlier answer could be remembered in place of a later one
-            return state_of(self.remembered(self._asking.data()))
+        """What it does now, see `state_of`; for threads that are no worker's. It is not to be changed.
+
+        The workers are asked once at a time: else an earlier answer could be remembered in place of a later
+        one. All who come meanwhile share the next answer, so that nobody waits for more than two.
+        """
+        with self._lock:
+            answer, first = self._next, self._next is None
+            if answer is None:
+                answer = self._next = Future()
+        if first:
+            try:
+                with self._one:
+                    self._close(answer)
+                    answer.set_result(state_of(self.remembered(self._asking.data())))
+            except BaseException as error:
+                self._close(answer)
+                answer.set_exception(error)
+        return answer.result()
+
+    def _close(self, answer: Future[dict[str, Any]]) -> None:
+        """Who comes from now on does not share this answer."""
+        with self._lock:
+            if self._next is answer:
+                self._next = None
 
     def remembered(self, data: Sequence[Said]) -> list[Said]:
         """What the workers said; with those that did not answer, as ``last``, what they said before."""
