@@ -169,7 +169,7 @@ def _of_numpy_time(key: Any) -> Any:
     value = int(key.astype(np.int64))
     unit, count = np.datetime_data(key.dtype)
     if np.isnat(key):
-        return _core.tagged_hash(b"ps:time.", b"NaT")
+        return _of_nat(key)
     if key.dtype.kind == "M" and unit in ("Y", "M", "W", "D"):
         return _time(int(key.astype("datetime64[D]").astype(np.int64)))
     if unit in ("Y", "M", "generic"):  # spans that no number of seconds equals
@@ -195,6 +195,10 @@ def _time(value: int) -> int:
 
 _EPOCH = 719_163
 """The ordinal of 1970-01-01."""
+
+
+def _of_nat(_key: Any) -> int:
+    return _core.tagged_hash(b"ps:time.", b"NaT")
 
 
 def _of_date(key: Any) -> int:
@@ -272,4 +276,5 @@ _BY_NAME: dict[str, Callable[[Any], Hashable]] = {
     "enum.Enum": _of_enum,
     "builtins.frozenset": _of_frozenset,
     "numpy.generic": _of_numpy,
+    "pandas._libs.tslibs.nattype.NaTType": _of_nat,  # a datetime that has no parts
 }

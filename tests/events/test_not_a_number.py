@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import pointstamp as ps
@@ -57,6 +58,46 @@ class Slotted:
         return isinstance(other, Slotted) and self.name == other.name and self.height == other.height
 
 
+class Celsius(float):
+    """A float with a unit."""
+
+    unit = "C"
+
+
+class Column:
+    """Its `==` makes an expression, which has no truth value."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __eq__(self, other: object) -> Any:
+        return Expression()
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+class Expression:
+    """What is neither true nor false."""
+
+    def __bool__(self) -> bool:
+        raise TypeError("an expression has no truth value")
+
+
+class Incomparable:
+    """Its `==` raises."""
+
+    error: BaseException = RuntimeError("this is not to be compared")
+
+    def __eq__(self, other: object) -> bool:
+        raise self.error
+
+    __hash__: Any = object.__hash__
+
+
+ps.register_key(Column, lambda column: column.name)
+ps.register_key(Incomparable, lambda _: 0)
+ps.register_key(type(pd.NA), lambda _: 0)
 ps.register_key(Town, lambda town: (town.name, str(town.height)))
 
 
@@ -71,6 +112,8 @@ MAKES: dict[str, Any] = {
     "float": nan,
     "numpy": lambda: np.float64("nan"),
     "short": lambda: np.float32("nan"),
+    "subclass": lambda: Celsius("nan"),
+    "no time": lambda: pd.NaT,
     "decimal": lambda: Decimal("nan"),
     "tuple": lambda: ("a", (nan(), 1)),
     "named": lambda: Place("a", nan()),
@@ -80,6 +123,10 @@ MAKES: dict[str, Any] = {
 
 def shown(captures: list[Any]) -> Counter[str]:
     return Counter(repr(record) for one in captures for _, some in one.extract() for record in some)
+
+
+def distinct(keys: list[Any]) -> Any:
+    return lambda scope: scope.to_stream(keys).distinct().capture()
 
 
 @pytest.mark.parametrize("workers", WORKERS)
@@ -183,6 +230,38 @@ def test_one_that_cannot_be_told_from_others_is_its_own() -> None:
     assert _core.with_one_nan(keys) is keys
     first, second = _core.with_one_nan([Local("a", nan()), Local("a", nan())])
     assert first is second
+
+
+@pytest.mark.parametrize("kind", [np.float64, Celsius])
+def test_floats_of_other_types_keep_them(kind: type[float]) -> None:
+    first, second, *rest = _core.with_one_nan([kind("nan"), kind("nan"), kind("1.5"), math.nan])
+    assert first is second
+    assert (type(first), rest) == (kind, [1.5, math.nan])
+    keys = [(kind("nan"), 1), (kind("nan"), 1)]
+    assert {type(record[0]) for _, some in ps.example(distinct(keys)).extract() for record in some} == {kind}
+    assert len(ps.example(distinct(keys)).extract()[0][1]) == 1
+
+
+@pytest.mark.parametrize(
+    "key",
+    [pd.NA, (pd.NA, 1), Column("a"), Incomparable()],
+    ids=["missing", "tuple", "column", "incomparable"],
+)
+def test_keys_that_do_not_say_whether_they_equal_themselves_are_found_by_identity(key: Any) -> None:
+    keys = [key, key]
+    assert _core.with_one_nan(keys) is keys
+    assert ps.example(distinct(keys)).extract() == [(0, [key])]
+
+
+def test_a_comparison_that_ends_the_program_does() -> None:
+    key = Incomparable()
+    key.error = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        _core.with_one_nan([key])
+
+
+def test_a_missing_time_hashes_as_that_of_numpy() -> None:
+    assert ps.stable_hash(pd.NaT) == ps.stable_hash(np.datetime64("NaT"))
 
 
 def test_what_stands_for_others_is_not_kept_for_ever() -> None:

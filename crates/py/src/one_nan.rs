@@ -2,12 +2,13 @@
 //!
 //! No NaN equals another, or itself; a `dict` finds one by its identity only, and every float that is unpickled is an object
 //! of its own. Operators by key look keys over as these arrive, and put `math.nan` in the place of every float that is none,
-//! in tuples too. Of other types whose objects do not equal themselves (`Decimal`, what NumPy has, a class with a NaN among
-//! its parts), the first stands for all of its type that have its stable hash. It is kept for as long as somebody else has
-//! it, where the type allows weak references.
+//! in tuples too. Of other types whose objects do not equal themselves (`Decimal`, what NumPy has, a subclass of float, a
+//! class with a NaN among its parts), the first stands for all of its type that have its stable hash. It is kept for as long
+//! as somebody else has it, where the type allows weak references.
 //!
 //! Cost: a look at the type of each key; for a float a compare, for a tuple its elements. A list without any stays as it is.
 
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
@@ -88,7 +89,8 @@ fn within<'py>(key: &Bound<'py, PyAny>, depth: usize) -> PyResult<Option<Bound<'
     {
         return Ok(None);
     }
-    if let Ok(float) = key.cast::<PyFloat>() {
+    // One of a subclass is more than its number, and stays of its type.
+    if let Ok(float) = key.cast_exact::<PyFloat>() {
         if !float.value().is_nan() {
             return Ok(None);
         }
@@ -102,10 +104,20 @@ fn within<'py>(key: &Bound<'py, PyAny>, depth: usize) -> PyResult<Option<Bound<'
             Ok(None)
         };
     }
-    if key.eq(key)? {
+    if equals_itself(key)? {
         return Ok(None);
     }
     first_alike(key)
+}
+
+/// Whether a key equals itself. One that does not say so is found by its identity, as in a `dict`: an `==` that raises, or
+/// whose result has no truth value (`pandas.NA`, an expression of SQLAlchemy or Polars), says nothing.
+fn equals_itself(key: &Bound<'_, PyAny>) -> PyResult<bool> {
+    match key.eq(key) {
+        Err(error) if error.is_instance_of::<PyException>(key.py()) => Ok(true),
+        // What is no `Exception` ends a program, and not only a comparison.
+        said => said,
+    }
 }
 
 fn in_tuple<'py>(tuple: &Bound<'py, PyTuple>, depth: usize) -> PyResult<Option<Bound<'py, PyAny>>> {
