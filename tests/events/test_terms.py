@@ -196,10 +196,42 @@ def test_times_of_another_kind_are_refused() -> None:
         run([5], 1, [snapshot])
 
 
+def snapshot_of(columns: bool) -> bytes:
+    def main(worker: ps.Worker) -> bytes:
+        state: ps.KeyedState[Any, Any] = ps.KeyedState()
+        with worker.dataflow() as scope:
+            if columns:
+                rows = scope.to_stream([(0, "a", 1), (0, "b", 2)]).to_arrow(SCHEMA)
+                rows.scan("key", [("v", "sum")], column="at", state=state)
+            else:
+                stream = scope.to_stream([("a", 1), ("b", 2)])
+                stream.key_by(lambda pair: pair[0]).scan(int, lambda n, pair: n + pair[1], state=state)
+        worker.run()
+        return state.snapshot()
+
+    [snapshot] = ps.execute(main)
+    return snapshot
+
+
+@pytest.mark.parametrize("columns", [False, True], ids=["records", "columns"])
+def test_a_damaged_snapshot_is_refused(columns: bool) -> None:
+    snapshot = snapshot_of(columns)
+    ps.KeyedState.restore([snapshot])
+    for at in range(len(snapshot)):
+        changed = bytearray(snapshot)
+        changed[at] ^= 1 + at % 255
+        with pytest.raises(ps.CodecError, match=r"damaged|no snapshot|another version"):
+            ps.KeyedState.restore([bytes(changed)])
+        with pytest.raises(ps.CodecError, match=r"damaged|no snapshot"):
+            ps.KeyedState.restore([snapshot[:at]])
+
+
 def test_what_is_no_snapshot_of_this_version_is_refused() -> None:
-    older = _core.encode_batch([("keyed state", 2, 5), ("key", True, 1, None, None)])
-    with pytest.raises(ps.CodecError, match="form 2, of another version, and this one reads form 4"):
-        ps.KeyedState.restore([older])
-    for records in ([], [1, 2], [("something", 4)], [("keyed state",)]):
-        with pytest.raises(ps.CodecError, match="no snapshot of a KeyedState"):
-            ps.KeyedState.restore([_core.encode_batch(records)])
+    snapshot = bytearray(snapshot_of(False))
+    snapshot[len(b"pointstamp keyed state")] -= 1
+    with pytest.raises(ps.CodecError, match="form 4, of another version, and this one reads form 5"):
+        ps.KeyedState.restore([bytes(snapshot)])
+    older = _core.encode_batch([("keyed state", 4, 5), ("key", True, 1, None, None)])
+    for other in (b"", b"something", older):
+        with pytest.raises(ps.CodecError, match="no snapshot of a KeyedState, or one from before"):
+            ps.KeyedState.restore([other])

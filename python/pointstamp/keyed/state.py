@@ -14,18 +14,15 @@ from itertools import islice
 from sys import getsizeof
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
 
-from pointstamp._core import decode_batch, encode_batch, stable_hash, with_one_nan
-from pointstamp._errors import CodecError
+from pointstamp._core import stable_hash, with_one_nan
 from pointstamp._mistakes import suggesting
+from pointstamp.keyed import written
 from pointstamp.keyed.terms import Terms, whole_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 __all__ = ["Keeper", "KeyedState", "claimed"]
-
-_FORM = 4
-"""How a snapshot is written. What an earlier version wrote does not say which operator it is of."""
 
 SAMPLE = 32
 """Keys whose size is measured for an estimate of all."""
@@ -168,9 +165,11 @@ class KeyedState(Generic[K, S]):
         if self._terms is None:
             raise ValueError("this KeyedState is no operator's yet: give it to one as state=")
         of = self._terms.now()
-        header = ("keyed state", _FORM, self.frontier, of.operator, dict(of.given), of.index, of.peers)
+        header = (self.frontier, of.operator, dict(of.given), of.index, of.peers)
         if isinstance(self._keeper, Tabular):
-            return encode_batch([(*header, True), *[_written(batch) for batch in self._keeper.tables()]])
+            return written.write(
+                [(*header, True), *[written.write_table(batch) for batch in self._keeper.tables()]]
+            )
         states = self._listed()
         notes = self._notes if self._keeper is None else self._keeper.notes()
         seen = self._seen
@@ -179,7 +178,7 @@ class KeyedState(Generic[K, S]):
             (key, key in states, states.get(key), seen.get(key), notes.get(key))
             for key in dict.fromkeys([*states, *seen, *notes])
         ]
-        return encode_batch([(*header, False), *entries])
+        return written.write([(*header, False), *entries])
 
     @classmethod
     def restore(cls, snapshots: Iterable[bytes], *, index: int = 0, peers: int = 1) -> KeyedState[Any, Any]:
@@ -198,7 +197,7 @@ class KeyedState(Generic[K, S]):
 
         Raises:
             ValueError: If they are of different frontiers or operators, or not one of each worker of a run.
-            CodecError: For bytes that are no snapshot, or one of an earlier version.
+            CodecError: For bytes that are no snapshot, or a damaged one, or one of an earlier version.
         """
         if not 0 <= index < peers:
             raise ValueError(f"there is no worker {index} of {peers}")
@@ -212,8 +211,8 @@ class KeyedState(Generic[K, S]):
             of.append(terms)
             if of_rows:
                 tables += [[] for _ in range(len(entries) - len(tables))]
-                for kind, written in zip(tables, entries, strict=True):
-                    kind.append(_read(written))
+                for kind, table in zip(tables, entries, strict=True):
+                    kind.append(written.read_table(table))
                 continue
             keys = with_one_nan([entry[0] for entry in entries])
             for key, (_, has_state, state, seen, note) in zip(keys, entries, strict=True):
@@ -323,34 +322,8 @@ def _parts(snapshot: bytes) -> tuple[int | None, Terms, bool, list[Any]]:
     """What a snapshot says: its frontier, its terms, whether its entries are tables, and these.
 
     Raises:
-        CodecError: For bytes that are no snapshot, or one of an earlier version.
+        CodecError: For bytes that are no snapshot, or a damaged one, or one of an earlier version.
     """
-    read = decode_batch(snapshot)
-    header = read[0] if read else None
-    if not isinstance(header, tuple) or len(header) < 2 or header[0] != "keyed state":
-        raise CodecError("these bytes are no snapshot of a KeyedState")
-    if header[1] != _FORM:
-        raise CodecError(
-            f"this snapshot is of form {header[1]}, of another version, and this one reads form {_FORM}: let "
-            "the run begin anew, and take a snapshot of it"
-        )
-    _, _, frontier, operator, given, index, peers, of_rows = header
-    return frontier, Terms(operator, given, index, peers), of_rows, read[1:]
-
-
-def _written(batch: Any) -> bytes:
-    """A record batch as bytes of Arrow's format of streams."""
-    import pyarrow as pa
-
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    written: bytes = sink.getvalue().to_pybytes()
-    return written
-
-
-def _read(written: bytes) -> Any:
-    import pyarrow as pa
-
-    with pa.ipc.open_stream(written) as reader:
-        return reader.read_next_batch()
+    header, *entries = written.read(snapshot)
+    frontier, operator, given, index, peers, of_rows = header
+    return frontier, Terms(operator, given, index, peers), of_rows, entries
