@@ -276,3 +276,63 @@ def test_expressions_read_views() -> None:
     rows = [row for row in batch_of("string_view").to_pylist() if row["x"] == "b"]
     for condition in (pc.field("x") == "b", pl.col("x") == "b"):
         assert run("string_view", lambda given, condition=condition: given.filter(condition)) == rows  # type: ignore[misc]
+
+
+LITERALS = {"polars": pl.lit(5, pl.Int64), "pyarrow": pc.scalar(5)}
+
+
+@pytest.mark.parametrize("kind", LITERALS)
+def test_a_literal_is_for_all_rows(kind: str) -> None:
+    expected = [{**row, "five": 5} for row in batch_of("string_view").to_pylist()]
+    assert run("string_view", lambda rows: rows.with_columns(five=LITERALS[kind])) == expected
+    without = run("string_view", lambda rows: rows.select().with_columns(five=LITERALS[kind]))
+    assert without == [{"five": 5}] * 24
+
+
+def test_an_aggregate_is_for_all_rows_of_a_batch() -> None:
+    given = batch_of("int64").to_pylist()
+    expected = [{**row, "most": 9 if row["n"] < 10 else 23} for row in given]
+    assert run("int64", lambda rows: rows.with_columns(most=pl.col("n").max())) == expected
+    less = [{**row, "less": row["n"] - 1} for row in expected]
+    assert run("int64", lambda rows: rows.with_columns(most=pl.col("n").max(), less=pl.col("n") - 1)) == less
+    assert run("int64", lambda rows: rows.filter(pl.col("n").max() > 9)) == given[10:]
+
+
+@pytest.mark.parametrize("kind", ["filter", "with_columns"])
+@pytest.mark.parametrize(
+    ("number", "made"), [(pl.col("n").filter(pl.col("n") == 0), 0), (pl.col("n").filter(pl.col("n") > 6), 3)]
+)
+def test_other_numbers_of_values_are_refused(kind: str, number: pl.Expr, made: int) -> None:
+    def program(rows: ps.ArrowStream) -> ps.ArrowStream:
+        if made == 0:  # of one row Polars would make none
+            rows = rows.filter(pl.col("n") == 3)
+        return rows.filter(number > 0) if kind == "filter" else rows.with_columns(y=number)
+
+    with pytest.raises(ValueError, match=r"a value for each of the \d+ rows, or one for all of them"):
+        run("int64", program)
+
+
+@pytest.mark.parametrize("returned", [lambda batch: [1] * batch.num_rows, lambda batch: [1]])
+def test_a_function_that_returns_a_list_is_named(returned: Callable[[Any], Any]) -> None:
+    with pytest.raises(TypeError, match="the function of column 'y' returns a list, which tells no type"):
+        run("int64", lambda rows: rows.with_columns(y=returned))
+
+
+def test_no_two_columns_get_one_name() -> None:
+    refused: list[tuple[str, Callable[[ps.ArrowStream], ps.ArrowStream]]] = [
+        ("key", lambda rows: rows.rename({"n": "key"})),
+        ("m", lambda rows: rows.rename({"n": "m", "at": "m"})),
+        ("n", lambda rows: rows.select("n", "key", "n")),
+    ]
+    for name, program in refused:
+        with pytest.raises(ps.GraphError, match=f"there would be 2 columns named '{name}'"):
+            run("int64", program)
+    swapped = run("int64", lambda rows: rows.select("n", "at").rename({"n": "at", "at": "n"}))
+    assert swapped == [{"at": row["n"], "n": row["at"]} for row in batch_of("int64").to_pylist()]
+
+
+def test_records_without_fields_are_rows_without_columns() -> None:
+    def build(scope: ps.Scope) -> Any:
+        return scope.to_stream([(), {}, ()]).to_arrow(pa.schema([])).to_records().capture()
+
+    assert ps.example(build).extract() == [(0, [{}, {}, {}])]

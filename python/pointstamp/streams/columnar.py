@@ -112,10 +112,11 @@ class Columnar(JoinsInTime, KeyedColumns):
         """These columns, in this order.
 
         Raises:
-            GraphError: If there is no such column.
+            GraphError: If there is no such column, or one is named twice.
         """
         for name in columns:
             self._has(name)
+        _differ(columns, columns)
         return self._mapped("select", lambda batch: batch.select(list(columns)))
 
     def rename(self, names: Mapping[str, str], *, name: str | None = None) -> ArrowStream:
@@ -126,11 +127,12 @@ class Columnar(JoinsInTime, KeyedColumns):
             name: The operator's name.
 
         Raises:
-            GraphError: If there is no such column.
+            GraphError: If there is no such column, or two get one name.
         """
         for name in names:
             self._has(name)
         new = [names.get(name, name) for name in self.schema.names]
+        _differ(names.values(), new)
         moved = {*names, *names.values()}
         return self._mapped("rename", lambda batch: batch.rename_columns(new), changes=moved)
 
@@ -385,6 +387,13 @@ def _in_time_order(
         *in_time_order(stream.scope, sides, kernel, "window", state, stream.core_schema.key([times]))
     )
     return made
+
+
+def _differ(given: Iterable[str], names: Sequence[str]) -> None:
+    """Refuses names that are given to several columns: rows as records would lose all of these but one."""
+    for name in given:
+        if names.count(name) > 1:
+            raise GraphError(f"there would be {names.count(name)} columns named '{name}'")
 
 
 def _as_before(field: Any, schema: Any) -> Any:

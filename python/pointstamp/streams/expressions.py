@@ -31,7 +31,7 @@ def filtering(condition: Any) -> Callable[[pa.RecordBatch], Any]:
 
     def filtered(batch: pa.RecordBatch) -> Any:
         if kind == "polars":
-            found = _selected(batch, [condition.alias("condition")], whole=True).column(0)
+            found = _selected(batch, {"condition": condition}).column(0)
         elif kind == "pyarrow":
             found = _projected(batch, condition)
         else:
@@ -56,7 +56,7 @@ def with_columns(columns: dict[str, Any]) -> Callable[[pa.RecordBatch], Any]:
 
         table = pa.Table.from_batches([batch])
         made: dict[str, Any] = {}
-        polars = [column.alias(name) for name, column in columns.items() if kinds[name] == "polars"]
+        polars = {name: column for name, column in columns.items() if kinds[name] == "polars"}
         if polars:
             found = _selected(batch, polars)
             made.update(zip(found.column_names, found.columns, strict=True))
@@ -64,7 +64,7 @@ def with_columns(columns: dict[str, Any]) -> Callable[[pa.RecordBatch], Any]:
             if kinds[name] == "pyarrow":
                 made[name] = _projected(batch, column)
             elif kinds[name] == "function":
-                made[name] = column(batch)
+                made[name] = _column(name, column(batch))
         for name in columns:
             at = table.schema.get_field_index(name)
             values = made[name]
@@ -85,35 +85,52 @@ def _projected(batch: Any, expression: Any) -> Any:
     return acero.Declaration.from_sequence([source, project]).to_table(use_threads=False)["made"]
 
 
-def _selected(batch: Any, expressions: list[Any], *, whole: bool = False) -> Any:
-    """The columns that expressions of Polars make.
+def _selected(batch: Any, expressions: dict[str, Any]) -> Any:
+    """The columns that expressions of Polars make. One value for all rows, such as a literal, is repeated.
 
     Args:
         batch: The rows.
-        expressions: Each of another name.
-        whole: One value, such as of a literal, is for all rows.
+        expressions: By the names of the columns.
 
     Raises:
-        ValueError: For other columns than one value a row.
+        ValueError: For another number of values.
     """
     import polars
 
     # Polars knows not all types of Arrow: it is given no more than it reads, as far as it says what that is.
     read: set[str] = set()
-    for expression in expressions:
+    for expression in expressions.values():
         roots = set(expression.meta.root_names())
         known = roots <= set(batch.schema.names) and not expression.meta.has_multiple_outputs()
         read |= roots if roots and known else set(batch.schema.names)
     wanted = [name for name in batch.schema.names if name in read]
-    frame: Any = polars.from_arrow(batch.select(wanted))
-    found = frame.lazy().select(expressions).collect()
-    if whole and found.height == 1 != batch.num_rows:
-        found = found.select(polars.all().repeat_by(batch.num_rows).explode())
-    if found.height != batch.num_rows:
-        raise ValueError(
-            f"an expression made {found.height} values of {batch.num_rows} rows: it needs as many"
+    # A frame without columns has no rows.
+    frame: Any = (
+        polars.from_arrow(batch.select(wanted))
+        if wanted
+        else polars.select(polars.repeat(None, batch.num_rows).alias("rows"))
+    )
+    made = [expression.alias(name) for name, expression in expressions.items()]
+    needed = f"an expression makes a value for each of the {batch.num_rows} rows, or one for all of them"
+    try:
+        found = frame.lazy().with_columns(made).collect()
+    except polars.exceptions.ShapeError as error:
+        raise ValueError(f"{needed}: {error}") from error
+    if found.height != batch.num_rows:  # Polars makes as many rows of one row as there are values
+        raise ValueError(f"{needed}, not {found.height}")
+    return found.select(list(expressions)).to_arrow()
+
+
+def _column(name: str, values: Any) -> Any:
+    """What a function has returned for a column."""
+    import pyarrow as pa
+
+    if isinstance(values, list) and not all(isinstance(chunk, pa.Array) for chunk in values or [None]):
+        raise TypeError(
+            f"the function of column '{name}' returns a list, which tells no type: it is to return "
+            "pa.array(values, type)"
         )
-    return found.to_arrow()
+    return values
 
 
 def _is_expression(value: Any) -> bool:

@@ -21,9 +21,11 @@ def to_arrow(stream: Stream[Any], schema: pa.Schema) -> ArrowStream:
     def rows(records: list[Any]) -> pa.RecordBatch:
         import pyarrow as pa  # an optional dependency
 
-        return pa.RecordBatch.from_pylist(
-            [row_of(record, fields.names, "to_arrow") for record in records], schema=fields
-        )
+        made = [row_of(record, fields.names, "to_arrow") for record in records]
+        if not fields.names:  # `from_pylist` counts the values of columns
+            none = pa.RecordBatch.from_struct_array(pa.array(made, pa.struct([])))
+            return none.replace_schema_metadata(fields.metadata)
+        return pa.RecordBatch.from_pylist(made, schema=fields)
 
     return stream.scope.stream_of(_core.map_batches(stream.core, rows, columns, "to_arrow"), columns)
 
