@@ -254,6 +254,37 @@ def test_an_interrupted_cell_interrupts_nothing_else(pair: ps.Interactive, tmp_p
     assert flow.out.read() == [(0, [7])]
 
 
+def test_an_interruption_that_wakes_nobody_is_noticed(pair: ps.Interactive) -> None:
+    """As one that comes just before the main thread waits: the system tells another thread of it."""
+    waiting, gate = threading.Event(), threading.Event()
+
+    def strike() -> None:
+        waiting.wait()
+        main = threading.main_thread().ident or 0
+        while sys._current_frames()[main].f_code.co_name != "wait":  # for the worker's answer
+            time.sleep(0.01)
+        time.sleep(0.05)  # it is in the lock by then; if not, the test shows nothing
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+    def hold(worker: ps.Worker) -> None:
+        waiting.set()
+        gate.wait()
+
+    flow = pair.dataflow(words)
+    blocking = threading.Thread(target=lambda: pair.run(hold))
+    blocking.start()
+    striking = threading.Thread(target=strike)
+    try:
+        waiting.wait()
+        with pytest.raises(KeyboardInterrupt):
+            striking.start()
+            flow.counts.read()
+    finally:
+        gate.set()
+        striking.join()
+        blocking.join()
+
+
 @pytest.mark.parametrize(("place", "way"), [({"workers": 2}, "dataflow"), ({"processes": 2}, "run")])
 def test_a_function_that_never_returns_is_ended_with_its_cell(place: Any, way: str, tmp_path: Any) -> None:
     begun = tmp_path / "begun"

@@ -36,6 +36,11 @@ def result_of(cluster: Cluster, future: Future[list[Any]], what: str, timeout: f
     return Waiting(cluster, what, timeout)(future)
 
 
+LOOK = 0.2
+"""Seconds after which who waits looks again: a Ctrl-C that comes just before the main thread waits does not
+wake it."""
+
+
 class Waiting:
     """Waits for answers of workers, one after the other, for so many seconds altogether."""
 
@@ -52,13 +57,17 @@ class Waiting:
             StallError: When it does not come in time.
             BaseException: What a worker raised.
         """
-        try:
-            return future.result(None if self._until is None else max(0.0, self._until - monotonic()))
-        except (TimeoutError, FutureTimeout):
-            if future.done():
-                raise  # a worker's own
-            said = f"{self._what} is not over after {self._timeout:g} s\n{self._cluster.explain()}"
-            raise StallError(said) from None
+        while True:
+            left = LOOK if self._until is None else max(0.0, self._until - monotonic())
+            try:
+                return future.result(min(LOOK, left))
+            except (TimeoutError, FutureTimeout):
+                if future.done():
+                    return future.result()  # it has come just now, or is a worker's own error
+                if left > LOOK or self._until is None:
+                    continue
+                said = f"{self._what} is not over after {self._timeout:g} s\n{self._cluster.explain()}"
+                raise StallError(said) from None
 
 
 class Flow:
