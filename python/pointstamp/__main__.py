@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp import __version__
 from pointstamp._errors import ConfigError
 from pointstamp.capture import listing
-from pointstamp.config import OPTIONS, Config, from_command_line
+from pointstamp.config import OPTIONS, Config, checked_stall_report, from_command_line
 from pointstamp.execution import execute
 from pointstamp.launcher import processes, started, target
 from pointstamp.seeing import viewing
@@ -67,10 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         values["log"] = options.log
         values["dashboard"] = _page(options.dashboard)
         config = Config(**values)
-        if options.stall_report is not None and not options.stall_report > 0:
-            raise ConfigError(
-                f"--stall-report is a number of seconds above 0, and is {options.stall_report!r}"
-            )
+        checked_stall_report(options.stall_report, "--stall-report")
         if place is None:
             target.check(wanted)
         by_hand = options.process is not None or options.hostfile is not None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 from dataclasses import dataclass
 from operator import index as _as_int
 from typing import TYPE_CHECKING, Any
@@ -148,7 +149,7 @@ class Config:
             "high_water": _at_least("high_water", high_water, 1),
             "tls": tls,
             "stall_timeout": _checked_timeout("stall_timeout", stall_timeout),
-            "log": None if log is None else os.fspath(log),
+            "log": _checked_folder(log),
             "dashboard": _checked_page(dashboard),
             "telemetry": bool(telemetry),
         }
@@ -229,6 +230,29 @@ def _checked_timeout(name: str, value: float) -> float:
     if not seconds > 0 or math.isinf(seconds):
         raise ConfigError(f"{name} must be a positive number of seconds, and is {value!r}")
     return seconds
+
+
+def checked_stall_report(seconds: float | None, name: str = "stall_report") -> float | None:
+    """After how many seconds a standstill is reported, as it was given.
+
+    Raises:
+        ConfigError: If it is not above 0, or longer than a thread can wait.
+    """
+    if seconds is not None and not 0 < seconds <= threading.TIMEOUT_MAX:
+        raise ConfigError(
+            f"{name} is a number of seconds above 0 and at most {threading.TIMEOUT_MAX:g}, and is {seconds!r}"
+        )
+    return seconds
+
+
+def _checked_folder(log: str | os.PathLike[str] | None) -> str | None:
+    """Where the log is written."""
+    if log is None:
+        return None
+    folder = os.fspath(log)
+    if not folder:
+        raise ConfigError("log is a folder, and is empty: leave it out for no log, or say '.' for this one")
+    return folder
 
 
 def _checked_secret(secret: bytes | str | None) -> bytes | None:

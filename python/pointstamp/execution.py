@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pointstamp._errors import ConfigError, in_words
 from pointstamp._mistakes import main_of
 from pointstamp._threads import Helper, join, raise_deferred
-from pointstamp.config import Config
+from pointstamp.config import Config, checked_stall_report
 from pointstamp.forming.workers import form
 from pointstamp.seeing import diagnostics
 from pointstamp.seeing.asking import Asking
@@ -114,8 +114,7 @@ def execute(
             raise TypeError(f"config is a pointstamp.Config, such as Config(workers=2), not {config!r}")
         elif workers != 1:
             raise ConfigError("give the number of workers in the config, or without one, not both")
-        if stall_report is not None and not stall_report > 0:
-            raise ConfigError(f"stall_report is a number of seconds above 0, and is {stall_report!r}")
+        checked_stall_report(stall_report)
         diagnostics.keep()
         cluster = form(config, listener)
     asking = Asking(cluster, config.process, config.processes, config.workers)

@@ -165,6 +165,63 @@ def test_a_file_that_is_something_else_is_named(log: Path, tmp_path: Path, make:
     assert "Traceback" not in done.stderr
 
 
+def read_in_each_way(folder: Path, trace: Path) -> list[Any]:
+    """What each way to read a log comes to: None, or the sentence in which it was refused."""
+    came_to: list[Any] = []
+    for read in (read_log, Replay, lambda folder: to_perfetto(folder, trace)):
+        try:
+            read(folder)
+        except ps.PointstampError as error:
+            came_to.append(str(error))
+        else:
+            came_to.append(None)
+    return came_to
+
+
+def test_a_log_of_other_columns_is_named(log: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "other"
+    path = copied(log, folder)
+    table = pa.ipc.open_stream(path.read_bytes()).read_all()
+    for index, name in enumerate(table.schema.names):
+        others = {
+            f"it has no column {name!r}": table.drop_columns([name]),
+            f"the column {name!r} is of date32": table.set_column(
+                index, name, pa.nulls(table.num_rows, pa.date32())
+            ),
+            "it has more columns": table.append_column(f"more {name}", table[name]),
+        }
+        for words, other in others.items():
+            with pa.ipc.new_stream(str(path), other.schema) as writer:
+                writer.write_table(other)
+            begin = f"{str(path)!r} is no log of this version of pointstamp: {words}"
+            said = read_in_each_way(folder, tmp_path / "trace")
+            assert all(refused is not None and refused.startswith(begin) for refused in said), said
+
+
+def test_events_that_lack_what_their_kind_has_are_not_whole(
+    log: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "lacking"
+    path = copied(log, folder)
+    table = pa.ipc.open_stream(path.read_bytes()).read_all()
+    empty: Any = pa.array([[]] * table.num_rows, pa.list_(pa.uint64()))
+    hollow: Any = pa.array([[None]] * table.num_rows, pa.list_(pa.uint64()))
+    columns = [(name, pa.nulls(table.num_rows, table.schema.field(name).type)) for name in table.schema.names]
+    for name, values in [*columns, ("address", empty), ("address", hollow), ("time", hollow)]:
+        other = table.set_column(table.schema.get_field_index(name), table.schema.field(name), values)
+        with pa.ipc.new_stream(str(path), other.schema) as writer:
+            writer.write_table(other)
+        caplog.clear()
+        with caplog.at_level(logging.WARNING, "pointstamp"):
+            assert read_in_each_way(folder, tmp_path / "trace") == [None] * 3  # worker 0's
+        said = [record.getMessage() for record in caplog.records]
+        if name == "peer":  # which only messages to others have, and nobody needs
+            assert said == []
+        else:
+            assert len(said) == 3
+            assert all("is not whole" in words and str(path) in words for words in said)
+
+
 def test_a_log_of_which_nothing_is_whole_says_so(tmp_path: Path) -> None:
     (tmp_path / "worker-0.arrows").touch()
     with pytest.raises(ps.PointstampError, match="holds no whole batch of events"):

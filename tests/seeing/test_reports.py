@@ -6,7 +6,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -145,9 +145,10 @@ def test_handlers_of_the_program_stay_and_ours_go() -> None:
         signal.signal(signal.SIGUSR1, before)
 
 
-def test_a_report_needs_a_time() -> None:
-    with pytest.raises(ps.ConfigError, match="stall_report"):
-        ps.execute(lambda worker: None, stall_report=0)
+@pytest.mark.parametrize("seconds", [0, -1.0, float("nan"), float("inf"), 1e12])
+def test_a_report_needs_a_time_that_a_thread_can_wait(seconds: float) -> None:
+    with pytest.raises(ps.ConfigError, match="stall_report is a number of seconds above 0"):
+        ps.execute(lambda worker: None, stall_report=seconds)
 
 
 def test_a_process_that_is_stopped_is_named() -> None:
@@ -308,6 +309,26 @@ def test_a_program_that_cannot_answer_ends_also_where_nobody_reads_what_it_says(
             process.kill()
             os.close(reading)
             os.close(writing)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no such timers")
+def test_who_repeats_sigterm_does_not_put_the_end_off(tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    ready.write_bytes(b"\0")
+    with subprocess.Popen(
+        [sys.executable, "-c", HELD, "native", "1", str(ready)], stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            until_written(ready)
+            for _ in range(200):
+                process.send_signal(signal.SIGTERM)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(0.5)
+                    break
+            assert process.poll() == -signal.SIGTERM
+            assert "the main thread could not answer it" in errors(process)
+        finally:
+            process.kill()
 
 
 def test_a_handler_of_sigterm_is_as_before_when_a_computation_has_ended() -> None:

@@ -28,8 +28,46 @@ _BEGIN = b"\xff\xff\xff\xff"
 _END = b"\xff\xff\xff\xff\0\0\0\0"
 """What one ends with."""
 
-_COLUMNS = frozenset({"at", "worker", "kind", "dataflow", "operator", "node", "output", "address", "name"})
-"""Those by which a log is known."""
+_COLUMNS = {
+    "at": "uint64",
+    "worker": "uint32",
+    "kind": "string",
+    "dataflow": "uint32",
+    "operator": "uint32",
+    "edge": "uint32",
+    "node": "uint32",
+    "port": "uint32",
+    "output": "bool",
+    "time": "list<item: uint64>",
+    "count": "int64",
+    "peer": "uint32",
+    "address": "list<item: uint64>",
+    "name": "string",
+    "pact": "string",
+    "target": "uint32",
+    "target_port": "uint32",
+}
+"""Those of a log, in order, and what they hold."""
+
+_PLACED = ("dataflow", "operator")
+
+_CHANGE = (*_PLACED, "port", "time", "count")
+
+_NEEDED = {
+    "scope": (*_PLACED, "count", "address", "name"),
+    "operator": (*_PLACED, "address", "name"),
+    "edge": (*_PLACED, "edge", "node", "port", "pact", "target", "target_port"),
+    "begin": _PLACED,
+    "end": _PLACED,
+    "send": ("dataflow", "edge", "time", "count"),
+    "receive": ("dataflow", "edge", "time", "count"),
+    "capability": _CHANGE,
+    "frontier": (*_CHANGE, "node", "output"),
+}
+"""The columns without which an event of a kind says nothing; those of other kinds need none."""
+
+_ALWAYS = ("at", "worker", "kind")
+"""Those that every event has."""
 
 _log = logging.getLogger("pointstamp.seeing.log")
 
@@ -63,6 +101,7 @@ def batches_of(path: Path) -> Iterator[pa.RecordBatch]:
             _check(path, reader.schema)
             for batch in reader:
                 batch.validate(full=True)  # before anybody looks into it
+                _check_events(batch)
                 count, events = count + 1, events + batch.num_rows
                 yield batch
     except PointstampError:
@@ -91,9 +130,42 @@ def _ends(path: Path) -> tuple[bytes, bytes]:
 
 
 def _check(path: Path, schema: pa.Schema) -> None:
-    missing = sorted(_COLUMNS.difference(schema.names))
+    """Whether a file's columns are those that a log of this version has."""
+    columns = [(field.name, str(field.type)) for field in schema]
+    if columns == list(_COLUMNS.items()):
+        return
+    said = f"{str(path)!r} is no log of this version of pointstamp: "
+    missing = sorted(_COLUMNS.keys() - set(schema.names))
+    other = next((column for column in columns if _COLUMNS.get(column[0]) not in (None, column[1])), None)
     if missing:
-        raise PointstampError(
-            f"{str(path)!r} is no log of this version of pointstamp: it has no column {missing[0]!r}; its "
-            f"columns are {', '.join(schema.names) or 'none'}"
-        )
+        said += f"it has no column {missing[0]!r}"
+    elif other:
+        said += f"the column {other[0]!r} is of {other[1]}, and not of {_COLUMNS[other[0]]}"
+    else:
+        said += "it has more columns, or they are in another order"
+    raise PointstampError(f"{said}; its columns are {', '.join(schema.names) or 'none'}")
+
+
+def _check_events(batch: pa.RecordBatch) -> None:
+    """Whether the events of a batch have what those of their kinds have.
+
+    Raises:
+        ValueError: If one lacks something.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for name in _COLUMNS:
+        column = batch.column(name)
+        if name in ("time", "address") and column.flatten().null_count:
+            raise ValueError(f"a {name} lacks a number")
+        if not column.null_count:
+            continue
+        lacking = pc.filter(batch.column("kind"), pc.is_null(column))
+        kinds = pa.array([kind for kind, needed in _NEEDED.items() if name in needed], pa.string())
+        found = lacking if name in _ALWAYS else pc.filter(lacking, pc.is_in(lacking, value_set=kinds))
+        if len(found):
+            raise ValueError(f"an event of the kind {found[0].as_py()!r} has no {name!r}")
+    lengths = pc.list_value_length(batch.column("address"))
+    if pc.any(pc.equal(lengths, 0)).as_py():
+        raise ValueError("an address is empty")

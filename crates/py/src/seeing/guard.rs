@@ -2,7 +2,7 @@
 //!
 //! Python runs a signal's handler between two instructions of its main thread. A program that stands in native code which keeps the interpreter, or
 //! whose handler stands still in turn, would not end. While a [`Guard`] is there, the first SIGTERM also sets a timer
-//! of the system's; when it strikes, the process says so and ends by the signal. The handler is the system's: it calls
+//! of the system's, which those that follow leave as it is; when it strikes, the process says so and ends by the signal. The handler is the system's: it calls
 //! only what a handler of signals may, makes and drops nothing, and knows its timer by the cause that the signal bears.
 //!
 //! There is one guard at a time, of the computation that answers signals in this process. Where the system has no such timers,
@@ -67,6 +67,8 @@ mod system {
     static TIMER: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
     static HAS_TIMER: AtomicBool = AtomicBool::new(false);
     static SECONDS: AtomicU32 = AtomicU32::new(0);
+    /// Whether a signal has set the timer: whoever repeats it does not put the end off.
+    static IS_SET: AtomicBool = AtomicBool::new(false);
     /// What handled the signal before.
     static BEFORE: AtomicUsize = AtomicUsize::new(0);
     /// The process that made the timer: one that is forked has none.
@@ -96,6 +98,7 @@ mod system {
             SECONDS.store(seconds, Ordering::Release);
             BEFORE.store(before.sa_sigaction, Ordering::Release);
             PROCESS.store(std::process::id(), Ordering::Release);
+            IS_SET.store(false, Ordering::Release);
             HAS_TIMER.store(true, Ordering::Release);
             let mut ours = MaybeUninit::<libc::sigaction>::zeroed().assume_init();
             ours.sa_sigaction = handle as extern "C" fn(_, _, _) as usize;
@@ -162,7 +165,9 @@ mod system {
                 }
                 libc::kill(libc::getpid(), number);
             } else {
-                renew(SECONDS.load(Ordering::Acquire));
+                if !IS_SET.swap(true, Ordering::AcqRel) {
+                    renew(SECONDS.load(Ordering::Acquire));
+                }
                 let before = BEFORE.load(Ordering::Acquire);
                 let before: extern "C" fn(c_int) = std::mem::transmute(before);
                 before(number);
