@@ -1,8 +1,10 @@
 """Captures through named pipes: who waits for the other side leaves the rest of the program alone."""
 
 import os
+import resource
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -70,6 +72,23 @@ def test_events_cross_a_pipe_whoever_comes_first(workers: int, pipe: Path) -> No
     write(pipe)
     reading.end()
     assert got == sorted(RECORDS)
+
+
+def test_a_program_with_many_open_files_uses_pipes(pipe: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 1_400 if hard == resource.RLIM_INFINITY else min(1_400, hard)
+    if wanted < 1_400:
+        pytest.skip(f"this system gives {hard} open files at most")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+    try:
+        with ExitStack() as files:
+            for _ in range(1_100):
+                files.enter_context(Path(os.devnull).open("rb"))
+            writing = Background(write, pipe)
+            assert replayed(pipe) == sorted(RECORDS)
+            writing.end()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def reads() -> bool:

@@ -133,7 +133,7 @@ class PipeTarget:
             self._descriptor = self._opened()
         rest = memoryview(data)
         while rest:
-            if select.select([], [self._descriptor], [], LOOK_UP)[1]:
+            if _is_ready(self._descriptor, select.POLLOUT):
                 with suppress(BlockingIOError):
                     rest = rest[os.write(self._descriptor, rest[:PIECE]) :]
 
@@ -243,12 +243,19 @@ def _read_socket(connection: socket.socket, feed: EventFeed) -> None:
         pass
 
 
+def _is_ready(file: Any, event: int) -> bool:
+    """Waits for a moment for a file, or a descriptor, that can be read or written."""
+    poll = select.poll()  # `select` takes no descriptor past 1,023
+    poll.register(file, event)
+    return bool(poll.poll(LOOK_UP * 1000))
+
+
 def _read_pipe(pipe: Pipe, feed: EventFeed) -> None:
     # Opened so, it is there at once; that it can be read says that somebody writes, or has written and gone.
     descriptor = os.open(pipe.path, os.O_RDONLY | os.O_NONBLOCK)
     with open(descriptor, "rb", buffering=0) as file:
         while not feed.closed:
-            if not select.select([file], [], [], LOOK_UP)[0]:
+            if not _is_ready(file, select.POLLIN):
                 continue
             data = file.read(PIECE)
             if data is None:
@@ -272,7 +279,7 @@ def _read_file(file: Any, feed: EventFeed) -> None:
     read = getattr(file, "read1", file.read)  # what is there, rather than a whole piece later
     waits = _waits(file)
     while not feed.closed:
-        if waits and not select.select([file], [], [], LOOK_UP)[0]:
+        if waits and not _is_ready(file, select.POLLIN):
             continue
         data = read(PIECE)
         if not isinstance(data, (bytes, bytearray, memoryview)):
