@@ -93,7 +93,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for n, item in zip(here, sorted([items[n] for n in here], key=kind), strict=True):
         items[n] = item
         if item.get_closest_marker("timeout") is None:
-            item.add_marker(pytest.mark.timeout(110))
+            item.add_marker(pytest.mark.timeout(300))
 
 
 @pytest.fixture(scope="session")

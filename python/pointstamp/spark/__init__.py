@@ -6,11 +6,13 @@ on every executor.
 
 `run` is a step of a Spark job, from DataFrames to DataFrames. `setup_cluster` keeps the processes resident
 between jobs. `Epochs` is a dataflow that Structured Streaming feeds. `capture_into` writes captured streams
-from inside `run`, and `register_captures` makes captures readable as DataFrames.
+from inside `run`, and `register_captures` makes captures readable as DataFrames. `explain` says at any moment
+what the dataflows that run wait for.
 """
 
 from pointstamp.spark.calls.clusters import setup_cluster, shutdown_cluster
 from pointstamp.spark.calls.epochs import Epochs
+from pointstamp.spark.calls.explaining import explain
 from pointstamp.spark.calls.registering import register_captures
 from pointstamp.spark.calls.running import Outputs, run
 from pointstamp.spark.captures.sink import capture_into
@@ -21,6 +23,7 @@ __all__ = [
     "Epochs",
     "Outputs",
     "capture_into",
+    "explain",
     "register_captures",
     "run",
     "setup_cluster",

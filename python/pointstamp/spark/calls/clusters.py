@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pointstamp._errors import ConfigError
+from pointstamp.config import checked_stall_report
+from pointstamp.spark.calls.explaining import answer_signals
 from pointstamp.spark.compat import is_connect
 from pointstamp.spark.job.slots import tasks
 from pointstamp.spark.packing.exceptions import listen
@@ -54,8 +56,7 @@ def setup_cluster(
             "a resident cluster takes its orders from the driver, which over Spark Connect is on the server: "
             "use run(), or a session without Connect"
         )
-    if stall_report is not None and not stall_report > 0:
-        raise ConfigError(f"stall_report is a number of seconds above 0, and is {stall_report!r}")
+    checked_stall_report(stall_report)
     if _current is not None and not _current.closed:
         raise ConfigError("there is a resident cluster already: call shutdown_cluster() first")
     shutdown_cluster()  # one that has failed
@@ -66,6 +67,7 @@ def setup_cluster(
             "give the session more cores"
         )
     listen(session)
+    answer_signals(session)
     _current = Cluster(session, num_workers or slots - 1, stall_report)
     return _current
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, Any
 
+from pointstamp.spark.calls.explaining import answer_signals
 from pointstamp.spark.job.checking import planned
 from pointstamp.spark.job.plan import dataframes, times_of
 from pointstamp.spark.job.slots import session_of, tasks
@@ -110,6 +111,7 @@ def run(
     pickled: bytes = cloudpickle.dumps(plan)  # type: ignore[no-untyped-call]
     listen(session)
     watch = watched(session, progress, stall_report)
+    answer_signals(session)
     notes = notes_of(session, stages.hear)
     job = Job(pickled, times, secrets.token_bytes(32), workers, notes, watch)
     sent = ran(session, packed_inputs(plan, named, times, notes), job, plan.named)

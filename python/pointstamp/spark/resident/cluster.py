@@ -47,6 +47,10 @@ _LOOK = 1.0
 """Seconds from one look at the stages that wait to the next; only one that is seen twice is cancelled."""
 
 
+running: list[Cluster] = []
+"""Those that were not shut down."""
+
+
 class Cluster:
     """A resident cluster; `setup_cluster` makes it. Leaving a ``with`` block shuts it down."""
 
@@ -73,6 +77,7 @@ class Cluster:
                 for stage in self._own():
                     compat.describe_stage(context, stage, f"pointstamp resident cluster of {num_workers}")
             self._watcher.start()
+            running.append(self)
         except BaseException:
             self.shutdown()
             raise
@@ -204,6 +209,24 @@ class Cluster:
         self._link.ask("start", number, cloudpickle.dumps(plan))  # type: ignore[no-untyped-call]
         return Dataflow(self._link, number, plan)
 
+    def explain(self, *, timeout: float = 10.0) -> str:
+        """What the dataflows that run in the cluster wait for, in the words of `Worker.explain`.
+
+        May be called from any thread, also while another waits for a dataflow.
+
+        Args:
+            timeout: Seconds that its processes have to answer.
+
+        Raises:
+            ClusterError: If the cluster was shut down, or has failed earlier.
+        """
+        return self._link.asked(timeout)
+
+    @property
+    def session(self) -> SparkSession:
+        """The session that it is of."""
+        return self._session
+
     @property
     def closed(self) -> bool:
         """Whether it runs nothing any more, because it was shut down or has failed."""
@@ -214,6 +237,8 @@ class Cluster:
         if self._closed:
             return
         self._closed = True
+        if self in running:
+            running.remove(self)
         self._job.join(ENDING if self._link.stop() else 0)
         if self._job.is_alive():
             self._session.sparkContext.cancelJobGroup(self._group)

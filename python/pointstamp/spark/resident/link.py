@@ -41,6 +41,7 @@ class Link:
         self._addresses: dict[int, tuple[str, int]] = {}
         self._answers: dict[int, list[str]] = {}
         self._requests = 0
+        self._explained: dict[int, str] = {}
         self._failure: BaseException | None = None
         self._shut_down = False
         self._server = Server(bind, secret, self._serve, "driver")
@@ -84,6 +85,11 @@ class Link:
             request, failure = channel.receive()
             if request == "said":
                 say(f"the resident cluster: {failure}")
+                continue
+            if request == "explained":
+                with self._changed:
+                    self._explained[failure.number] = failure.text
+                    self._changed.notify_all()
                 continue
             if request is None:
                 self.fail(_raised(failure))
@@ -167,6 +173,27 @@ class Link:
             self._changed.wait_for(lambda: not isinstance(self._said(answers)[0], ClusterError), MANNERS)
             said = self._said(answers)
         return said[0] if said else None
+
+    def asked(self, seconds: float) -> str:
+        """What the dataflows wait for, as the first process says for all; so many seconds are waited for it.
+
+        Raises:
+            ClusterError: If the cluster has ended.
+        """
+        self.check()
+        with self._changed:
+            self._requests += 1
+            number = self._requests
+            channel = self._channels.get(0)
+            if channel is None:
+                return "it is about to begin"
+            try:
+                channel.send((number, "explain"))
+            except OSError:
+                return "its first process is gone"
+            self._changed.wait_for(lambda: self.failed or number in self._explained, seconds)
+            late = f"its first process has not answered within {seconds:g} s"
+            return self._explained.pop(number, late)
 
     def explain(self) -> None:
         """Raises what ended the cluster, where a task could not reach it."""

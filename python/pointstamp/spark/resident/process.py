@@ -8,6 +8,7 @@ outputs.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import Counter, deque
@@ -27,7 +28,7 @@ from pointstamp.spark.job.results import Results
 from pointstamp.spark.packing.batches import Packed, packed
 from pointstamp.spark.packing.exceptions import coded
 from pointstamp.spark.packing.merging import in_order
-from pointstamp.spark.watching.telling import Reporting
+from pointstamp.spark.watching.telling import Explained, Reporting, explained
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,11 +36,14 @@ if TYPE_CHECKING:
 
     from pointstamp._core import Activator, Capability
     from pointstamp.info import OperatorInfo
+    from pointstamp.seeing.asking import Asking
     from pointstamp.spark.job.plan import Plan
     from pointstamp.spark.resident.tasks import Part
     from pointstamp.worker import Worker
 
 __all__ = ["Residence", "reside"]
+
+_log = logging.getLogger("pointstamp.spark")
 
 _COMMANDS = "Commands"
 """The name of the dataflow that stands by, and wakes workers for the driver's commands."""
@@ -133,6 +137,7 @@ class Resident:
         self._commands: list[tuple[str, int, Any]] = []
         self._carried_out: Counter[int] = Counter()
         self._failure: BaseException | None = None
+        self._asking: Asking | None = None
         self.flows: dict[int, Flow] = {}
 
     # ------------------------------------------------------------ the workers
@@ -141,6 +146,7 @@ class Resident:
         """What each worker runs: the commands, one after the other."""
         with worker.dataflow(_COMMANDS) as scope:
             single_output(scope, "commands", (), self._listening, notify=False, start=True)
+        self._asking = worker.asking
         with self._reporting(worker):
             self._obeying(worker)
 
@@ -205,8 +211,12 @@ class Resident:
                 request, name, *arguments = driver.receive()
                 if name == "stop":
                     return
+                if name == "explain":
+                    threading.Thread(
+                        target=self._explain, args=(driver, request), name="pointstamp-explain", daemon=True
+                    ).start()
                 # Waiting for an epoch takes as long as it takes; what comes next does not wait for it.
-                if name == "wait":
+                elif name == "wait":
                     threading.Thread(
                         target=self._answer,
                         args=(driver, request, name, arguments),
@@ -230,6 +240,14 @@ class Resident:
             driver.send((request, failure))
         except OSError:
             pass  # it has gone
+
+    def _explain(self, driver: Channel, number: int) -> None:
+        asking = self._asking
+        try:
+            text = "it is about to begin" if asking is None else explained(asking, frozenset({_COMMANDS}))
+            driver.send(("explained", Explained(number, text)))
+        except Exception as error:  # it ends, or the driver has gone
+            _log.debug("the driver was not told what is waited for: %s", error)
 
     def _start(self, number: int, pickled: bytes) -> None:
         from pyspark import cloudpickle

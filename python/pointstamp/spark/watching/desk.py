@@ -1,33 +1,36 @@
 """The driver's side of what it shows while dataflows run: a bar for each, and what those that stand wait for.
 
-One desk for each `SparkContext`, from the first `run` that wants to be watched until the context is stopped.
-It listens where Spark's own driver does, and hears only those who know its secret, which the tasks of watched
-dataflows are given.
+One desk for each `SparkContext`, from the first `run` until the context is stopped. It listens where Spark's
+own driver does, and hears only those who know its secret, which the tasks of dataflows are given. Each
+dataflow that runs has a connection to it, by which it is asked what it waits for.
 """
 
 from __future__ import annotations
 
+import itertools
 import secrets
 import sys
 import threading
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import ConfigError
+from pointstamp.config import checked_stall_report
 from pointstamp.seeing.stalls import say
 from pointstamp.spark import compat
 from pointstamp.spark.channel import Channel, Server
 from pointstamp.spark.watching.stages import packed_rows
-from pointstamp.spark.watching.telling import Far, Watched
+from pointstamp.spark.watching.telling import Explained, Far, Watched
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
 
     from pointstamp.spark.packing.naming import Named
 
-__all__ = ["close", "needs_tqdm", "watched"]
+__all__ = ["close", "explanations", "needs_tqdm", "sessions", "watched"]
 
 _lock = threading.Lock()
 _desks: dict[str, Desk] = {}
@@ -35,16 +38,15 @@ _desks: dict[str, Desk] = {}
 
 
 def watched(session: SparkSession, progress: bool, stall_report: float | None) -> Watched | None:
-    """What the tasks of a dataflow are told of who watches; None where nothing was asked for.
+    """What the tasks of a dataflow are told of who watches; None over Spark Connect.
 
     Raises:
         ConfigError: If it cannot be watched: over Spark Connect, or without what draws the bar.
     """
-    if stall_report is not None and not stall_report > 0:
-        raise ConfigError(f"stall_report is a number of seconds above 0, and is {stall_report!r}")
-    if not progress and stall_report is None:
-        return None
+    checked_stall_report(stall_report)
     if compat.is_connect(session):
+        if not progress and stall_report is None:
+            return None
         raise ConfigError(
             "progress= and stall_report= show what the tasks tell the driver, which over Spark Connect is on "
             "the server: leave them out, and see session.registerProgressHandler, which counts tasks; "
@@ -58,7 +60,7 @@ def watched(session: SparkSession, progress: bool, stall_report: float | None) -
         desk = _desks.get(application)
         if desk is None:
             host, bind = compat.driver_address(context)
-            desk = _desks[application] = Desk(host, bind)
+            desk = _desks[application] = Desk(session, host, bind)
             compat.when_stopped(context, lambda: close(application))
     return Watched((desk.host, desk.port), desk.secret, progress, stall_report)
 
@@ -85,26 +87,115 @@ def close(application: str | None = None) -> None:
         desk.close()
 
 
+def sessions() -> list[SparkSession]:
+    """The sessions in which dataflows were begun first, one of each context."""
+    with _lock:
+        return [desk.session for desk in _desks.values()]
+
+
+def explanations(seconds: float) -> dict[int, str]:
+    """What each dataflow that runs waits for, by its stage.
+
+    Args:
+        seconds: How long they have to answer.
+    """
+    with _lock:
+        desks = list(_desks.values())
+    deadline = time.monotonic() + seconds
+    asked = [(run.stage, run.ask()) for desk in desks for run in desk.running()]
+    answers = {stage: answer(deadline) for stage, answer in asked}
+    return {stage: text for stage, text in answers.items() if text is not None}
+
+
+class Run:
+    """A dataflow that runs, as it is asked what it waits for."""
+
+    def __init__(self, named: Named, stage: int, channel: Channel) -> None:
+        self.stage = stage
+        self.about = f"dataflow {named.name}, stage {stage} of Spark"
+        self._channel = channel
+        self._numbers = itertools.count()
+        self._answers: dict[int, str] = {}
+        self._changed = threading.Condition()
+        self._ended = False
+
+    def ask(self) -> Callable[[float], str | None]:
+        """Asks; what waits for the answer until a time of the monotonic clock. None where it has ended."""
+        with self._changed:
+            number = next(self._numbers)
+            try:
+                self._channel.send(number)
+            except OSError:
+                self._ended = True
+
+        def answer(deadline: float) -> str | None:
+            begin = time.monotonic()
+            with self._changed:
+                self._changed.wait_for(
+                    lambda: self._ended or number in self._answers, max(0.0, deadline - begin)
+                )
+                if number in self._answers:
+                    return f"{self.about}: {self._answers.pop(number)}"
+                if self._ended:
+                    return None
+            return (
+                f"{self.about}: its first task has not answered within {deadline - begin:.0f} s. Its "
+                "executor may be busy, or out of reach"
+            )
+
+        return answer
+
+    def hear(self, explained: Explained) -> None:
+        """Takes an answer."""
+        with self._changed:
+            self._answers[explained.number] = explained.text
+            self._changed.notify_all()
+
+    def end(self) -> None:
+        """No more answers come."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+
 class Desk:
     """Shows what tasks tell."""
 
-    def __init__(self, host: str, bind: str) -> None:
+    def __init__(self, session: SparkSession, host: str, bind: str) -> None:
+        self.session = session
         self.host = host
         self.secret = secrets.token_bytes(32)
-        self._server = Server(bind, self.secret, _show, "driver")
+        self._runs: dict[int, Run] = {}
+        self._numbers = itertools.count()
+        self._server = Server(bind, self.secret, self._hear, "driver")
         self.port: int = self._server.port
+
+    def running(self) -> list[Run]:
+        """The dataflows that run now."""
+        return list(self._runs.values())
+
+    def _hear(self, channel: Channel) -> None:
+        named, stage, progress = channel.receive()
+        number, run = next(self._numbers), Run(named, stage, channel)
+        self._runs[number] = run
+        try:
+            _show(channel, run, named, progress)
+        finally:
+            del self._runs[number]
+            run.end()
 
     def close(self) -> None:
         """Hears nothing any more."""
         self._server.close()
 
 
-def _show(channel: Channel) -> None:
-    named, stage, progress = channel.receive()
+def _show(channel: Channel, run: Run, named: Named, progress: bool) -> None:
     with _bar(named) if progress else _nothing() as bar:
         while (told := channel.receive()) is not None:
-            if not isinstance(told, Far):
-                _say(f"dataflow {named.name}, stage {stage} of Spark: {told}", bar)
+            if isinstance(told, Explained):
+                run.hear(told)
+            elif not isinstance(told, Far):
+                _say(f"{run.about}: {told}", bar)
             elif bar is not None:
                 _advance(bar, named, told)
         if bar is not None:

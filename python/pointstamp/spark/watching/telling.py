@@ -1,17 +1,20 @@
 """A task's side of what the driver shows while a dataflow runs: how far it is, and what it waits for.
 
-The first process tells it for all of them. It opens one connection to the driver, asks every worker twice a
-second where it is, and says what has changed. A driver that cannot be reached is said in the task's log; the
-dataflow runs all the same.
+The first process tells it for all of them. It opens one connection to the driver, on which it answers what it
+is asked; where a bar or a report was wanted, it also asks every worker twice a second where it is, and says
+what has changed. A driver that cannot be reached is said in the task's log; the dataflow runs all the same.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pointstamp._errors import ClusterError
+from pointstamp._threads import Helper, join
 from pointstamp.seeing.asking import teller
 from pointstamp.seeing.explanation import explain
 from pointstamp.seeing.stalls import standing
@@ -25,12 +28,16 @@ if TYPE_CHECKING:
 
     from pointstamp.seeing.asking import Asking
     from pointstamp.seeing.told import Silent
+    from pointstamp.spark.channel import Channel
     from pointstamp.spark.packing.naming import Named
 
-__all__ = ["Far", "Reporting", "Stalls", "Teller", "Watched"]
+__all__ = ["Explained", "Far", "Reporting", "Stalls", "Teller", "Watched", "explained"]
 
 _LOOK = 0.5
 """Seconds from one look at the workers to the next."""
+
+_LEAVING = 1.0
+"""Seconds that a dataflow that has ended waits for the connection that nobody asked for."""
 
 _log = logging.getLogger("pointstamp.spark")
 
@@ -65,6 +72,42 @@ class Far(NamedTuple):
     time: Any
 
 
+class Explained(NamedTuple):
+    """What a dataflow waits for: the answer to a question of the driver's.
+
+    Attributes:
+        number: The question's.
+        text: The answer.
+    """
+
+    number: int
+    text: str
+
+
+def explained(asking: Asking, ignored: frozenset[str] = frozenset()) -> str:
+    """What the dataflows of a computation wait for.
+
+    Args:
+        asking: Who asks the workers.
+        ignored: Names of dataflows that stand by.
+    """
+    tellers = [without(one, ignored) for one in asking.everyone()]
+    own = next((one.worker for one in tellers if isinstance(one, Told)), -1)
+    return str(explain(tellers, own))
+
+
+def without(told: Told | Silent, ignored: frozenset[str]) -> Told | Silent:
+    """What a worker said, without dataflows of these names."""
+    if not ignored or not isinstance(told, Told):
+        return told
+    dataflows = {
+        number: dataflow
+        for number, dataflow in told.dataflows.items()
+        if next(iter(dataflow.graph.scopes.values())).name not in ignored
+    }
+    return told._replace(dataflows=dataflows)
+
+
 class Stalls:
     """Finds out that nothing moves although something is outstanding.
 
@@ -87,7 +130,7 @@ class Stalls:
             tellers: What the workers say.
             passed: Seconds since the last look.
         """
-        seen = [self._without(one) if isinstance(one, Told) else one for one in tellers]
+        seen = [without(one, self._ignored) for one in tellers]
         now = standing(seen, self._idle)
         before, self._before = self._before, now
         was = self._still
@@ -96,16 +139,6 @@ class Stalls:
             return None
         own = next((one.worker for one in seen if isinstance(one, Told)), -1)
         return f"nothing has moved for {self._seconds:g} s. {explain(seen, own)}"
-
-    def _without(self, told: Told) -> Told:
-        if not self._ignored:
-            return told
-        dataflows = {
-            number: dataflow
-            for number, dataflow in told.dataflows.items()
-            if next(iter(dataflow.graph.scopes.values())).name not in self._ignored
-        }
-        return told._replace(dataflows=dataflows)
 
 
 def far(state: Mapping[str, Any]) -> Far:
@@ -181,7 +214,8 @@ class Teller:
         self._stage = stage
         self._asking = asking
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="pointstamp-telling", daemon=True)
+        self._sending = threading.Lock()
+        self._thread = Helper(self._run, "pointstamp-telling", daemon=True)
 
     def __enter__(self) -> Teller:
         self._thread.start()
@@ -189,25 +223,51 @@ class Teller:
 
     def __exit__(self, *exc: object) -> None:
         self._ended.set()
-        self._thread.join()
+        wanted = self._watched.progress or self._watched.stall_report is not None
+        join([self._thread], 0.1, patience=math.inf if wanted else _LEAVING)
 
     def _run(self) -> None:
+        level = logging.WARNING if self._watched.progress or self._watched.stall_report else logging.INFO
         try:
             with connect(self._watched.driver, self._watched.secret, "driver") as channel:
+                if self._ended.is_set():
+                    return
                 channel.send((self._named, self._stage, self._watched.progress))
-                self._tell(channel.send)
+                answering = Helper(partial(self._answer, channel), "pointstamp-answers", daemon=True)
+                answering.start()
+                try:
+                    self._tell(channel)
+                finally:
+                    channel.close()
+                    join([answering], 0.1, patience=_LEAVING)
         except (ClusterError, OSError) as error:
-            _log.warning("the driver is not told how far dataflow %s is: %s", self._named.name, error)
+            _log.log(level, "the driver is not told of dataflow %s: %s", self._named.name, error)
 
-    def _tell(self, send: Callable[[Any], None]) -> None:
-        stall = self._watched.stall_report
-        every = _LOOK if stall is None else min(_LOOK, stall / 4)
-        stalls = None if stall is None else Stalls(stall)
-        while not self._ended.wait(every):
-            data = self._asking.data()
-            if self._watched.progress:
-                send(far(state_of(data)))
-            said = None if stalls is None else stalls.look([teller(one) for one in data], every)
-            if said is not None:
-                send(said)
-        send(None)
+    def _send(self, channel: Channel, message: Any) -> None:
+        with self._sending:
+            channel.send(message)
+
+    def _answer(self, channel: Channel) -> None:
+        """Answers the driver's questions."""
+        try:
+            while True:
+                number = channel.receive()
+                self._send(channel, Explained(number, explained(self._asking)))
+        except (OSError, EOFError):
+            pass  # the end of the dataflow, or the driver's
+
+    def _tell(self, channel: Channel) -> None:
+        stall, progress = self._watched.stall_report, self._watched.progress
+        if stall is None and not progress:
+            self._ended.wait()
+        else:
+            every = _LOOK if stall is None else min(_LOOK, stall / 4)
+            stalls = None if stall is None else Stalls(stall)
+            while not self._ended.wait(every):
+                data = self._asking.data()
+                if progress:
+                    self._send(channel, far(state_of(data)))
+                said = None if stalls is None else stalls.look([teller(one) for one in data], every)
+                if said is not None:
+                    self._send(channel, said)
+        self._send(channel, None)

@@ -1,0 +1,98 @@
+"""`explain`: what the dataflows that run in Spark wait for, asked on the driver at any moment."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from pointstamp._errors import ClusterError, ConfigError
+from pointstamp.spark import compat
+from pointstamp.spark.job.waiting import computing, waiting
+from pointstamp.spark.resident import cluster as resident
+from pointstamp.spark.watching import desk
+from pointstamp.spark.watching.asked import Asked
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["answer_signals", "explain"]
+
+_lock = threading.Lock()
+_asked: dict[str, Asked] = {}
+"""By Spark's identity of the application."""
+
+
+def explain(*, session: SparkSession | None = None, timeout: float = 10.0) -> str:
+    """What the dataflows that run in Spark wait for, as text.
+
+    For each that runs, `run`'s and those of a resident cluster, what `Worker.explain` would say; of a stage
+    that has not begun, which slots it waits for; and which other stages run, where inputs may still be
+    computed. It is called from another thread than the one that waits for an action. ``kill -USR1`` of the
+    driver writes the same to standard error. So does Ctrl-C while an action runs, of dataflows that run.
+
+    Args:
+        session: Which session's stages; left out: the active one, or the one that runs dataflows.
+        timeout: Seconds that dataflows have to answer.
+
+    Raises:
+        ConfigError: Over Spark Connect, where the driver is on the server.
+
+    Examples:
+        ::
+
+            action = threading.Thread(target=counts.collect)
+            action.start()
+            print(pointstamp.spark.explain())
+    """
+    session = session or _session()
+    if session is not None and compat.is_connect(session):
+        raise ConfigError(
+            "over Spark Connect the driver is on the server, and cannot be asked what dataflows wait for"
+        )
+    heard = desk.explanations(timeout)
+    texts = [*heard.values(), *_resident(timeout)]
+    if session is not None:
+        texts += waiting(session, heard)
+        texts += computing(session)
+    return "\n\n".join(texts) or "no dataflow runs in Spark, and none waits for slots"
+
+
+def answer_signals(session: SparkSession) -> None:
+    """From now on, and until its context is stopped, signals are answered; the first call counts."""
+    if compat.is_connect(session):
+        return
+    context = session.sparkContext
+    application = str(context.applicationId)
+    with _lock:
+        if application in _asked or threading.current_thread() is not threading.main_thread():
+            return
+        _asked[application] = asked = Asked(explain, _briefly)
+
+    def end() -> None:
+        with _lock:
+            _asked.pop(application, None)
+        asked.end()
+
+    compat.when_stopped(context, end)
+
+
+def _briefly(seconds: float) -> str:
+    """What the dataflows wait for that have begun."""
+    return "\n\n".join([*desk.explanations(seconds).values(), *_resident(seconds)])
+
+
+def _resident(seconds: float) -> list[str]:
+    """What the dataflows of resident clusters wait for."""
+    texts = []
+    for cluster in list(resident.running):
+        with suppress(ClusterError):  # it has just ended
+            texts.append(f"the resident cluster: {cluster.explain(timeout=seconds)}")
+    return texts
+
+
+def _session() -> SparkSession | None:
+    from pyspark.sql import SparkSession
+
+    known = [*desk.sessions(), *(cluster.session for cluster in resident.running)]
+    return SparkSession.getActiveSession() or next(iter(known), None)
