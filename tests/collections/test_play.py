@@ -356,10 +356,10 @@ def read(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch
 @pytest.mark.parametrize(
     ("given", "most", "feed"),
     [
-        ((("a", 1), 1), 1_000_000, lambda handle, given: handle.update_many(given)),
-        ((("a", 1), 0, 1), 1_000_000, lambda handle, given: handle.play(given)),
-        (ROWS, 10_000, lambda handle, given: handle.insert(read(given, SCHEMA))),
-        (CHANGES, 10_000, lambda handle, given: handle.play(read(given, CHANGES.schema))),
+        ((("a", 1), 1), 10_000_000, lambda handle, given: handle.update_many(given)),
+        ((("a", 1), 0, 1), 10_000_000, lambda handle, given: handle.play(given)),
+        (ROWS, 100_000, lambda handle, given: handle.insert(read(given, SCHEMA))),
+        (CHANGES, 100_000, lambda handle, given: handle.play(read(given, CHANGES.schema))),
     ],
     ids=["update_many", "play", "insert columns", "play columns"],
 )
