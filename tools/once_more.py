@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-FEW = 3
+FEW = 5
 """So many tests, or so many of cargo's targets, are run again."""
 
 TARGET = re.compile(r"error: (?:doc)?test failed, to rerun pass `(?P<target>[^`]+)`")
