@@ -250,7 +250,7 @@ ps.execute(main, config=ps.Config(log=sys.argv[1]))
 
 def has_a_batch(folder: Path) -> bool:
     try:
-        return read_log(folder).num_rows > 0
+        return bool(read_log(folder).num_rows)
     except ps.PointstampError:
         return False
 
