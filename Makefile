@@ -4,8 +4,8 @@
 #   make test           everything that must pass
 #   make lint           formatting, clippy, types, the stub against the extension, what lies on what
 #   make docs           the book and the reference, as a site in site/
-#   make bench          ours against the peers, a table of ratios in target/bench; bench-spark: beside DataFrames;
-#                       bench-collections: beside differential dataflow
+#   make bench          ours against the peers, a table of ratios in target/bench; bench-spark: beside DataFrames and
+#                       GraphFrames; bench-collections: beside differential dataflow and DBSP
 #   make build          the wheel for this machine, in target/wheels
 #   make clean
 #
@@ -44,7 +44,7 @@ PATHWAY = test -x target/pathway/bin/pathway || ($(PYTHON) -m venv target/pathwa
 	target/pathway/bin/python -m pip install --quiet --only-binary :all: pathway==0.33.0 pandas)
 
 # What is run a second time with two processes where a test asks for several workers, and some of it with three.
-ON_PROCESSES := $(addsuffix .py,$(addprefix tests/,$(addprefix arrow/test_,arrow arrow_custom arrow_keyed) \
+ON_PROCESSES := $(addsuffix .py,$(addprefix tests/,$(addprefix arrow/test_,arrow arrow_custom arrow_keyed arrow_mistakes) \
 	$(addprefix engine/test_,capabilities inputs notificators probes streams worker) \
 	events/test_not_a_number loops/test_scopes operators/test_library operators/test_operators))
 
@@ -132,20 +132,29 @@ bench: $(dev_stamp) $(wheel_stamp)
 	-$(PATHWAY)
 	$(BIN)/python benches/python/report.py --wheel $(wheels)/*.whl $(ARGS)
 
-# A workspace of its own, so that its peers are compiled for this alone. ARGS="--scale 0.01" takes a hundredth of the
-# sizes, "--galen ARCHIVE" the ontology, too, "--workers 1 2" what two workers gain; tables are written to target/bench.
-# Then closures beside columns, Pathway (in an environment of its own) and a dict of sets, at the sizes that
-# PEERS="--scale 0.02" says; then the kernels alone, of KERNEL="arrange 100000" pairs.
+# Workspaces of their own, so that peers are compiled for this alone; DBSP wants a newer Rust than the rest, and is left
+# out where it does not build. ARGS="--scale 0.01" takes a hundredth of the sizes, "--galen ARCHIVE" the ontology, too,
+# "--workers 1 2" what two workers gain; tables are written to target/bench. Then closures beside columns, Pathway (in an
+# environment of its own) and a dict of sets, at the sizes that PEERS="--scale 0.02" says; then the kernels alone, of
+# KERNEL="arrange 100000" pairs.
 bench-collections: $(dev_stamp) $(wheel_stamp)
 	$(CARGO) build --release --locked --manifest-path benches/collections/Cargo.toml
-	$(BIN)/python benches/python/bench_collections.py --peer benches/collections/target/release/peer $(ARGS)
+	$(CARGO) build --release --locked --manifest-path benches/dbsp/Cargo.toml || \
+		echo "DBSP is left out: benches/dbsp does not build here"
+	$(BIN)/python benches/python/bench_collections.py --peer benches/collections/target/release/peer \
+		--dbsp benches/dbsp/target/release/pointstamp-bench-dbsp $(ARGS)
 	-$(PATHWAY)
 	$(BIN)/python benches/python/collection_peers.py --pathway target/pathway/bin/python $(PEERS)
 	$(CARGO) run --release --locked --manifest-path benches/collections/Cargo.toml -- $(KERNEL)
 
-# ARGS=--large takes the large graphs, for half an hour and more.
+# ARGS="--graphframes JAR" has GraphFrames beside ours, "--large" the large graphs, for an hour and more; ARGS=pagerank
+# is that part alone. DOCS=--docs puts the figures into the book. GRAPHFRAMES=SOURCE, a folder with the source of
+# GraphFrames, makes its jar first, in target/bench, and takes it.
 bench-spark: $(dev_stamp) $(wheel_stamp) $(java_stamp)
-	$(JAVA) $(BIN)/python benches/python/bench_spark.py $(ARGS)
+	mkdir -p target/bench
+	$(if $(GRAPHFRAMES),$(JAVA) $(BIN)/python benches/python/build_graphframes.py $(GRAPHFRAMES) target/bench/graphframes.jar)
+	$(JAVA) $(BIN)/python benches/python/report.py spark $(DOCS) --limit 7200 \
+		--more="$(ARGS) $(if $(GRAPHFRAMES),--graphframes target/bench/graphframes.jar)"
 
 build: $(wheel_stamp)
 

@@ -40,6 +40,7 @@ nitpick_ignore_regex = [
         r"(pointstamp\.(interactive\.handles|keyed\.state)\.)?(Flow|Keeper)",
     ),
     ("py:class", r"CoreStream|DataflowGraph|ssl\.SSLContext"),
+    ("py:class", r"(datetime\.)?timedelta|collections\.abc\.Sequence"),
 ]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
@@ -52,8 +53,8 @@ maximum_signature_line_length = 90
 # What the package's modules use of each other's classes (CONTRIBUTING.md) is not for
 # programs.
 INTERNAL = (
-    "begin,collection_of,core,core_schema,forwarded,in_loop,installed_by,kind,placed,"
-    "route,stream_of,triples"
+    "begin,claim,collection_of,core,core_schema,forget_until,forwarded,in_loop,installed_by,"
+    "is_past,keep_in,kind,placed,route,stands_at,stream_of,touch,triples"
 )
 autodoc_default_options = {"members": True, "exclude-members": INTERNAL}
 napoleon_google_docstring = True

@@ -23,7 +23,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 
 # The property tests' crates, and the files of Python tests that are property tests for the most part.
-PROPERTY_CRATES = ["pointstamp-order", "pointstamp-progress", "pointstamp-columnar"]
+PROPERTY_CRATES = ["pointstamp-order", "pointstamp-progress", "pointstamp-arrange", "pointstamp-columnar"]
 PROPERTY_TESTS = ["tests/model", "tests/operators/test_library.py", "tests/arrow/test_arrow_keyed.py"]
 
 # Tests in which no worker waits for another but by stepping.

@@ -155,7 +155,7 @@ def smoke(path: Path, wanted: str) -> list[str]:
         venv.create(place, with_pip=True)
         python = Path(place) / "bin" / "python"
         steps = [
-            [str(python), "-m", "pip", "install", "--quiet", "--no-index", str(path)],
+            [str(python), "-m", "pip", "install", "--quiet", "--no-index", str(path.resolve())],
             [str(python), "-W", "error", str(ROOT / "tools" / "smoke.py"), wanted],
         ]
         for step in steps:

@@ -11,11 +11,14 @@
     reason = "counts of rounds, which fit"
 )]
 
+#[path = "../../crates/engine/examples/programs/barrier.rs"]
+mod barrier;
+
 use pointstamp_bench::harness::Table;
 use pointstamp_engine::execute::execute;
 use pointstamp_engine::operators::{Input, Probe};
 use pointstamp_engine::pact::Pact;
-use pointstamp_order::{Point, Summary};
+use pointstamp_order::Point;
 use pointstamp_progress::Mode;
 use timely::container::CapacityContainerBuilder;
 use timely::dataflow::InputHandle;
@@ -27,35 +30,9 @@ const BATCH: usize = 1024;
 const FLOWS: usize = 100;
 const DEPTH: usize = 100;
 
-/// Alternates over the rounds that a worker may be notified of: holds a capability for the next round until the frontier
-/// of the loop has reached it.
 fn our_barrier(workers: usize, rounds: u64) {
     execute::<Vec<u64>, ()>(workers, Mode::Demand, |worker| {
-        worker.dataflow("barrier", 1, |scope| {
-            let (handle, cycle) = scope.feedback(Summary::step(1, 1))?;
-            let builder = scope.operator("barrier")?;
-            let input = builder.new_input(&cycle, Pact::Pipeline)?;
-            let (_output, stream, capability) = builder.new_held_output()?;
-            let mut held = Some(capability);
-            builder.notify();
-            builder.start();
-            builder.build(move || {
-                while input.next()?.is_some() {}
-                while let Some(capability) = &mut held {
-                    if input.frontier().less_equal(capability.time()) {
-                        break;
-                    }
-                    let next = capability.time().get(0).unwrap_or(0) + 1;
-                    if next < rounds {
-                        capability.downgrade(&Point::new(&[next]))?;
-                    } else {
-                        held = None;
-                    }
-                }
-                Ok(false)
-            });
-            handle.connect(&stream)
-        })
+        barrier::barrier(worker, rounds)
     })
     .expect("the barrier ends");
 }

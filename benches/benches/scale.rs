@@ -16,12 +16,16 @@
     reason = "small numbers, which fit"
 )]
 
+#[path = "../../crates/engine/examples/programs/barrier.rs"]
+mod barrier;
+
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::Thread;
 use std::time::Duration;
 
+use barrier::barrier;
 use bytes::Bytes;
 use pointstamp_bench::figures::Figure;
 use pointstamp_channels::{Farewell, Receive, Recipient, Traffic, Transport};
@@ -212,34 +216,6 @@ fn run(
         assert!(failure.is_none(), "the computation failed: {failure:?}");
     }
     sum
-}
-
-fn barrier(worker: &Worker<Batch>, rounds: u64) -> Result<(), Error> {
-    worker.dataflow("barrier", 1, |scope| {
-        let (handle, cycle) = scope.feedback(Summary::step(1, 1))?;
-        let builder = scope.operator("barrier")?;
-        let input = builder.new_input(&cycle, Pact::Pipeline)?;
-        let (_output, stream, capability) = builder.new_held_output()?;
-        let mut held = Some(capability);
-        builder.notify();
-        builder.start();
-        builder.build(move || {
-            while input.next()?.is_some() {}
-            while let Some(capability) = &mut held {
-                if input.frontier().less_equal(capability.time()) {
-                    break;
-                }
-                let next = capability.time().get(0).unwrap_or(0) + 1;
-                if next < rounds {
-                    capability.downgrade(&Point::new(&[next]))?;
-                } else {
-                    held = None;
-                }
-            }
-            Ok(false)
-        });
-        handle.connect(&stream)
-    })
 }
 
 fn trips(worker: &Worker<Batch>, rounds: u64) -> Result<(), Error> {

@@ -1,7 +1,8 @@
 """Collections beside differential dataflow, in one run: the table of `make bench-collections`.
 
     python benches/python/bench_collections.py --peer PEER [--scale 0.01] [--workers 1 2] [--galen GALEN.ZIP]
-        [--only degrees bfs ...] [--driven] [--out target/bench/collections.md]
+        [--dbsp PROGRAM] [--only degrees bfs ...] [--driven] [--kernel PAIRS]
+        [--out target/bench/collections.md]
 
 Each program is written twice: with this package, over columns, and in Rust with differential dataflow (PEER,
 of `benches/collections`, which `make bench-collections` builds). Both make the same random graph (a window
@@ -9,6 +10,11 @@ over an endless list of edges), load it, and change it in rounds. Both count wha
 that a result that differs is an error. Sizes are those of the table times the scale. Each program runs in a
 process of its own, one after the other; times with one worker are of the processor, which other programs on
 the machine disturb less.
+
+With `--build` in place of `--peer` it is built first. `--kernel 1000000` also runs the kernels alone, with so
+many pairs.
+
+With `--dbsp`, the program of `benches/dbsp`, lines beside DBSP follow those of differential dataflow.
 
 The rounds are played: `play` feeds them, and each has passed a probe before the next is fed, as in the peer.
 With `--driven` they are driven from Python besides, by `remove`, `insert`, `advance_to` and `step_while`.
@@ -24,9 +30,11 @@ import sys
 import tempfile
 import time
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import figures
 import numpy as np
 import pyarrow as pa
 
@@ -43,8 +51,15 @@ PROGRAMS: dict[str, tuple[str, int, int, int, int, float]] = {
     "strong components": ("scc", 100_000, 200_000, 10, 100, 1.5),
 }
 
+# What is written with DBSP, too.
+OF_DBSP = ("degrees", "bfs", "components", "galen")
+
 # How much faster two workers are to be than one, in the time that passes.
 GAIN = 1.7
+
+SUBJECT = "Collections"
+PEER = "differential-dataflow"
+MANIFEST = Path(__file__).parents[1] / "collections/Cargo.toml"
 
 EDGES = pa.schema([("source", pa.int64()), ("target", pa.int64())])
 
@@ -191,11 +206,45 @@ def ours(*arguments: object) -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
-def line(name: str, mine: dict[str, Any], theirs: dict[str, Any], part: str, aim: float) -> str:
-    """A line of the table."""
+def line(
+    name: str, mine: dict[str, Any], theirs: dict[str, Any], part: str, aim: float, of: str = PEER
+) -> str:
+    """A line of the table, which is left as a figure, too."""
+    figures.leave(SUBJECT, name, mine[part], of, theirs[part], aim=aim)
     ratio = mine[part] / theirs[part]
     verdict = "met" if ratio <= aim else "missed"
     return f"| {name} | {mine[part]:.4g} s | {theirs[part]:.4g} s | {ratio:.2f} | {aim} {verdict} |"
+
+
+def build() -> str:
+    """Builds the peer and the program of the kernels; where the peer is."""
+    cargo = ["cargo", "build", "--release", "--locked", "--manifest-path", str(MANIFEST)]
+    subprocess.run(cargo, check=True)
+    return str(MANIFEST.parent / "target/release/peer")
+
+
+def dbsp(
+    say: Callable[[str], None],
+    chosen: argparse.Namespace,
+    name: str,
+    mine: dict[str, Any],
+    aim: float,
+    program: str,
+    workers: int,
+    *sizes: object,
+) -> None:
+    """The lines of a program beside DBSP, where it is there."""
+    if not chosen.dbsp or program not in OF_DBSP:
+        return
+    if not Path(chosen.dbsp).exists():
+        say(f"| {name}, beside DBSP | | | | left out: there is no {chosen.dbsp} |")
+        return
+    theirs = peer(chosen.dbsp, program, workers, *sizes)
+    if mine["check"] != theirs["check"]:
+        raise SystemExit(f"{name}: {mine['check']} here and {theirs['check']} with DBSP")
+    for part in ("load", "rounds", "end"):
+        if part in theirs:
+            say(line(f"{name}, beside DBSP: {part}", mine, theirs, part, aim, "DBSP"))
 
 
 def compare(chosen: argparse.Namespace) -> list[str]:
@@ -207,7 +256,7 @@ def compare(chosen: argparse.Namespace) -> list[str]:
         lines.append(text)
 
     say(f"Scale {chosen.scale}. Processor seconds with 1 worker, seconds that passed with more.\n")
-    say("| | pointstamp | differential dataflow | ratio | aim |\n|---|---|---|---|---|")
+    say("| | pointstamp | differential dataflow, or DBSP | ratio | aim |\n|---|---|---|---|---|")
     for name, (program, nodes, edges, changes, rounds, aim) in PROGRAMS.items():
         if chosen.only and program not in chosen.only:
             continue
@@ -226,10 +275,14 @@ def compare(chosen: argparse.Namespace) -> list[str]:
                 else:
                     say(line(f"{of}: load {sizes[0]:,} / {sizes[1]:,}", mine, theirs, "load", aim))
                     say(line(f"{of}: {rounds:,} rounds of {changes:,}, played", mine, theirs, "rounds", aim))
+                    dbsp(say, chosen, of, mine, aim, program, workers, *sizes, changes, rounds)
             passed[workers] = mine["passed"]
             if workers > 1 and 1 in passed:
                 gain = passed[1] / passed[workers]
                 verdict = "met" if gain >= GAIN * workers / 2 else "missed"
+                what = f"{name}: {workers} workers beside 1, all of it"
+                times = (passed[workers], "1 worker", passed[1])
+                figures.leave(SUBJECT, what, *times, aim=2 / (GAIN * workers))
                 say(
                     f"| {name}: {workers} workers beside 1, all of it | {passed[workers]:.4g} s "
                     f"| {passed[1]:.4g} s | {gain:.2f} times as fast | {GAIN * workers / 2} {verdict} |"
@@ -243,7 +296,9 @@ def compare(chosen: argparse.Namespace) -> list[str]:
                 if mine["check"] != theirs["check"]:
                     raise SystemExit(f"GALEN: {mine['check']} here and {theirs['check']} there")
                 p, q = mine["check"]
-                say(line(f"GALEN, p = {p:,}, q = {q:,}, {workers} workers", mine, theirs, "end", 1.2))
+                of = f"GALEN, p = {p:,}, q = {q:,}, {workers} workers"
+                say(line(of, mine, theirs, "end", 1.2))
+                dbsp(say, chosen, of, mine, 1.2, "galen", workers, folder, chosen.share)
     return lines
 
 
@@ -256,6 +311,9 @@ def one(program: str, workers: int, *rest: Any) -> dict[str, Any]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--peer", help="the program that benches/collections builds")
+    parser.add_argument("--build", action="store_true", help="build it, and take that")
+    parser.add_argument("--kernel", type=int, metavar="PAIRS", help="the kernels alone, too")
+    parser.add_argument("--dbsp", help="the program that benches/dbsp builds, if it is to be compared, too")
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--share", type=float, default=1.0, help="of GALEN's relations")
     parser.add_argument("--workers", type=int, nargs="+", default=[1])
@@ -268,9 +326,14 @@ if __name__ == "__main__":
     if options.one:
         print(json.dumps(one(*json.loads(options.one))))
     else:
+        if options.build:
+            options.peer = build()
         if not options.peer:
             parser.error("--peer names the program to compare with: make bench-collections builds it")
         table = compare(options)
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text("\n".join(table) + "\n")
         print(f"\nwritten to {options.out}")
+        if options.kernel:
+            kernels = Path(options.peer).with_name("pointstamp-bench-collections")
+            subprocess.run([kernels, "all", str(options.kernel)], check=True)

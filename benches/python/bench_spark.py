@@ -1,14 +1,19 @@
-"""Dataflows inside Spark beside the same in DataFrames, in one session.
+"""Dataflows inside Spark beside the same in DataFrames, GraphFrames and recursive SQL, in one session.
 
-python benches/python/bench_spark.py [NAME...]
+python benches/python/bench_spark.py [NAME...] [--graphframes JAR]
 
-    components   components of 100,000 nodes and 500,000 edges, by min-label and by large/small-star
+    components   components of 100,000 nodes and 1,000,000 edges, by min-label and by large/small-star
     pagerank     ten rounds of PageRank on as many, beside joins
+    hops         how far 100,000 nodes of a tree are from its root, beside a recursive query
     identity     rows through a dataflow that does nothing, beside a mapInArrow that does nothing
 
 Every row is a ratio to the dataflow's time, from this run; above 1, the dataflow is faster. Each side
-starts with the graph in Spark's memory, and ends with numbers of its result that must be equal. `--large`
+starts with the edges in Spark's memory, and ends with numbers of its result that must be equal. `--large`
 takes 1,000,000 nodes and 10,000,000 edges, once; `--scale` a part of the size, for a quick look.
+
+GraphFrames is beside ours where its jar is given: `build_graphframes.py` makes one. Of ours there are two:
+the dataflow of `examples/support`, which NumPy computes, and the one call of `pointstamp.spark.graphs`, which
+keeps the result up to date where edges change, and is told of none here.
 """
 
 from __future__ import annotations
@@ -20,8 +25,9 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import graphframes_programs as graphframes
 import numpy as np
 import pyarrow as pa
 import spark_programs as peers
@@ -32,6 +38,7 @@ from pyspark.sql import functions as sf
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 
 import pointstamp.spark
+import pointstamp.spark.graphs
 from support.components import EDGES, components
 from support.pagerank import pagerank
 from support.session import start
@@ -39,7 +46,24 @@ from support.session import start
 ROUNDS = 10
 ROWS = 20_000_000
 
-Side = tuple[str, Callable[[], Any]]
+AIM = 0.1
+"""Of the time of GraphFrames and of recursive queries."""
+
+
+class Side(NamedTuple):
+    """A program: its name, what runs it and returns numbers of its result, and the aim beside it.
+
+    Attributes:
+        name: What the table calls it.
+        run: Runs it.
+        ours: Whether it is ours: others are compared with each that is.
+        aim: What our time is to be of its own at most; None where nothing is aimed at.
+    """
+
+    name: str
+    run: Callable[[], Any]
+    ours: bool = False
+    aim: float | None = None
 
 
 def compare(title: str, sides: list[Side], turns: int) -> list[float]:
@@ -48,33 +72,40 @@ def compare(title: str, sides: list[Side], turns: int) -> list[float]:
     seconds: list[list[float]] = [[] for _ in sides]
     expected: Any = None
     for turn in range(-1 if turns > 1 else 0, turns):
-        for times, (name, run) in zip(seconds, sides, strict=True):
+        for times, side in zip(seconds, sides, strict=True):
             began = time.perf_counter()
-            result = run()
+            result = side.run()
             if turn >= 0:
                 times.append(time.perf_counter() - began)
             expected = result if expected is None else expected
             if result != expected:
-                raise SystemExit(f"wrong: {name} says {result}, and {sides[0][0]} {expected}")
+                raise SystemExit(f"wrong: {side.name} says {result}, and {sides[0].name} {expected}")
     medians = [statistics.median(times) for times in seconds]
-    for (name, _), median in zip(sides, medians, strict=True):
-        print(f"  {name:<44}{median:9.2f} s{median / medians[0]:9.2f}", flush=True)
-    for (name, _), median in list(zip(sides, medians, strict=True))[1:]:
-        leave("Spark", title, medians[0], name, median)
+    for side, median in zip(sides, medians, strict=True):
+        print(f"  {side.name:<44}{median:9.2f} s{median / medians[0]:9.2f}", flush=True)
+    for ours, own in zip(sides, medians, strict=True):
+        for peer, their in zip(sides, medians, strict=True):
+            if ours.ours and not peer.ours:
+                leave("Spark", f"{title}: {ours.name}", own, peer.name, their, aim=peer.aim)
     return medians
 
 
-def graph(spark: SparkSession, source: Any, target: Any) -> DataFrame:
-    """A graph in Spark's memory."""
+def table(spark: SparkSession, source: Any, target: Any) -> DataFrame:
+    """Edges in Spark's memory."""
     edges = spark.createDataFrame(pa.table([source, target], schema=EDGES)).repartition(4).persist()
     edges.count()
     return edges
 
 
+def called(edges: DataFrame) -> DataFrame:
+    """Edges as the calls of `pointstamp.spark.graphs` have them."""
+    return edges.toDF("src", "dst")
+
+
 def bench_components(spark: SparkSession, nodes: int, count: int, turns: int) -> None:
     """Connected components of a random graph."""
     random = np.random.default_rng(1)
-    edges = graph(spark, random.integers(0, nodes, count), random.integers(0, nodes, count))
+    edges = table(spark, random.integers(0, nodes, count), random.integers(0, nodes, count))
 
     def numbers(found: DataFrame) -> Any:
         # How many nodes and components there are, and what the components are.
@@ -84,19 +115,31 @@ def bench_components(spark: SparkSession, nodes: int, count: int, turns: int) ->
         schema = "node bigint, component bigint"
         return numbers(pointstamp.spark.run(edges, lambda scope, edges: components(edges), schema))
 
-    sides: list[Side] = [
-        ("pointstamp.spark.run", ours),
-        ("DataFrames: min-label", lambda: numbers(peers.min_label(edges))),
-        ("DataFrames: large-star, small-star", lambda: numbers(peers.stars(edges))),
+    def call() -> Any:
+        return numbers(pointstamp.spark.graphs.connected_components(called(edges)))
+
+    def theirs(algorithm: str) -> Callable[[], Any]:
+        return lambda: graphframes.freed(spark, lambda: numbers(graphframes.components(edges, algorithm)))
+
+    sides = [
+        Side("pointstamp.spark.run", ours, ours=True),
+        Side("pointstamp.spark.graphs", call, ours=True),
+        Side("DataFrames: min-label", lambda: numbers(peers.min_label(edges))),
+        Side("DataFrames: large-star, small-star", lambda: numbers(peers.stars(edges))),
     ]
+    if graphframes.known(spark):
+        sides.append(Side("GraphFrames: its default, two-phase", theirs("two_phase"), aim=AIM))
+        sides.append(Side("GraphFrames: GraphX", theirs("graphx"), aim=AIM))
     compare(f"Connected components, {nodes:,} nodes, {count:,} edges", sides, turns)
     edges.unpersist()
 
 
 def bench_pagerank(spark: SparkSession, nodes: int, count: int, turns: int) -> None:
-    """PageRank of a random graph in which all nodes have as many links."""
-    source = np.repeat(np.arange(nodes), count // nodes)
-    edges = graph(spark, source, np.random.default_rng(2).integers(0, nodes, len(source)))
+    """PageRank of a random graph in which all nodes have links."""
+    # Each link once: one that is there twice counts once for `graphs`, and twice for the others.
+    targets = np.random.default_rng(2).integers(0, nodes, (nodes, count // nodes))
+    source, target = np.divmod(np.unique(np.arange(nodes)[:, None] * nodes + targets), nodes)
+    edges = table(spark, source, target)
 
     def numbers(found: DataFrame) -> Any:
         row = found.agg(
@@ -110,11 +153,41 @@ def bench_pagerank(spark: SparkSession, nodes: int, count: int, turns: int) -> N
 
         return numbers(pointstamp.spark.run(edges, build, "node bigint, rank double"))
 
-    sides: list[Side] = [
-        ("pointstamp.spark.run", ours),
-        ("DataFrames", lambda: numbers(peers.pagerank(edges, nodes, ROUNDS))),
+    def call() -> Any:
+        return numbers(pointstamp.spark.graphs.pagerank(called(edges), iterations=ROUNDS))
+
+    def theirs() -> Any:
+        return graphframes.freed(spark, lambda: numbers(graphframes.pagerank(edges, nodes, ROUNDS)))
+
+    sides = [
+        Side("pointstamp.spark.run", ours, ours=True),
+        Side("pointstamp.spark.graphs", call, ours=True),
+        Side("DataFrames", lambda: numbers(peers.pagerank(edges, nodes, ROUNDS))),
     ]
+    if graphframes.known(spark):
+        sides.append(Side("GraphFrames", theirs, aim=AIM))
     compare(f"PageRank, {ROUNDS} rounds, {nodes:,} nodes, {len(source):,} links", sides, turns)
+    edges.unpersist()
+
+
+def bench_hops(spark: SparkSession, nodes: int, turns: int) -> None:
+    """The distances of a tree's nodes from its root: what a recursive query can be asked of a graph."""
+    children = np.arange(1, nodes)
+    parents = (np.random.default_rng(4).random(nodes - 1) * children).astype(np.int64)
+    edges = table(spark, parents, children)
+
+    def numbers(found: DataFrame) -> Any:
+        return tuple(found.agg(sf.count("*"), sf.sum("hops"), sf.max("hops")).first())
+
+    sides = [
+        Side(
+            "pointstamp.spark.graphs",
+            lambda: numbers(pointstamp.spark.graphs.bfs(called(edges), [0])),
+            ours=True,
+        ),
+        Side("WITH RECURSIVE", lambda: numbers(graphframes.hops(edges, 0)), aim=AIM),
+    ]
+    compare(f"Hops from the root of a tree of {nodes:,} nodes", sides, turns)
     edges.unpersist()
 
 
@@ -123,6 +196,7 @@ def bench_identity(spark: SparkSession, rows: int, turns: int) -> None:
     some = identity(spark, rows // 4, turns)
     all_of_them = identity(spark, rows, turns)
     further = (all_of_them - some) / (rows - rows // 4) * 1e9
+    leave("Spark", "Each further row more than through mapInArrow", further, unit="ns")
     print(f"  each further row: {further:.0f} ns more; the start is the rest", flush=True)
 
 
@@ -134,12 +208,16 @@ def identity(spark: SparkSession, rows: int, turns: int) -> float:
     def into_nothing(result: DataFrame) -> None:
         result.write.format("noop").mode("overwrite").save()
 
-    sides: list[Side] = [
-        (
+    sides = [
+        Side(
             "pointstamp.spark.run, identity",
             lambda: into_nothing(pointstamp.spark.run(numbers, lambda scope, rows: rows, schema)),
+            ours=True,
         ),
-        ("mapInArrow, identity", lambda: into_nothing(numbers.mapInArrow(lambda batches: batches, schema))),
+        Side(
+            "mapInArrow, identity",
+            lambda: into_nothing(numbers.mapInArrow(lambda batches: batches, schema)),
+        ),
     ]
     run, bare = compare(f"Identity, {rows:,} rows", sides, turns)
     speeds = f"{rows / run / 1e6:.1f} million rows/s, and {rows / bare / 1e6:.1f} through mapInArrow"
@@ -152,24 +230,28 @@ def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help="components, pagerank, identity; default: all"
+        "names", nargs="*", metavar="NAME", help="components, pagerank, hops, identity; default: all"
     )
-    parser.add_argument("--large", action="store_true", help="ten times the nodes and twenty times the edges")
+    parser.add_argument("--large", action="store_true", help="ten times the nodes and the edges")
+    parser.add_argument("--graphframes", metavar="JAR", help="GraphFrames, which is beside ours then")
     parser.add_argument("--scale", type=float, default=1.0, help="a part of the size, for a quick look")
     parser.add_argument("--turns", type=int, default=3, help="of each side, for the median (default: 3)")
     parser.add_argument("--tasks", type=int, default=2, help="Spark's slots (default: 2)")
     options = parser.parse_args()
-    size = (1_000_000, 10_000_000) if options.large else (100_000, 500_000)
+    size = (1_000_000, 10_000_000) if options.large else (100_000, 1_000_000)
     nodes, edges = (int(number * options.scale) for number in size)
     turns = 1 if options.large else options.turns
     with tempfile.TemporaryDirectory() as made:
-        memory = "6g" if options.large else "3g"
-        spark = start(options.tasks, Path(made) / "spark.log", spark__driver__memory=memory)
+        settings = {"spark__driver__memory": "8g" if options.large else "3g"}
+        if options.graphframes:
+            settings["spark__jars"] = options.graphframes
+        spark = start(options.tasks, Path(made) / "spark.log", **settings)
         setup = f"local[{options.tasks}], spark.sql.shuffle.partitions=4"
         print(f"Spark {spark.version}, {setup}, medians of {turns}")
         for name, bench in (
             ("components", lambda: bench_components(spark, nodes, edges, turns)),
             ("pagerank", lambda: bench_pagerank(spark, nodes, edges, turns)),
+            ("hops", lambda: bench_hops(spark, nodes, turns)),
             ("identity", lambda: bench_identity(spark, int(ROWS * options.scale), turns)),
         ):
             if not options.names or name in options.names:

@@ -158,20 +158,30 @@ def _engine(book: Book) -> str:
     return "\n".join([*lines, "", _measured(book, "core")])
 
 
+def _ratios(book: Book, bench: str, heads: str, row: Callable[[Figure], str]) -> str:
+    """A table of the ratios of a bench, each behind what says of what it is."""
+    found = [(one, one.ratio) for one in book.of(bench)]
+    rows = [f"| {row(one)} | {ratio:.2f} |" for one, ratio in found if ratio is not None]
+    return "\n".join([f"| {heads} | ratio |", "|---|---|--:|", *rows, "", _measured(book, bench)])
+
+
 def _records(book: Book) -> str:
-    lines = ["| | program | ratio |", "|---|---|--:|"]
-    for one in book.of("records"):
-        if one.ratio is not None:
-            lines.append(f"| {one.subject} | {one.what}, beside {one.peer} | {one.ratio:.2f} |")
-    return "\n".join([*lines, "", _measured(book, "records")])
+    return _ratios(book, "records", "| program", lambda one: f"{one.subject} | {one.what}, beside {one.peer}")
 
 
 def _columns(book: Book) -> str:
-    lines = ["| program | beside | ratio |", "|---|---|--:|"]
-    for one in book.of("arrow"):
-        if one.ratio is not None:
-            lines.append(f"| {one.what} | {one.peer} | {one.ratio:.2f} |")
-    return "\n".join([*lines, "", _measured(book, "arrow")])
+    return _ratios(book, "arrow", "program | beside", lambda one: f"{one.what} | {one.peer}")
+
+
+def _collections(book: Book) -> str:
+    """Every ratio beside its aim: programs, and then the kernels alone."""
+    rows = [
+        f"| {one.what} | {one.peer} | {ratio:.2f} | {_aim(one)} |"
+        for one, ratio in ((one, one.ratio) for one in book.of("collections"))
+        if ratio is not None
+    ]
+    heads = ["| program | beside | ratio | aim |", "|---|---|--:|---|"]
+    return "\n".join([*heads, *rows, "", _measured(book, "collections")])
 
 
 def _sharing(book: Book) -> str:
@@ -280,6 +290,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Book], str]]] = {
     "engine": ("core", _engine),
     "records": ("records", _records),
     "columns": ("arrow", _columns),
+    "collections": ("collections", _collections),
     "sharing": ("share", _sharing),
     "progress": ("scale", _progress),
     "cost": ("cost", _cost),

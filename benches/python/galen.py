@@ -3,7 +3,8 @@
     python benches/python/galen.py GALEN.ZIP [--share 0.01] [--workers 1]
 
 The archive has the relations `p q r c u s`, comma-separated integers, one in a file each. `--share` takes a
-part of each, for a trial. Prints the sizes of p and q at the end and the seconds that it took.
+part of each, for a trial. Prints the sizes of p and q at the end, the seconds that it took, those of the
+processor, and how much memory it took at most.
 
     p(x,z) :- p(x,y), p(y,z).                  q(x,r,z) :- p(x,y), q(y,r,z).
     p(x,z) :- p(y,w), u(w,r,z), q(x,r,y).      q(x,e,z) :- q(x,r,z), s(r,e).
@@ -11,12 +12,13 @@ part of each, for a trial. Prints the sizes of p and q at the end and the second
 """
 
 import argparse
+import resource
 import time
 import zipfile
 from typing import Any
 
 import pointstamp as ps
-from pointstamp.fields import key, left, record, right
+from pointstamp.fields import left, record, right
 
 Relations = dict[str, list[tuple[int, ...]]]
 
@@ -37,12 +39,12 @@ def closure(given: dict[str, Any]) -> tuple[Any, Any]:
     scope = given["p"].scope
     with scope.iterative() as loop:
         r, c, u, s = (given[name].enter(loop) for name in "rcus")
-        p0, q0 = given["p"].enter(loop), given["q"].enter(loop)
-        p_variable, q_variable = loop.variable(p0), loop.variable(q0)
-        p, q = p_variable.collection, q_variable.collection
+        # What the rules find goes round, and not the relations: what `distinct` gives is an index by record.
+        p_found, q_found = loop.variable(), loop.variable()
+        p = given["p"].enter(loop).concat(p_found.collection).distinct()
+        q = given["q"].enter(loop).concat(q_found.collection).distinct()
         by_x = p.arrange()
         by_y = p.map((record[1], record[0])).arrange()
-        by_xy = p.map((record, None)).arrange()
         rest = (record[0], (record[1], record[2]))
         q_by_x = q.map(rest).arrange()
         q_by_r = q.map((record[1], (record[0], record[2]))).arrange()
@@ -53,17 +55,15 @@ def closure(given: dict[str, Any]) -> tuple[Any, Any]:
         p2 = by_y.join(u.map(rest), ((right[0], left), right[1]))
         p2 = p2.join(q_by_rz, (right, left))
         p3 = by_y.join(c.map((record[1], (record[0], record[2]))), ((left, right[0]), right[1]))
-        p3 = p3.join(by_xy, (key[0], left))
+        p3 = p3.semijoin(p).map((record[0][0], record[1]))
         q1 = by_y.join(q_by_x, (left, right[0], right[1]))
         q2 = q_by_r.join(s, (left[0], right, left[1]))
         q3 = q_by_r.join(r.map(rest), ((left[1], right[0]), (left[0], right[1])))
         q3 = q3.join(q_by_xr, (left[0], left[1], right))
 
-        p_end = p0.concat(p1, p2, p3).distinct()
-        q_end = q0.concat(q1, q2, q3).distinct()
-        p_variable.set(p_end)
-        q_variable.set(q_end)
-        return p_end.leave(), q_end.leave()
+        p_found.set(p1.concat(p2, p3))
+        q_found.set(q1.concat(q2, q3))
+        return p.leave(), q.leave()
 
 
 def main(worker: ps.Worker, found: Relations) -> tuple[int, int]:
@@ -85,7 +85,10 @@ if __name__ == "__main__":
     parser.add_argument("--workers", type=int, default=1)
     chosen = parser.parse_args()
     loaded = relations(chosen.archive, chosen.share)
-    began = time.perf_counter()
+    began, cpu = time.perf_counter(), time.process_time()
     results = ps.execute(lambda worker: main(worker, loaded), workers=chosen.workers)
     p_size, q_size = (sum(sizes) for sizes in zip(*results, strict=True))
-    print(f"p = {p_size:,}, q = {q_size:,} in {time.perf_counter() - began:.1f} s")
+    passed, cpu = time.perf_counter() - began, time.process_time() - cpu
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"p = {p_size:,}, q = {q_size:,}")
+    print(f"{passed:.1f} s, {cpu:.1f} s of the processor, {most:.2f} GiB at most")

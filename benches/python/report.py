@@ -42,11 +42,12 @@ PEERS = ["bytewax", "duckdb", "pathway", "polars", "pyarrow", "pyspark"]
 
 
 class Bench(NamedTuple):
-    """A bench: the name to choose it by, its command, and what makes it short."""
+    """A bench: the name to choose it by, its command, what makes it short, and whether it runs unnamed."""
 
     name: str
     command: Sequence[str]
     quick: Sequence[str] = ()
+    unnamed: bool = True
 
 
 def _python(script: str, *arguments: str) -> list[str]:
@@ -81,6 +82,15 @@ def benches(wheel: Path | None) -> list[Bench]:
         ),
         Bench("scaling", _python("scaling.py"), ["--scale", "0.02", "--turns", "1", "--most", "2"]),
         Bench(
+            "collections",
+            _python(
+                "bench_collections.py",
+                "--build",
+                *("--scale", "0.1", "--workers", "1", "2", "--kernel", "1000000"),
+            ),
+            ["--scale", "0.001", "--workers", "1", "--kernel", "10000"],
+        ),
+        Bench(
             "pathway",
             _python("collection_peers.py", "--pathway", PATHWAY, "--scale", "0.02"),
             ["--scale", "0.001"],
@@ -88,15 +98,17 @@ def benches(wheel: Path | None) -> list[Bench]:
         Bench(
             "records", _python("run.py", *(["--wheel", str(wheel)] if wheel is not None else [])), ["--quick"]
         ),
+        # It needs Java: `make bench-spark` names it.
+        Bench("spark", _python("bench_spark.py"), ["--scale", "0.001", "--turns", "1"], unnamed=False),
     ]
 
 
 # -------------------------------------------------------------------- running
 
 
-def run(bench: Bench, quick: bool, limit: float, left: Path) -> str:
+def run(bench: Bench, quick: bool, limit: float, left: Path, more: Sequence[str] = ()) -> str:
     """Runs one bench; returns what is wrong with it, or nothing."""
-    command = [*bench.command, *(bench.quick if quick else ())]
+    command = [*bench.command, *(bench.quick if quick else ()), *more]
     print(f"\n=== {bench.name}: {shlex.join(command)}", flush=True)
     try:
         done = subprocess.run(
@@ -219,8 +231,11 @@ def page(found: Sequence[Figure], about: dict[str, str]) -> str:
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="benches to run; all, where none is named")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="benches to run; where none is named, all but spark"
+    )
     parser.add_argument("--quick", action="store_true", help="a little of the work, to see that all runs")
+    parser.add_argument("--more", type=shlex.split, default=[], metavar="ARGUMENTS", help="for the benches")
     parser.add_argument("--wheel", type=Path, help="the wheel whose size is told")
     parser.add_argument("--limit", type=float, default=1800.0, help="seconds for one bench (1800)")
     parser.add_argument("--out", type=Path, default=TOP / "target/bench", help="where the table goes")
@@ -236,11 +251,11 @@ def main() -> int:
     out.mkdir(parents=True, exist_ok=True)
     ran, failed = book.Book({}, {}), {}
     for bench in known:
-        if not given.names or bench.name in given.names:
+        if bench.name in given.names or (bench.unnamed and not given.names):
             left = out / f"{bench.name}.jsonl"
             left.unlink(missing_ok=True)
             about, start = machine(), time.monotonic()
-            reason = run(bench, given.quick, given.limit, left)
+            reason = run(bench, given.quick, given.limit, left, given.more)
             if reason:
                 failed[bench.name] = reason
             about["minutes"] = f"{(time.monotonic() - start) / 60:.1f}"

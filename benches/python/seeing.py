@@ -6,8 +6,8 @@ Each figure is the median, over alternating runs in one process, of a run's time
 without anything recorded before it: so a machine that is busy with something else disturbs both alike. The
 load of the machine is stated. `words` counts words with Python closures, on processes that
 `execute(processes=)` starts: their start is in the time, and stated beside it. `compiled` compares two
-release builds of the engine alone, where nobody looks: as it is, and without what asks whether anybody does;
-where there is valgrind, by their instructions, too, which no other load disturbs.
+release builds of the engine alone, without an observer: as it is, and without the code that asks whether
+there is one; where there is valgrind, by their instructions, too, which no other load disturbs.
 """
 
 from __future__ import annotations

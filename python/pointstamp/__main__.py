@@ -19,6 +19,8 @@ from pointstamp.capture import listing
 from pointstamp.config import OPTIONS, Config, checked_stall_report, from_command_line
 from pointstamp.execution import execute
 from pointstamp.launcher import processes, started, target
+from pointstamp.launcher.loading import answering
+from pointstamp.launcher.refusing import is_refusal
 from pointstamp.seeing import viewing
 from pointstamp.seeing.showing import WATCHES
 from pointstamp.seeing.status import Line, following
@@ -82,14 +84,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         return started.run(place, wanted, values, options.stall_report)
     if by_hand or (config.processes == 1 and not options.label):
         try:
-            function = target.load(wanted)
+            with answering(text):
+                function = target.load(wanted)
         except target.TargetError as error:
             run.error(str(error))
         line = Line()
         if line.is_shown:
             WATCHES.append(partial(following, line.show))
-        with closing(line), line.beside():
-            execute(function, config=config, stall_report=options.stall_report)
+        try:
+            with closing(line), line.beside():
+                execute(function, config=config, stall_report=options.stall_report)
+        except ConfigError as error:
+            if not is_refusal(error):
+                raise
+            run.error(str(error))
         return 0
     return processes.run([sys.executable, *sys.orig_argv[1:]], config.processes, label=options.label)
 

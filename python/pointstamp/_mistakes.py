@@ -96,17 +96,21 @@ _OF_COLLECTIONS = frozenset(
         "antijoin",
         "arrange",
         "count_by_key",
+        "filter",
+        "flat_map",
         "iterate",
         "join",
+        "map",
         "max",
         "mean",
         "min",
+        "reduce",
         "semijoin",
         "sum",
         "top_k",
     ]
 )
-"""What a stream of records lacks and a collection has."""
+"""What a collection has, and a stream of records, an arrangement or a collection of columns may lack."""
 
 _OF_RECORDS = frozenset(["filter", "flat_map", "inspect", "map"])
 """What a stream of columns lacks and a stream of records has."""
@@ -197,14 +201,16 @@ def unknown_attribute(thing: object, what: str, name: str) -> NoReturn:
         import difflib
 
         known = [other for other in dir(type(thing)) if not other.startswith("_")]
-        close = [other for other in _OTHER_WORDS.get(name.lower(), ()) if other in known]
-        close = close or difflib.get_close_matches(name, known, n=2)
-        if close:
+        if close := [other for other in _OTHER_WORDS.get(name.lower(), ()) if other in known]:
             message += f": there is {' and '.join(close)}"
+        elif "map_batches" in known and name in _OF_RECORDS:
+            message += f": map_batches takes a function of a batch, to_records().{name} one of a row"
         elif "as_collection" in known and name in _OF_COLLECTIONS:
             message += f": collections have it, as_collection().{name}"
-        elif "to_records" in known and name in _OF_RECORDS:
-            message += f": map_batches takes a function of a batch, to_records().{name} one of a row"
+        elif "to_records" in known and name in _OF_RECORDS | _OF_COLLECTIONS:
+            message += f": a collection of the rows as records has it, to_records().{name}"
+        elif close := difflib.get_close_matches(name, known, n=2):
+            message += f": there is {' and '.join(close)}"
     raise AttributeError(message, name=name, obj=thing)
 
 

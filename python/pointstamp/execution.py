@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from pointstamp._errors import ConfigError, in_words
+from pointstamp._exit import StoppedAtExit
 from pointstamp._mistakes import main_of
 from pointstamp._threads import Helper, join, raise_deferred
 from pointstamp.config import Config, checked_stall_report
@@ -120,17 +121,18 @@ def execute(
     asking = Asking(cluster, config.process, config.processes, config.workers)
     report = Report(asking)
     showing = Showing(config, asking)
-    try:
-        with reporting(report, stall_report, alone=config.process == 0), showing:
-            results = _run(cluster, main, config, report, showing)
-        if config.processes > 1:
-            cluster.leave()
-            while not cluster.wait_for_others(_PATIENCE):
-                pass  # where an interruption of this thread is raised
-    finally:
-        cluster.close()
-        diagnostics.pass_on()
-    cluster.raise_failure()
+    with StoppedAtExit(cluster):
+        try:
+            with reporting(report, stall_report, alone=config.process == 0), showing:
+                results = _run(cluster, main, config, report, showing)
+            if config.processes > 1:
+                cluster.leave()
+                while not cluster.wait_for_others(_PATIENCE):
+                    pass  # where an interruption of this thread is raised
+        finally:
+            cluster.close()
+            diagnostics.pass_on()
+        cluster.raise_failure()
     return results  # type: ignore[return-value]  # only a failure leaves one out
 
 

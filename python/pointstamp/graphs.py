@@ -12,10 +12,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pointstamp._errors import GraphError
-from pointstamp.collections import Collection
+from pointstamp.collections import Collection, ColumnCollection
 from pointstamp.fields import key, left, record, right
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pointstamp.collections import Variable
     from pointstamp.scope import Scope
 
 __all__ = [
@@ -51,12 +54,7 @@ def bfs(edges: Collection[tuple[N, N]], roots: Collection[N]) -> Collection[tupl
     """
     _check_collections("bfs", edges, roots)
     start = roots.map((record, 0), name="roots")
-
-    def turn(inner: Scope, reached: Collection[Any]) -> Collection[Any]:
-        steps = reached.join(edges.enter(inner), (right, left + 1))
-        return steps.concat(start.enter(inner)).min()
-
-    return start.iterate(turn)
+    return _least(start, lambda inner, reached: reached.join(edges.enter(inner), (right, left + 1)))
 
 
 def shortest_paths(
@@ -96,10 +94,7 @@ def shortest_paths(
             )
         return target, distance + weight
 
-    def turn(inner: Scope, reached: Collection[Any]) -> Collection[Any]:
-        return reached.join(edges.enter(inner), along).concat(start.enter(inner)).min()
-
-    return start.iterate(turn)
+    return _least(start, lambda inner, reached: reached.join(edges.enter(inner), along))
 
 
 def connected_components(
@@ -121,20 +116,12 @@ def connected_components(
         [(0, [((1, 1), 1), ((2, 1), 1), ((3, 1), 1), ((4, 4), 1), ((5, 4), 1)])]
     """
     _check_collections("connected_components", edges, edges if nodes is None else nodes)
-    return _least_reaching(_both_ways(edges), nodes)
+    return _least_reaching(_both_ways(edges), _nodes(edges, nodes).map((record, record)))
 
 
-def _least_reaching(
-    edges: Collection[tuple[N, N]], nodes: Collection[N] | None = None
-) -> Collection[tuple[N, N]]:
-    """The least node from which each node can be reached, itself among them."""
-    own = _nodes(edges, nodes).map((record, record))
-
-    def turn(inner: Scope, labels: Collection[Any]) -> Collection[Any]:
-        passed = labels.join(edges.enter(inner), (right, left))
-        return passed.concat(own.enter(inner)).min()
-
-    return own.iterate(turn)
+def _least_reaching(edges: Collection[tuple[N, N]], own: Collection[tuple[N, N]]) -> Collection[tuple[N, N]]:
+    """The least node from which each node of pairs `(node, node)` can be reached, itself among them."""
+    return _least(own, lambda inner, labels: labels.join(edges.enter(inner), (right, left)))
 
 
 def strongly_connected_components(
@@ -159,23 +146,30 @@ def strongly_connected_components(
     """
     _check_collections("strongly_connected_components", edges, edges if nodes is None else nodes)
     edges = edges.distinct()
+    turned = edges.map(_TURNED)
+    # Of all nodes that have an edge, in every turn: one that has none left is the only one with its label.
+    own = _nodes(edges).map((record, record))
 
     def trim(inner: Scope, remaining: Collection[Any]) -> Collection[Any]:
-        forward = _within_one_label(inner, remaining, edges)
-        return _within_one_label(inner, forward.map(_TURNED), edges.map(_TURNED)).map(_TURNED)
+        forward = _within_one_label(inner, remaining, edges, own)
+        return _within_one_label(inner, forward.map(_TURNED), turned, own).map(_TURNED)
 
     cycles = edges.iterate(trim)
     # What is left of the edges runs inside of components; a node without one is a component of its own.
-    labels = _least_reaching(cycles)
-    alone = _nodes(edges, nodes).map((record, record)).antijoin(_nodes(cycles))
+    within = _nodes(cycles)
+    labels = _least_reaching(cycles, within.map((record, record)))
+    alone = _nodes(edges, nodes).map((record, record)).antijoin(within)
     return labels.concat(alone)
 
 
 def _within_one_label(
-    inner: Scope, remaining: Collection[tuple[N, N]], all_edges: Collection[tuple[N, N]]
+    inner: Scope,
+    remaining: Collection[tuple[N, N]],
+    all_edges: Collection[tuple[N, N]],
+    own: Collection[tuple[N, N]],
 ) -> Collection[tuple[N, N]]:
     """The edges whose ends the same least node reaches, along the edges that are left."""
-    labels = _least_reaching(remaining)
+    labels = _least_reaching(remaining, own.enter(inner))
     by_source = all_edges.enter(inner).join(labels, (left, (key, right)))
     both = by_source.join(labels, (left[0], key, left[1], right))
     return both.filter(record[2] == record[3]).map((record[0], record[1]))
@@ -296,11 +290,12 @@ def clustering_coefficients(
     _check_collections("clustering_coefficients", edges, edges if nodes is None else nodes)
     there = _nodes(edges, nodes)
     edges = edges.distinct().filter(record[0] != record[1])
-    neighbours = _both_ways(edges).arrange()
+    both = _both_ways(edges)
+    neighbours = both.arrange()
     # Each edge as seen from the nodes that are neighbours of both of its ends: (source, target, node) met
     # twice.
     at_source = edges.join(neighbours, ((left, right), key))
-    met = at_source.semijoin(neighbours.as_collection())
+    met = at_source.semijoin(both)
     found = met.map((record[0][1], 1)).sum()
     degrees = neighbours.count_by_key()
     zeros = there.map((record, 0.0))
@@ -357,7 +352,7 @@ def k_core(edges: Collection[tuple[N, N]], k: int) -> Collection[tuple[N, N]]:
     both = _both_ways(edges).filter(record[0] != record[1])
 
     def turn(_: Scope, remaining: Collection[Any]) -> Collection[Any]:
-        strong = remaining.count_by_key().filter(record[1] >= k).map(record[0])
+        strong = remaining.count_by_key().filter(record[1] >= k).map(record[0]).distinct()
         # Both ends are strong: the edge is met by its source, turned round, and met by its target.
         return remaining.semijoin(strong).map(_TURNED).semijoin(strong).map(_TURNED)
 
@@ -368,6 +363,22 @@ def k_core(edges: Collection[tuple[N, N]], k: int) -> Collection[tuple[N, N]]:
 
 
 _TURNED = (record[1], record[0])
+
+
+def _least(
+    start: Collection[tuple[N, Any]],
+    step: Callable[[Scope, Collection[tuple[N, Any]]], Collection[tuple[N, Any]]],
+) -> Collection[tuple[N, Any]]:
+    """The least value of each key, of those at the start and those that steps from the least ones lead to.
+
+    The values that steps lead to go round, and not the least ones: `step` joins these, and a join reads what
+    the reduction arranged.
+    """
+    with start.scope.iterative("Least") as inner:
+        led_to: Variable[Any] = inner.variable()
+        least: Collection[tuple[N, Any]] = start.enter(inner).concat(led_to.collection).min()
+        led_to.set(step(inner, least))
+        return least.leave()
 
 
 def _nodes(edges: Collection[tuple[N, N]], nodes: Collection[N] | None = None) -> Collection[N]:
@@ -390,6 +401,11 @@ def _upwards(edges: Collection[tuple[N, N]]) -> Collection[tuple[N, N]]:
 def _check_collections(name: str, *given: Any) -> None:
     """Refuses other things than collections. The operators that read them check their scopes."""
     for collection in given:
+        if isinstance(collection, ColumnCollection):
+            raise TypeError(
+                f"{name} needs collections of records, and {collection!r} is of columns: "
+                ".to_records() gives its rows as records"
+            )
         if not isinstance(collection, Collection):
             raise TypeError(
                 f"{name} needs collections, not {collection!r}: scope.collection(...) makes one of "

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pointstamp import _core
 from pointstamp._errors import ClusterError, ConfigError, StallError, add_note
+from pointstamp._exit import StoppedAtExit
 from pointstamp._mistakes import main_of
 from pointstamp._threads import Helper, join
 from pointstamp.config import Config
@@ -146,6 +147,10 @@ class _Simulated:
         self._left = [self._here] * processes
 
     def run(self) -> list[R]:
+        with StoppedAtExit(*self._clusters):
+            return self._run()
+
+    def _run(self) -> list[R]:
         threads = [
             Helper(partial(self._worker, index), f"pointstamp-simulated-{index}")
             for index in range(len(self._results))

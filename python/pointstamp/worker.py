@@ -121,6 +121,9 @@ class Worker:
         Returns:
             The explanation, whose `str` is for people.
 
+        Raises:
+            PointstampError: From inside an operator: its worker answers between two steps.
+
         Examples:
             >>> import pointstamp as ps
             >>> def main(worker):

@@ -246,7 +246,7 @@ def test_numbers_of_every_type(value: Any, sign: int) -> None:
         try:
             other = make(value) * make(sign) if abs(sign) == 1 else make(value)
             same = bool(other == value)
-        except (TypeError, ValueError, OverflowError, ArithmeticError):
+        except (TypeError, ValueError, ArithmeticError, RuntimeError):  # the last: NumPy 2.2, of an enum
             continue
         if same:
             assert stable_hash(other) == stable_hash(value), (other, value)

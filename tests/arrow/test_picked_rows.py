@@ -250,6 +250,13 @@ def test_dictionaries_of_their_own_are_put_together() -> None:
     ("condition", "error", "message"),
     [
         (lambda batch: batch["n"], TypeError, "a condition is a column of booleans, not of int64"),
+        (
+            lambda batch: True,
+            TypeError,
+            "a condition makes a column of booleans, one for each row, and not True",
+        ),
+        (lambda batch: batch["n"] == 3, TypeError, r"compared by functions such as pc\.equal"),
+        (lambda batch: None, TypeError, "one for each row, and not None"),
         (lambda batch: [True], ValueError, "a condition made 1 values of 10 rows"),
     ],
 )

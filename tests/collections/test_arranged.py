@@ -144,6 +144,54 @@ def test_a_collection_is_arranged_once_for_all_who_join_it(
 
 
 @pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("how", ["here", "outside", "inside"])
+def test_keys_that_are_distinct_are_not_arranged_again(
+    workers: int, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the distinct records are read as updates, before and after, and from a scope inside."""
+    chance = random.Random(11 + workers)
+    pairs_of = [[((chance.randrange(9), chance.randrange(3)), 1) for _ in range(9)] for _ in range(8)]
+    keys_of = [[(chance.randrange(9), chance.choice([1, 1, -1])) for _ in range(5)] for _ in range(8)]
+
+    def main(worker: ps.Worker) -> Any:
+        with worker.dataflow() as scope, scope.scoped(dims=2) as inner:
+            (pair_handle, pairs), (key_handle, keys) = scope.new_collection(), scope.new_collection()
+            if how == "inside":
+                once = keys.enter(inner).distinct()
+            elif how == "outside":
+                once = keys.distinct().enter(inner)
+            else:
+                once = keys.distinct()
+            pairs = pairs if how == "here" else pairs.enter(inner)
+            results = [once, pairs.semijoin(once), pairs.antijoin(once), once.map(lambda key: key)]
+            found = [(each if how == "here" else each.leave()).capture() for each in results]
+        for time, (some_pairs, some_keys) in enumerate(zip(pairs_of, keys_of, strict=True)):
+            pair_handle.update_many(some_pairs[worker.index :: worker.peers])
+            key_handle.update_many(some_keys[worker.index :: worker.peers])
+            pair_handle.advance_to(time + 1)
+            key_handle.advance_to(time + 1)
+        pair_handle.close()
+        key_handle.close()
+        worker.run()
+        return [captured.extract() for captured in found]
+
+    made = arrangements(monkeypatch)
+    changes = ps.execute(main, workers=workers)
+    assert len(made) == 2 * workers  # the pairs by their keys, and the keys
+    pairs: Counter[Any] = Counter()
+    keys: Counter[int] = Counter()
+    for time, (some_pairs, some_keys) in enumerate(zip(pairs_of, keys_of, strict=True)):
+        for pair, diff in some_pairs:
+            pairs[pair] += diff
+        for key, diff in some_keys:
+            keys[key] += diff
+        once, met, rest, again = (summed(list(each), time) for each in zip(*changes, strict=True))
+        assert once == again == Counter(list(+keys)), time
+        assert met == Counter({pair: count for pair, count in pairs.items() if pair[0] in +keys}), time
+        assert rest == pairs - met, time
+
+
+@pytest.mark.parametrize("workers", WORKERS)
 def test_counts_follow_what_comes_and_goes(workers: int) -> None:
     chance = random.Random(7 + workers)
     rounds = [
@@ -204,3 +252,15 @@ def test_a_loop_that_passes_the_last_time_is_an_error(message: int) -> None:
 
     with pytest.raises(ps.TimeError, match=rf"{LAST}.* loop that advances times by \[0, 1\]"):
         ps.example(build)
+
+
+def test_collections_of_two_dataflows_are_told_of_import_trace() -> None:
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            ours = scope.collection([(1, 2)])
+            with worker.dataflow() as other:
+                theirs = other.collection([(1, 3)])
+                with pytest.raises(ps.GraphError, match=r"of one dataflow, .*import_trace\(arranged.trace\)"):
+                    theirs.join(ours, lambda key, a, b: (key, a, b))
+
+    ps.execute(main)

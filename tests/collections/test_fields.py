@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -168,6 +170,44 @@ def test_records_that_an_expression_does_not_fit_are_told(
     with pytest.raises(error, match=message) as caught:
         ps.example(lambda scope: scope.collection([given]).map(f, name="mine").capture())
     assert any("mine" in note for note in getattr(caught.value, "__notes__", ["mine"]))
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        record,
+        key,
+        left[1][0],
+        col("amount") * 2 - 1,
+        1 / right[0] + 2.5,
+        ~((record[0] == "ann") & (record[1] >= 2**80)) | (record[2] != None),  # noqa: E711
+        record[0] == (1, record[1], ("x", None)),
+        record > (1, 2),
+    ],
+)
+def test_an_expression_travels(field: Any) -> None:
+    """Programs refer to it, and are sent to processes."""
+    for copied in (pickle.loads(pickle.dumps(field)), copy.deepcopy(field)):
+        assert type(copied) is type(field)
+        assert repr(copied) == repr(field)
+        assert copied.__reduce__()[1:] == () or repr(copied.__reduce__()) == repr(field.__reduce__())
+
+
+def test_an_expression_that_travelled_computes_the_same() -> None:
+    def both(scope: ps.Scope) -> Any:
+        pairs = scope.collection([(1, "ann"), (2, "bea"), (3, "ann")])
+        return [
+            pairs.filter(condition).map(value).capture()
+            for condition, value in (
+                ((record[1] == "ann") & (record[0] < 2), (record[0] * 10, (record[1], 7))),
+                pickle.loads(
+                    pickle.dumps(((record[1] == "ann") & (record[0] < 2), (record[0] * 10, (record[1], 7))))
+                ),
+            )
+        ]
+
+    found, again = ps.example(both)
+    assert found.extract() == again.extract() == [(0, [((10, ("ann", 7)), 1)])]
 
 
 def test_a_condition_is_a_bool() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import networkx as nx
+import pyarrow as pa
 import pytest
 
 import pointstamp as ps
@@ -257,5 +258,17 @@ def test_what_is_not_a_collection_is_refused(name: str) -> None:
         for mistake in mistakes:
             with pytest.raises(TypeError, match=rf"^{name} needs collections, not .*: scope\.collection"):
                 getattr(graphs, name)(*mistake, **options)
+
+    ps.example(build)
+
+
+@pytest.mark.parametrize("name", graphs.__all__)
+def test_columns_are_made_records_of_first(name: str) -> None:
+    def build(scope: Any) -> None:
+        rows = scope.new_collection(schema=pa.schema([("src", pa.int64()), ("dst", pa.int64())]))[1]
+        more: list[Any] = [rows] if name in ("bfs", "shortest_paths") else [2] if name == "k_core" else []
+        options = {"iterations": 1} if name in ("pagerank", "label_propagation") else {}
+        with pytest.raises(TypeError, match=rf"^{name} needs collections of records, .*\.to_records\(\)"):
+            getattr(graphs, name)(rows, *more, **options)
 
     ps.example(build)

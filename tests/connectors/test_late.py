@@ -50,7 +50,10 @@ def rows(name: str) -> list[dict[str, Any]]:
 
 
 def read(build: Any, workers: int) -> tuple[list[Any], list[Any]]:
-    """The files and numbers of what is on time, with its times, and of what is late."""
+    """The files and numbers of what is on time, with its times, and of what is late.
+
+    What is late is at the watermark of its file that it came behind, whoever reads it.
+    """
 
     def main(worker: ps.Worker) -> Any:
         with worker.dataflow() as scope:
@@ -60,9 +63,14 @@ def read(build: Any, workers: int) -> tuple[list[Any], list[Any]]:
 
     results = ps.execute(main, workers=workers)
     on_time = [(time, row) for found, _ in results for time, some in found for row in some]
-    return on_time, sorted(
-        (row["file"], row["number"]) for _, found in results for _, some in found for row in some
-    )
+    late = [(time, row) for _, found in results for time, some in found for row in some]
+    for time, row in late:
+        at = row["at"] if isinstance(row["at"], int) else int((row["at"] - FIRST).total_seconds())
+        unit = 1 if at == row["at"] else 1000
+        behind = max(told for told in FILES[row["file"]][: row["number"]]) - LATENESS
+        since = 0 if unit == 1 else int(FIRST.timestamp())
+        assert (at, time) == (FILES[row["file"]][row["number"]], (since + behind) * unit)
+    return on_time, sorted((row["file"], row["number"]) for _, row in late)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])

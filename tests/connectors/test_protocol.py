@@ -169,6 +169,9 @@ def test_a_worker_without_partitions_holds_nothing_up_and_reads_those_that_are_a
         def open(self, partition: str) -> PartitionReader[int]:
             return queues[partition].open("queue")
 
+        def taken(self, partition: str) -> None:
+            told.note((partition, threading.current_thread().name))
+
     def main(worker: ps.Worker) -> Any:
         with worker.dataflow() as scope:
             numbers = scope.read(Growing(), time=lambda n: n, idle=None)
@@ -187,9 +190,11 @@ def test_a_worker_without_partitions_holds_nothing_up_and_reads_those_that_are_a
         pass
 
     found: Seen[Any] = Seen()
+    told: Seen[Any] = Seen()
     with pytest.raises(EndOfTest):
         ps.execute(main, workers=2)
     assert sorted(found) == [(3, 3), (5, 4), (5, 5), (8, 8)]
+    assert sorted(told) == [(name, f"pointstamp-worker-{name}") for name in "01"]
 
 
 def test_names_and_scopes_are_checked() -> None:

@@ -1,6 +1,7 @@
 """Files that are rotated while they are followed, and offsets of files that have another name by now."""
 
 import json
+import os
 import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -212,6 +213,99 @@ def test_reading_goes_on_in_the_file_that_has_another_name_by_now(tmp_path: Path
     reader.seek(offset)
     assert [reader.read(), reader.read()] == [[3], [4, 5]]
     assert reader.offset == 4
+    reader.close()
+
+
+def rotate_by_number(path: Path, rows: int) -> None:
+    for number in range(5, 0, -1):
+        old = path.with_name(f"{path.name}.{number}")
+        if old.exists():
+            old.rename(path.with_name(f"{path.name}.{number + 1}"))
+    path.rename(path.with_name(f"{path.name}.1"))
+    path.write_text(f"{rows}\n")
+
+
+def rotate_by_date(path: Path, rows: int) -> None:
+    path.rename(path.with_name(f"{path.name}-2026010{rows}"))
+    path.write_text(f"{rows}\n")
+
+
+def rotate_by_counting_up(path: Path, rows: int) -> None:
+    path.rename(path.with_name(f"{path.name}.{rows}"))
+    path.write_text(f"{rows}\n")
+
+
+ROTATIONS = [rotate_by_number, rotate_by_date]
+
+
+def aged(path: Path) -> None:
+    """Makes all that is there older than what is written next: times of files are coarse."""
+    for other in path.parent.iterdir():
+        status = other.stat()
+        os.utime(other, ns=(status.st_atime_ns, status.st_mtime_ns - 10**9))
+
+
+@pytest.mark.parametrize("rotate", ROTATIONS)
+def test_files_of_several_rotations_over_a_restart_are_read_one_after_another(
+    rotate: Callable[[Path, int], None], tmp_path: Path
+) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text("1\n")
+    (tmp_path / "log.jsonl.9").write_text("0\n")
+    (tmp_path / "log.jsonl-20251231").write_text("0\n")
+    (tmp_path / "log.jsonl.offsets").write_text("0\n")
+    aged(path)
+    offset = read_to(path, JSONLinesSource, 1)
+    append(path, "2\n")()
+    for row in (3, 4, 5):
+        aged(path)
+        rotate(path, row)
+    (tmp_path / "log.jsonl.offsets").write_text("0\n")  # the newest, and none of them
+    reader = JSONLinesSource(path, follow=True).open(str(path))
+    reader.seek(offset)
+    assert [reader.read() for _ in range(4)] == [[2], [3], [4], [5]]
+    reader.close()
+
+
+@pytest.mark.parametrize("rotate", ROTATIONS)
+def test_files_of_several_rotations_while_nothing_is_read_are_read_one_after_another(
+    rotate: Callable[[Path, int], None], tmp_path: Path
+) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text("1\n")
+    reader = JSONLinesSource(path, follow=True).open(str(path))
+    assert reader.read() == [1]
+    for row in (2, 3):
+        rotate(path, row)
+    assert [reader.read(), reader.read()] == [[2], [3]]
+    reader.close()
+
+
+def test_names_that_are_counted_up_are_older_where_their_number_is_less(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text("1\n")
+    aged(path)
+    rotate_by_counting_up(path, 2)
+    reader = JSONLinesSource(path, follow=True).open(str(path))
+    assert reader.read() == [2]
+    rotate_by_counting_up(path, 3)
+    assert reader.read() == [3]
+    reader.close()
+
+
+def test_a_file_in_between_that_was_compressed_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text("1\n")
+    reader = JSONLinesSource(path, follow=True).open(str(path))
+    assert reader.read() == [1]
+    rotate_by_number(path, 2)
+    rotate_by_number(path, 3)
+    (tmp_path / "log.jsonl.1").rename(tmp_path / "log.jsonl.1.gz")
+    with pytest.raises(
+        ps.PointstampError,
+        match=r"log\.jsonl was rotated more than once, .*log\.jsonl\.1\.gz, which is not read",
+    ):
+        reader.read()
     reader.close()
 
 

@@ -133,6 +133,7 @@ def test_what_failed_first_is_raised_and_the_writer_is_closed() -> None:
         ((1,), "sequences of 2 values, not \\(1,\\)"),
         ({"x": 1}, "has no 'y': {'x': 1}"),
         (7, "not 7"),
+        ((1, [2]), r"column 'y' of table 't' was given \[2\]: SQLite keeps None"),
     ],
 )
 def test_databases_refuse_records_that_are_no_rows(record: Any, said: str, tmp_path: Path) -> None:
@@ -140,6 +141,12 @@ def test_databases_refuse_records_that_are_no_rows(record: Any, said: str, tmp_p
     with pytest.raises(TypeError, match=said) as raised:
         ps.example(lambda scope: scope.to_stream([record]).write(SQLiteSink(path, "t", columns=["x", "y"])))
     assert f"while time 0 was written to table 't' of {path}" in notes(raised.value)
+
+
+def test_a_database_without_its_folder_is_refused(tmp_path: Path) -> None:
+    sink = SQLiteSink(tmp_path / "none" / "t.db", "t", columns=["x", "y"])
+    with pytest.raises(ps.PointstampError, match=r"cannot open the database .*none.t.db: .*Its folder"):
+        ps.example(lambda scope: scope.to_stream([(1, 2)]).write(sink))
 
 
 def test_a_time_that_no_database_keeps_is_refused(tmp_path: Path) -> None:

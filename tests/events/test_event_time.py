@@ -7,14 +7,17 @@ from collections import Counter
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pointstamp as ps
 from effort import examples
-from event_data import Event, events, shares, split
+from event_data import Event, events, shares, split, watermarks
 from harness import WORKERS, run
+
+EVENTS = pa.schema([("at", pa.int64()), ("key", pa.string()), ("value", pa.int64())])
 
 
 @pytest.mark.parametrize("workers", WORKERS)
@@ -29,13 +32,44 @@ def test_each_record_is_on_time_or_late(workers: int, data: list[Event], latenes
         return on_time.capture(), late.capture(), late.count().capture()
 
     for share, (on_time, late, counted) in zip(mine, run(workers, build), strict=True):
-        expected, behind = split(share, lateness)
+        expected, _ = split(share, lateness)
+        behind = watermarks(share, lateness)
         times: dict[int, list[Event]] = {}
         for event in sorted(expected):
             times.setdefault(event.at, []).append(event)
         assert on_time.extract() == sorted(times.items())
-        assert Counter(event for _, batch in late.extract() for event in batch) == Counter(behind)
+        assert Counter((at, event) for at, batch in late.extract() for event in batch) == Counter(behind)
         assert sum(count for _, counts in counted.extract() for count in counts) == len(behind)
+
+
+@pytest.mark.parametrize("columns", [False, True])
+@settings(max_examples=examples(20))
+@given(data=events(), lateness=st.sampled_from([0, 2, 10]), cuts=st.sets(st.integers(0, 40)))
+def test_late_is_at_the_watermark_that_it_came_behind(
+    columns: bool, data: list[Event], lateness: int, cuts: set[int]
+) -> None:
+    """However what comes is cut into batches: sinks that write each time once take it for the same."""
+
+    def main(worker: ps.Worker) -> Any:
+        with worker.dataflow() as scope:
+            source, stream = scope.new_input()
+            if columns:
+                rows = stream.map(Event._asdict).to_arrow(EVENTS)
+                _, late = rows.event_time("at", lateness=lateness)
+                found = late.to_records().map(lambda row: Event(**row)).capture()
+            else:
+                _, records = stream.event_time(lambda event: event.at, lateness=lateness)
+                found = records.capture()
+        for number, event in enumerate(data):
+            source.send(event)
+            if number in cuts:
+                source.flush()
+                worker.step()
+        source.close()
+        worker.run()
+        return [(at, event) for at, batch in found.extract() for event in batch]
+
+    assert Counter(ps.execute(main)[0]) == Counter(watermarks(data, lateness))
 
 
 def test_the_frontier_is_the_watermark() -> None:

@@ -258,3 +258,49 @@ def test_windows_at_the_end_of_times_end_there(early: int | None, offset: int) -
     found = ps.example(build).extract()
     sums = {row["v_sum"] for _, rows in found for row in rows}
     assert sums == {1, 2}
+
+
+LAST = 2**63 - 1
+"""The last of all times: no window has an end after it."""
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize(
+    "kind", [ps.Tumbling(10), ps.Sliding(10, every=3), ps.Session(gap=10), ps.Count(1)], ids=repr
+)
+def test_a_row_at_the_last_time_is_in_its_windows(kind: Any, kept: bool) -> None:
+    schema = pa.schema([("at", pa.int64()), ("k", pa.string()), ("v", pa.int64())])
+
+    def build(scope: ps.Scope) -> Any:
+        rows = scope.to_stream([(LAST - 20, "x", 1), (LAST, "x", 2)]).to_arrow(schema)
+        on_time, late = rows.event_time("at", lateness=100)
+        state: Any = {"state": ps.KeyedState()} if kept else {}
+        made = on_time.window(kind, "k", [("v", "list")], **state)
+        return made.to_records().capture(), late.to_records().capture()
+
+    windows, late = ps.example(build)
+    found = [(time, row) for time, rows in windows.extract() for row in rows]
+    assert late.extract() == []
+    assert {value for _, row in found for value in row["v_list"]} == {1, 2}
+    assert all(row["v_list"] in ([1], [2]) for _, row in found)
+    assert max(time for time, _ in found) == LAST
+    assert max(row["window_end"] for _, row in found) == LAST
+
+
+@pytest.mark.parametrize("kind", [ps.Tumbling(10), ps.Sliding(10, every=3), ps.Session(gap=10)], ids=repr)
+def test_rows_at_the_last_time_are_joined(kind: Any) -> None:
+    left = pa.schema([("at", pa.int64()), ("k", pa.string()), ("v", pa.int64())])
+    right = left.set(2, pa.field("o", pa.int64()))
+
+    def build(scope: ps.Scope) -> Any:
+        sides = [
+            scope.to_stream([(LAST - 20, "x", 1), (LAST, "x", 2)])
+            .to_arrow(schema)
+            .event_time("at", lateness=9)[0]
+            for schema in (left, right)
+        ]
+        return sides[0].window_join(sides[1], "k", kind, how="outer").to_records().capture()
+
+    found = [(time, row["v"], row["o"]) for time, rows in ps.example(build).extract() for row in rows]
+    assert {(v, o) for _, v, o in found} == {(1, 1), (2, 2)}
+    assert max(found)[0] == LAST

@@ -161,3 +161,8 @@ def test_a_sketch_is_written_and_read() -> None:
     assert len(read) == 2 * len(sketch)
     with pytest.raises(ps.CodecError, match="no sketch"):
         _core.Sketch.from_bytes(b"nothing")
+
+
+def test_one_snapshot_is_given_in_a_list() -> None:
+    with pytest.raises(TypeError, match=r"restore\(\[snapshot\]\)"):
+        ps.KeyedState.restore(b"a snapshot")  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 Where that goes wrong, these programs wait for ever, panic, or lose a record without a word.
 """
 
+import sys
 import textwrap
 
 import pytest
@@ -147,7 +148,7 @@ def test_a_record_that_cannot_be_encoded_ends_the_cluster_also_when_main_catches
         cluster.end(20)
         first, second = (cluster.processes[i] for i in range(2))
         assert "caught" in first.out.splitlines()
-        assert first.err.strip().splitlines()[-2].startswith("pointstamp.CodecError"), first
+        assert any(line.startswith("pointstamp.CodecError") for line in first.err.splitlines()), first
         assert "pointstamp.ClusterError: process 0" in second.err
         assert "CodecError" in second.err
 
@@ -185,7 +186,8 @@ def test_a_record_that_cannot_be_decoded_ends_the_cluster_with_its_own_error() -
         first, second = (cluster.processes[i] for i in range(2))
         assert "operator caught cannot be rebuilt here" in second.out
         assert "ValueError: cannot be rebuilt here" in second.err
-        assert "raised in operator 'op' on worker 1" in second.err
+        if sys.version_info >= (3, 11):  # a traceback has notes
+            assert "raised in operator 'op' on worker 1" in second.err
         assert "ValueError: cannot be rebuilt here" in first.err
         assert "pointstamp.ClusterError: process 1" in first.err
 

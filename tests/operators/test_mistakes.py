@@ -293,6 +293,16 @@ def test_what_there_is_not_suggests_what_there_is() -> None:
                 "arrange",
                 r"a Stream has no attribute 'arrange': collections have it, as_collection\(\).arrange$",
             ),
+            (
+                scope.new_collection(schema=pa.schema([("n", pa.int64())]))[1],
+                "map",
+                r"a ColumnCollection has no attribute 'map': .* to_records\(\).map$",
+            ),
+            (
+                scope.collection([(1, 2)]).arrange(),
+                "map",
+                r"an Arranged has no attribute 'map': collections have it, as_collection\(\).map$",
+            ),
             (stream, "for_each", "there is inspect$"),
             (scope.collection([]), "groupby", "a Collection has no attribute 'groupby': there is reduce$"),
             (scope.collection([]), "aggregate", "there is reduce and sum$"),

@@ -37,17 +37,19 @@ def test_the_benches_of_windows_run() -> None:
         assert name in result.stdout
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.skipif(
     not os.environ.get("JAVA_HOME") and shutil.which("java") is None, reason="Spark needs Java"
 )
 def test_the_benches_of_spark_run_and_agree_with_their_peers() -> None:
     command = [sys.executable, "-W", "error", str(RUN.parent / "bench_spark.py"), "--scale", "0.001"]
     result = subprocess.run(
-        [*command, "--turns", "1"], capture_output=True, text=True, timeout=240, check=False
+        [*command, "--turns", "1"], capture_output=True, text=True, timeout=540, check=False
     )
     assert result.returncode == 0, result.stdout + result.stderr
     assert result.stdout.count("pointstamp.spark.run") == 4  # identity of two sizes
+    assert result.stdout.count("pointstamp.spark.graphs") == 3
+    assert result.stdout.count("WITH RECURSIVE") == 1
     assert result.stdout.count("DataFrames") == 3
     assert "ns more for each row" in result.stdout
 
@@ -81,3 +83,37 @@ def test_a_fast_source_waits_for_a_slow_worker() -> None:
     assert len(ahead) == len(grown) == 2, result.stdout
     assert max(ahead) < 4 * 34, result.stdout
     assert max(grown) < 5 * 34, result.stdout
+
+
+PEER = """#!{python}
+import json, subprocess, sys
+
+program, workers, *sizes = sys.argv[1:]
+given = json.dumps([program, int(workers), *map(int, sizes)])
+done = subprocess.run([sys.executable, "{bench}", "--one", given], check=True, capture_output=True, text=True)
+count, total = json.loads(done.stdout)["check"]
+print("load 1.0", "rounds 1.0", "median 1.0", f"check {{count + {off}}} {{total}}", sep="\\n")
+"""
+
+
+def test_dbsp_is_left_out_of_the_collections_where_it_is_missing_and_has_to_agree(tmp_path: Path) -> None:
+    """Programs that run ours stand in for the peers."""
+    bench = RUN.parent / "bench_collections.py"
+    for name, off in (("agrees", 0), ("differs", 1)):
+        (tmp_path / name).write_text(PEER.format(python=sys.executable, bench=bench, off=off))
+        (tmp_path / name).chmod(0o755)
+
+    def run(dbsp: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-W", "error", str(bench), "--scale", "0", "--only", "degrees"]
+        given = ["--peer", str(tmp_path / "agrees"), "--dbsp", str(tmp_path / dbsp)]
+        out = ["--out", str(tmp_path / "table.md")]
+        return subprocess.run(
+            [*command, *given, *out], capture_output=True, text=True, timeout=150, check=False
+        )
+
+    missing = run("nothing")
+    assert missing.returncode == 0, missing.stdout + missing.stderr
+    assert missing.stdout.count("left out: there is no") == 2
+    differing = run("differs")
+    assert differing.returncode != 0
+    assert "with DBSP" in differing.stderr

@@ -123,6 +123,10 @@ def sample(figures: ModuleType) -> dict[str, list[Any]]:
         ],
         "records": [leave("words", "pointstamp, 2 workers", 2.0, "a loop", 1.0)],
         "arrow": [leave("Columns", "exchange", 2.0, "take", 1.0)],
+        "collections": [
+            leave("Collections", "degrees: load", 1.2, "differential-dataflow", 1.0, aim=1.3),
+            leave("Collections", "degrees: 2 workers", 1.0, "1 worker", 1.5, aim=0.6),
+        ],
         "share": [leave("Sharing", "aggregate", 1.0, "one thread", 1.9)],
         "scale": scale,
         "cost": cost,
@@ -143,6 +147,8 @@ def test_what_each_section_says(modules: tuple[ModuleType, ModuleType]) -> None:
     assert "| Trackers | 2 | 0.25 | 0.50 | 0.50 |" in said["engine"]
     assert "| words | pointstamp, 2 workers, beside a loop | 2.00 |" in said["records"]
     assert "| exchange | take | 2.00 |" in said["columns"]
+    assert "| degrees: load | differential-dataflow | 1.20 | 1.3, met |" in said["collections"]
+    assert "| degrees: 2 workers | 1 worker | 0.67 | 0.6, **missed** |" in said["collections"]
     assert "1.9 to 1.9 times as fast" in said["sharing"]
     assert "| 250 | 1,000 | 249 | 996 | 5,234 | 20,937 |" in said["progress"]
     assert "| components of 16,000,000 edges | 0.1 | 2 | 6 | 1.5 |" in said["cost"]

@@ -1,9 +1,12 @@
 """What a release is checked for is found where it is wrong; what cannot be run here is said to be skipped."""
 
 import io
+import subprocess
+import sys
 import tarfile
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -154,14 +157,38 @@ def test_the_fuzzers_are_those_that_there_are(monkeypatch: pytest.MonkeyPatch) -
         ("exit 0", "passed"),
         ("echo a defect; exit 1", "failed"),
         ("echo ConnectionError; exit 1", "skipped: it cannot reach its database of defects"),
+        ("echo 'six could not be audited: six (1.0)'", "skipped: it does not know 1 of the packages"),
+        ("echo 'pointstamp could not be audited: pointstamp (1.0)'", "passed"),
     ],
 )
 def test_an_audit_fails_only_for_what_it_finds(tmp_path: Path, script: str, ends: str) -> None:
     tool = tmp_path / "tool"
     tool.write_text(f'#!/bin/sh\n[ "$2" = --version ] && exit 0\n{script}\n')
     tool.chmod(0o755)
-    assert audit.audit("it", [str(tool), "check"], "it is not there") == ends
+    assert audit.audit("it", [str(tool), "check"], ["all"], "it is not there") == ends
 
 
 def test_an_audit_without_its_tool_is_skipped(tmp_path: Path) -> None:
-    assert audit.audit("it", [str(tmp_path / "tool"), "check"], "get it") == "skipped: get it"
+    assert audit.audit("it", [str(tmp_path / "tool"), "check"], ["all"], "get it") == "skipped: get it"
+
+
+def test_a_tool_that_is_a_module_is_found() -> None:
+    """Its version is asked of the module: a program that is asked in its place says that there is none."""
+    assert audit.audit("it", [sys.executable, "-m", "pytest"], ["--help"], "get it") == "passed"
+
+
+def test_a_wheel_is_found_from_where_it_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder may be named as seen from here, and pip runs elsewhere."""
+    wheel = tmp_path / "a.whl"
+    wheel.touch()
+    seen = []
+
+    def run(step: list[str], *, cwd: str, **_options: Any) -> subprocess.CompletedProcess[str]:
+        seen.append((Path(cwd) / step[-1]).exists() if step[-1].endswith(".whl") else True)
+        return subprocess.CompletedProcess(step, 0, "", "")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("venv.create", lambda *_arguments, **_options: None)
+    monkeypatch.setattr("subprocess.run", run)
+    assert release_check.smoke(Path("a.whl"), "1.2.3") == []
+    assert seen == [True, True]

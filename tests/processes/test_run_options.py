@@ -1,6 +1,7 @@
 """`python -m pointstamp run --dashboard --log --stall-report`: what a configuration may show, without one."""
 
 import re
+import signal
 import sys
 import urllib.request
 from collections.abc import Iterator
@@ -71,6 +72,61 @@ def test_what_cannot_be_is_refused(program: Write, arguments: list[str], says: s
     assert (code, out) == (2, "")
     assert says in err
     assert "Traceback" not in err
+
+
+IMPORTS = """
+import threading
+print("imports", flush=True)
+threading.Event().wait()
+
+def main(worker):
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    "before", ["", "import signal; signal.signal(signal.SIGTERM, lambda *_: exit('mine'))"]
+)
+def test_a_termination_while_the_program_is_imported_is_answered(program: Write, before: str) -> None:
+    with start(program(before + IMPORTS), "program:main") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "imports\n"
+        process.terminate()
+        _, err = process.communicate(timeout=150)
+    if before:
+        assert (process.returncode, err) == (1, "mine\n")
+    else:
+        assert process.returncode == -signal.SIGTERM
+        assert "pointstamp: SIGTERM came while program:main was imported, at " in err
+        assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_folder_with_the_log_of_what_runs_is_refused_in_a_sentence(program: Write, processes: int) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    directory = program()
+    (directory / "log").mkdir()
+    with (directory / "log" / "worker-0.arrows").open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        code, _, err = run(directory, "-n", str(processes), "--log", "log", "program:main")
+    assert code != 0
+    assert "'log' has the log of a computation that runs: give each a folder of its own" in err
+    assert "Traceback" not in err
+
+
+REFUSED = """
+import pointstamp as ps
+
+def main(worker):
+    ps.Config(workers=0)
+"""
+
+
+def test_what_the_program_refuses_itself_has_a_traceback(program: Write) -> None:
+    code, _, err = run(program(REFUSED), "program:main")
+    assert code == 1
+    assert "Traceback" in err
+    assert "ps.Config(workers=0)" in err
 
 
 def test_the_options_are_the_launchers_and_not_the_programs(program: Write) -> None:

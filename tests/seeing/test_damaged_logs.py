@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,46 @@ def copied(log: Path, folder: Path) -> Path:
 def count(path: Path) -> int:
     with pa.OSFile(str(path)) as file:
         return pa.ipc.open_stream(file).read_all().num_rows  # type: ignore[no-any-return]
+
+
+def without(log: Path, folder: Path, gone: Callable[[dict[str, Any]], bool]) -> Path:
+    """A log that lacks events."""
+    folder.mkdir()
+    for path in log.iterdir():
+        with pa.OSFile(str(path)) as file:
+            table = pa.ipc.open_stream(file).read_all()
+        kept = [row for row in table.to_pylist() if not gone(row)]
+        with pa.ipc.new_stream(str(folder / path.name), table.schema) as writer:
+            writer.write_table(pa.Table.from_pylist(kept, table.schema))
+    return folder
+
+
+def test_workers_that_never_slept_are_replayed(log: Path, tmp_path: Path) -> None:
+    folder = without(log, tmp_path / "awake", lambda row: row["kind"] in ("park", "unpark"))
+    states = Replay(folder).states
+    assert [[one["worker"] for one in state["workers"]] for state in states] == [[0, 1]] * len(states)
+    assert [one["ended"] for one in states[-1]["workers"]] == [True, True]
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_log_that_lost_what_made_a_scope_is_replayed_without_it(
+    log: Path, tmp_path: Path, depth: int
+) -> None:
+    folder = without(
+        log, tmp_path / "lost", lambda row: row["kind"] == "scope" and len(row["address"]) == depth
+    )
+    dataflows = Replay(folder).states[-1]["dataflows"]
+    names = {one["name"] for dataflow in dataflows for one in dataflow["operators"]}
+    assert ("to_stream" in names, "shown" in names) == (depth == 2, False)
+
+
+def test_a_log_is_written_in_batches_of_bounded_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pointstamp.seeing.log.ROWS", 7)
+    ps.execute(build, config=ps.Config(log=tmp_path / "log"))
+    with pa.OSFile(str(tmp_path / "log" / "worker-0.arrows")) as file:
+        sizes = [batch.num_rows for batch in pa.ipc.open_stream(file)]
+    assert max(sizes) == 7
+    assert sum(sizes) == read_log(tmp_path / "log").num_rows
 
 
 @pytest.mark.parametrize("left", [0.0, 0.001, 0.3, 0.6, 0.999])

@@ -385,6 +385,24 @@ def test_what_is_passed_holds_nothing_and_an_unattached_probe_says_so() -> None:
     ps.execute(main)
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_operator_cannot_ask_its_own_worker(workers: int) -> None:
+    refused: list[int] = []
+
+    def main(worker: ps.Worker) -> None:
+        def ask(_: int) -> None:
+            with pytest.raises(ps.PointstampError, match="cannot be asked from inside one of its operators"):
+                worker.explain(probe)
+            refused.append(worker.index)
+
+        with worker.dataflow() as scope:
+            probe = scope.to_stream([1]).inspect(ask).probe()
+        worker.run()
+
+    ps.execute(main, workers=workers)
+    assert sorted(refused) == list(range(workers))
+
+
 def test_the_condition_is_not_waited_for_longer_than_it_holds() -> None:
     def main(worker: ps.Worker) -> int:
         with worker.dataflow() as scope:

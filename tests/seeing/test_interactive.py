@@ -26,12 +26,6 @@ def session(request: pytest.FixtureRequest) -> Iterator[ps.Interactive]:
         yield session
 
 
-@pytest.fixture
-def pair() -> Iterator[ps.Interactive]:
-    with ps.Interactive(workers=2) as session:
-        yield session
-
-
 def words(scope: ps.Scope) -> Any:
     lines, stream = scope.new_input()
     return {"lines": lines, "counts": stream.flat_map(str.split).counts()}

@@ -22,12 +22,6 @@ def session(request: pytest.FixtureRequest) -> Iterator[ps.Interactive]:
         yield session
 
 
-@pytest.fixture
-def pair() -> Iterator[ps.Interactive]:
-    with ps.Interactive(workers=2) as session:
-        yield session
-
-
 def moved(scope: ps.Scope) -> Any:
     numbers, stream = scope.new_input()
     return {"numbers": numbers, "out": stream.exchange(lambda x: x).map(lambda x: x)}
@@ -220,6 +214,52 @@ def test_a_record_that_cannot_be_sent_takes_no_other_with_it() -> None:
             flow.out.read(PATIENCE)
         assert flow.out.read(PATIENCE) == [(time, [0, 2, 3]) for time in range(3)]
         assert flow.out.read(PATIENCE) == []
+
+
+def unreadable(scope: ps.Scope) -> Any:
+    class Odd:
+        def __reduce__(self) -> Any:
+            return int, ("no number",)
+
+    numbers, stream = scope.new_input()
+    return {"numbers": numbers, "out": stream.map(lambda x: Odd() if x == 1 else x)}
+
+
+def test_an_answer_that_cannot_be_unpickled_is_an_error_of_its_read() -> None:
+    with ps.Interactive(processes=2) as session:
+        flow = session.dataflow(unreadable)
+        flow.numbers.send(1)
+        flow.numbers.advance_to(1)
+        with pytest.raises(
+            TypeError, match="cannot be unpickled in this process: ValueError: invalid literal"
+        ):
+            flow.out.read(PATIENCE)
+        flow.numbers.send(2)
+        flow.numbers.advance_to(2)
+        assert flow.out.read(PATIENCE) == [(1, [2])]
+
+
+class Unfit:
+    def __reduce__(self) -> Any:
+        return int, ("no number",)
+
+
+def test_a_command_that_cannot_be_unpickled_is_an_error_of_the_next_call() -> None:
+    with ps.Interactive(processes=2) as session:
+        flow = session.dataflow(moved)
+        flow.numbers.send(Unfit())
+        flow.numbers.send(1)
+        flow.numbers.advance_to(1)
+        with pytest.raises(
+            TypeError, match="cannot be unpickled in the worker's process: ValueError: invalid"
+        ):
+            while flow.out.read(PATIENCE) != []:
+                pass
+        flow.numbers.send(2)
+        flow.numbers.advance_to(2)
+        found = []
+        while (1, [2]) not in found:
+            found += flow.out.read(PATIENCE)
 
 
 def test_what_a_call_has_left_outlasts_a_mistake_in_an_input(pair: ps.Interactive) -> None:

@@ -84,6 +84,29 @@ def test_an_operator_that_raises_ends_it(spark: Any, tmp_path: Path) -> None:
         assert cluster.run(spark.range(10), identity, "id bigint").count() == 10
 
 
+def test_a_call_right_after_a_failure_knows_of_it(spark: Any) -> None:
+    # The thread that ends the process is slow to tell the driver of it; the one that answers is not.
+    class Slow(LookupError):
+        def __reduce__(self) -> Any:
+            if threading.current_thread() is threading.main_thread() and TaskContext.get() is not None:
+                time.sleep(1)
+            return (LookupError, self.args)
+
+    def build(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
+        def fail(batch: pa.RecordBatch) -> pa.RecordBatch:
+            raise Slow("no such word")
+
+        return rows.map_batches(fail)
+
+    with setup_cluster(1) as cluster:
+        with pytest.raises(LookupError, match="no such word") as raised:
+            cluster.run(spark.range(10), build, "id bigint")
+        assert cluster.closed
+        with pytest.raises(ps.ClusterError, match="failed earlier, with LookupError: no such word") as later:
+            cluster.run(spark.range(10), identity, "id bigint")
+        assert later.value.__cause__ is raised.value
+
+
 def test_a_mistake_in_build_does_not_end_it(cluster: Cluster, spark: Any) -> None:
     with pytest.raises(ps.GraphError, match="'nme'"):
         cluster.run(spark.range(10), lambda _scope, rows: rows.exchange("nme"))

@@ -167,6 +167,7 @@ def test_who_failed_is_heard_before_those_that_lost_him() -> None:
         assert isinstance(reason, LookupError)
         with link._changed:
             assert link._reason([]) is reason
+            assert link._reason([coded(LookupError("it"))]) is reason
         with pytest.raises(ps.ClusterError, match="failed earlier, with LookupError: it"):
             link.check()
         with pytest.raises(LookupError, match="it"):

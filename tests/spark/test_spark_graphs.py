@@ -67,6 +67,28 @@ def test_one_call_on_a_dataframe(spark: Any, name: str) -> None:
     assert [row[-1] for row in found] == pytest.approx([row[-1] for row in expected])
 
 
+@pytest.mark.parametrize(("kind", "node"), [("string", str), ("double", float), ("int", int)])
+def test_nodes_of_other_types(spark: Any, kind: str, node: Any) -> None:
+    edges = spark.createDataFrame(EDGES, "src long, dst long").selectExpr(
+        f"CAST(CAST(src AS int) AS {kind}) src", f"CAST(CAST(dst AS int) AS {kind}) dst"
+    )
+    found = spark_graphs.connected_components(edges)
+    assert [field.simpleString() for field in found.schema] == [f"node:{kind}", f"component:{kind}"]
+    expected = here(
+        lambda _, pairs: graphs.connected_components(pairs.map(lambda edge: (node(edge[0]), node(edge[1]))))
+    )
+    assert sorted(tuple(row) for row in found.collect()) == expected
+
+
 def test_edges_without_the_columns_are_refused(spark: Any) -> None:
     with pytest.raises(ps.GraphError, match="the edges have no column 'src': they have a, b"):
         spark_graphs.triangles(spark.createDataFrame(EDGES, "a long, b long"))
+
+
+def test_what_is_no_dataframe_and_no_node_is_refused(spark: Any) -> None:
+    edges = spark.createDataFrame([(1, 2)], "src long, dst long")
+    with pytest.raises(TypeError, match=r"the edges are a DataFrame of Spark, not list"):
+        spark_graphs.pagerank([(1, 2)])  # type: ignore[arg-type]
+    for roots in (edges, "ab"):
+        with pytest.raises(TypeError, match=r"roots are nodes, such as \[0\] or \['a'\], not"):
+            spark_graphs.bfs(edges, roots)

@@ -110,15 +110,13 @@ def test_a_name_is_what_pages_can_show(spark: Any) -> None:
         run(numbers(spark), lambda _scope, rows: rows, num_workers=1, stall_report=0)
 
 
-@pytest.mark.parametrize("num_workers", [1, 2])
-def test_a_dataflow_that_stands_is_explained(
-    spark: Any, tmp_path: Path, num_workers: int, capsys: pytest.CaptureFixture[str]
-) -> None:
-    go_on = tmp_path / "go on"
+def keeping(go_on: Path) -> Any:
+    """A dataflow whose operator keeps a capability until a file is there."""
 
-    def build(scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
-        def keeping(capability: Any, _info: Any) -> Any:
+    def keep(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
+        def build(capability: Any, info: Any) -> Any:
             kept = [capability]
+            info.activator.activate()  # on workers without rows, too
 
             def logic(port: Any, output: Any) -> None:
                 for message, batch in port:
@@ -128,13 +126,29 @@ def test_a_dataflow_that_stands_is_explained(
                     while kept:
                         kept.pop().drop()
                 else:
-                    _info.activator.activate_after(0.2)
+                    info.activator.activate_after(0.2)
 
             return logic
 
-        return rows.unary(ps.Pipeline(), "keeps its capability", keeping, schema=rows.schema)  # type: ignore[no-any-return]
+        return rows.unary(ps.Pipeline(), "keeps its capability", build, schema=rows.schema)  # type: ignore[no-any-return]
 
-    out = run(numbers(spark), build, num_workers=num_workers, stall_report=0.8, progress=True, name="stuck")
+    return keep
+
+
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_a_dataflow_that_stands_is_explained(
+    spark: Any, tmp_path: Path, num_workers: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    go_on = tmp_path / "go on"
+
+    out = run(
+        numbers(spark),
+        keeping(go_on),
+        num_workers=num_workers,
+        stall_report=0.8,
+        progress=True,
+        name="stuck",
+    )
     counted: list[int] = []
     action = threading.Thread(target=lambda: counted.append(out.count()))
     action.start()
@@ -165,31 +179,6 @@ def test_a_bar_counts_rows(spark: Any, capsys: pytest.CaptureFixture[str]) -> No
     said = capsys.readouterr().err
     assert "bar of words: 100%" in said
     assert "3.00k/3.00k" in said
-
-
-def keeping(go_on: Path) -> Any:
-    """A dataflow whose operator keeps a capability until a file is there."""
-
-    def keep(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
-        def build(capability: Any, info: Any) -> Any:
-            kept = [capability]
-            info.activator.activate()  # on workers without rows, too
-
-            def logic(port: Any, output: Any) -> None:
-                for message, batch in port:
-                    with output.session(message) as session:
-                        session.give(batch)
-                if go_on.exists():
-                    while kept:
-                        kept.pop().drop()
-                else:
-                    info.activator.activate_after(0.2)
-
-            return logic
-
-        return rows.unary(ps.Pipeline(), "keeps its capability", build, schema=rows.schema)  # type: ignore[no-any-return]
-
-    return keep
 
 
 @contextmanager

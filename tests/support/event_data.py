@@ -54,6 +54,17 @@ def split(data: list[Event], lateness: int) -> tuple[list[Event], list[Event]]:
     return on_time, late
 
 
+def watermarks(data: list[Event], lateness: int) -> list[tuple[int, Event]]:
+    """What is late of a worker's events, with the watermark that each came behind."""
+    late, latest = [], -1
+    for event in data:
+        if event.at < latest - lateness:
+            late.append((latest - lateness, event))
+        else:
+            latest = max(latest, event.at)
+    return late
+
+
 def timely(data: list[Event], workers: int, idle: bool, lateness: int) -> list[Event]:
     """The events of all workers that are on time, in the order of time."""
     found = [event for share in shares(data, workers, idle) for event in split(share, lateness)[0]]

@@ -109,6 +109,4 @@ FLOORS: dict[str, list[set[str]]] = {
 OTHERS_PRIVATES: list[str] = ["spark/compat.py"]
 
 # Files past `sizes.MOST` lines, with how many they may have.
-LONG: dict[str, int] = {
-    "tests/arrow/test_arrow.py": 546,
-}
+LONG: dict[str, int] = {}

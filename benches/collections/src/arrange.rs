@@ -145,7 +145,8 @@ fn changes(pairs: &mut [(u64, u64, i64)], rounds: usize, size: usize) -> Vec<Vec
 }
 
 pub fn run(count: usize) {
-    println!("\narrange {count} pairs of u64: medians of alternating samples");
+    let what = format!("arrange {count} pairs of u64");
+    println!("\n{what}: medians of alternating samples");
     println!("{:<44} {:>12} {:>12} {:>6}", "", "ours", "theirs", "ratio");
     let initial = pairs(count, 1);
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
@@ -156,7 +157,7 @@ pub fn run(count: usize) {
         drop(std::mem::replace(&mut their_state, Theirs::new()));
         theirs.push(timed(|| their_state.round(0, &initial)).0);
     }
-    report("load", 1.0, &mut ours, &mut theirs);
+    report(&what, "load", 1.0, &mut ours, &mut theirs);
     let mut current = initial;
     let mut time = 1;
     for size in [1, 100, 10_000] {
@@ -172,19 +173,22 @@ pub fn run(count: usize) {
         }
         let longest = [&ours, &theirs].map(|times| times.iter().max().copied().unwrap_or_default());
         report(
+            &what,
             &format!("a round of {size} changes"),
             1.2,
             &mut ours,
             &mut theirs,
         );
         report(
+            &what,
             &format!("1,000 rounds of {size} changes, in all"),
             1.2,
             &mut totals[..1].to_vec(),
             &mut totals[1..].to_vec(),
         );
         report(
-            "  the longest of them",
+            &what,
+            &format!("the longest round of {size} changes"),
             f64::INFINITY,
             &mut longest[..1].to_vec(),
             &mut longest[1..].to_vec(),

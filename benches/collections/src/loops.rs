@@ -245,7 +245,8 @@ fn theirs(rounds: Vec<Vec<(u64, u64, i64)>>) -> Vec<Duration> {
 }
 
 pub fn run(nodes: u64, count: usize) {
-    println!("\nbreadth-first search, {nodes} nodes, {count} edges: medians");
+    let what = format!("breadth-first search, {nodes} nodes, {count} edges");
+    println!("\n{what}: medians");
     println!("{:<44} {:>12} {:>12} {:>6}", "", "ours", "theirs", "ratio");
     let initial = edges(nodes, count, 1);
     let mut current = initial.clone();
@@ -265,16 +266,18 @@ pub fn run(nodes: u64, count: usize) {
     drop(ours);
     let mut their_times = theirs(rounds);
     let (mut our_load, mut their_load) = (our_times[..1].to_vec(), their_times[..1].to_vec());
-    report("search: load", 1.5, &mut our_load, &mut their_load);
+    report(&what, "load", 1.5, &mut our_load, &mut their_load);
     let sums = [&our_times, &their_times].map(|times| times[1..].iter().sum::<Duration>());
     report(
-        "search: a change",
+        &what,
+        "a change",
         1.5,
         &mut our_times[1..],
         &mut their_times[1..],
     );
     report(
-        "search: 1,000 changes in all",
+        &what,
+        "1,000 changes in all",
         1.5,
         &mut [sums[0]],
         &mut [sums[1]],

@@ -10,6 +10,7 @@ mod loops;
 mod memory;
 mod operators;
 mod samples;
+mod sharing;
 
 fn main() {
     let mut arguments = std::env::args()
@@ -27,6 +28,9 @@ fn main() {
     }
     if matches!(which.as_str(), "all" | "loops") {
         loops::run(pairs as u64 / 10, pairs / 2);
+    }
+    if matches!(which.as_str(), "all" | "sharing") {
+        sharing::run(pairs);
     }
     if matches!(which.as_str(), "all" | "memory") {
         memory::run(pairs);

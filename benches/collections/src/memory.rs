@@ -3,6 +3,7 @@
 use peak_alloc::PeakAlloc;
 
 use crate::arrange::{Ours, Theirs, pairs};
+use crate::samples::{PEER, leave};
 
 #[global_allocator]
 static ALLOCATED: PeakAlloc = PeakAlloc;
@@ -39,4 +40,6 @@ pub fn run(count: usize) {
         "{:<44} {ours:>12.1} {theirs:>12.1} {ratio:>6.2}  aim 1.2 {verdict}",
         "loaded at one time"
     );
+    let what = format!("bytes kept for each of {count} arranged pairs of u64");
+    leave(&what, 1.2, PEER, [ours, theirs], "bytes");
 }

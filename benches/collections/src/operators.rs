@@ -173,7 +173,7 @@ where
     })
 }
 
-fn summary(name: &str, aims: [f64; 3], ours: &[Duration], theirs: &[Duration]) {
+fn summary(what: &str, name: &str, aims: [f64; 3], ours: &[Duration], theirs: &[Duration]) {
     for (part, range, aim) in [
         ("load", 0..1, aims[0]),
         ("a change", 1..1001, aims[1]),
@@ -181,13 +181,20 @@ fn summary(name: &str, aims: [f64; 3], ours: &[Duration], theirs: &[Duration]) {
     ] {
         let (mut ours, mut theirs) = (ours[range.clone()].to_vec(), theirs[range].to_vec());
         if !ours.is_empty() {
-            report(&format!("{name}: {part}"), aim, &mut ours, &mut theirs);
+            report(
+                what,
+                &format!("{name}: {part}"),
+                aim,
+                &mut ours,
+                &mut theirs,
+            );
         }
     }
 }
 
 pub fn run(nodes: u64, count: usize) {
-    println!("\n{nodes} nodes, {count} edges: medians");
+    let what = format!("{nodes} nodes, {count} edges");
+    println!("\n{what}: medians");
     println!("{:<44} {:>12} {:>12} {:>6}", "", "ours", "theirs", "ratio");
     let initial = edges(nodes, count, 1);
     let mut current = initial.clone();
@@ -214,7 +221,7 @@ pub fn run(nodes: u64, count: usize) {
             .probe()
             .0
     });
-    summary("degrees", [1.2; 3], &ours, &theirs);
+    summary(&what, "degrees", [1.2; 3], &ours, &theirs);
 
     let mut least = Least::new();
     let ours: Vec<Duration> = (0..)
@@ -229,7 +236,7 @@ pub fn run(nodes: u64, count: usize) {
             .probe()
             .0
     });
-    summary("least target by reduce", [1.2; 3], &ours, &theirs);
+    summary(&what, "least target by reduce", [1.2; 3], &ours, &theirs);
 
     let mut paths = Paths::new();
     let ours: Vec<Duration> = (0..)
@@ -247,7 +254,13 @@ pub fn run(nodes: u64, count: usize) {
             .probe()
             .0
     });
-    summary("paths of two edges by join", [1.2; 3], &ours, &theirs);
+    summary(
+        &what,
+        "paths of two edges by join",
+        [1.2; 3],
+        &ours,
+        &theirs,
+    );
 }
 
 /// The least target of each source.

@@ -257,12 +257,13 @@ pub(crate) fn add_up<T: Time>(
     start: usize,
     compare: impl Fn(&Edit<T>, &Edit<T>) -> Ordering,
 ) -> Result<(), Overflow> {
-    let out_of_order =
-        |pair: &[Edit<T>]| pair[0].time >= pair[1].time && compare(&pair[0], &pair[1]).is_eq();
+    let out_of_order = |pair: &[Edit<T>]| {
+        pair[0].time.order(&pair[1].time).is_ge() && compare(&pair[0], &pair[1]).is_eq()
+    };
     if !edits[start..].windows(2).any(out_of_order) {
         return Ok(());
     }
-    edits[start..].sort_by(|a, b| compare(a, b).then_with(|| a.time.cmp(&b.time)));
+    edits[start..].sort_by(|a, b| compare(a, b).then_with(|| a.time.order(&b.time)));
     let mut kept = start;
     for index in start..edits.len() {
         if kept > start {

@@ -73,7 +73,7 @@ impl<T: Time> Moments<T> {
         }
         let first = pending.len();
         self.sweep(seeds, upper, moments, pending);
-        pending[first..].sort_unstable();
+        pending[first..].sort_unstable_by(T::order);
         let mut kept = first;
         for index in first..pending.len() {
             if kept == first || pending[kept - 1] != pending[index] {
@@ -91,7 +91,7 @@ impl<T: Time> Moments<T> {
         moments: &mut Vec<T>,
         pending: &mut Vec<T>,
     ) {
-        self.base.sort_unstable();
+        self.base.sort_unstable_by(T::order);
         self.base.dedup();
         suffix_meets(self.base.iter(), &mut self.base_meets);
         suffix_meets(seeds.iter(), &mut self.seed_meets);
@@ -102,7 +102,7 @@ impl<T: Time> Moments<T> {
         loop {
             let (base, seed) = (self.base.get(next_base), seeds.get(next_seed));
             let nexts = [base, seed, self.queue.last()].into_iter().flatten();
-            let Some(next) = nexts.min().cloned() else {
+            let Some(next) = nexts.min_by(|a, b| a.order(b)).cloned() else {
                 return;
             };
             let is_base = base == Some(&next);
@@ -145,7 +145,7 @@ impl<T: Time> Moments<T> {
             for join in self.joins.drain(..) {
                 if upper.less_equal(&join) {
                     pending.push(join);
-                } else if let Err(place) = self.queue.binary_search_by(|time| join.cmp(time)) {
+                } else if let Err(place) = self.queue.binary_search_by(|time| join.order(time)) {
                     self.queue.insert(place, join);
                 }
             }
@@ -166,7 +166,7 @@ fn advance_to<T: Time>(times: &mut Vec<T>, meet: &T) {
         for time in &mut *times {
             *time = time.join(meet);
         }
-        times.sort_unstable();
+        times.sort_unstable_by(T::order);
         times.dedup();
     }
 }

@@ -23,6 +23,8 @@ use crate::window::Space;
 /// The reduction of an arrangement, itself an arrangement.
 pub struct Reduce<K: Rows, V: Rows, W: Rows, T: Time, R> {
     reducer: R,
+    /// What it gives for each key that is there, if that is all.
+    once: Option<W>,
     input: Box<dyn Source<K, V, T>>,
     output: TraceWriter<K, W, T>,
     own: Trace<K, W, T>,
@@ -49,6 +51,7 @@ impl<K: Rows, V: Rows, W: Rows, T: Time, R: Reducer<K, V, W>> Reduce<K, V, W, T,
         input.follow();
         let (output, own) = TraceWriter::new(lower.clone());
         Self {
+            once: reducer.once(),
             reducer,
             input,
             output,
@@ -121,7 +124,7 @@ impl<K: Rows, V: Rows, W: Rows, T: Time, R: Reducer<K, V, W>> Reduce<K, V, W, T,
             }
         }
         let done = match &mut self.round {
-            Some(round) => round.work(fuel, &mut self.reducer)?,
+            Some(round) => round.work(fuel, &mut self.reducer, self.once.as_ref())?,
             None => false,
         };
         if done && let Some(round) = self.round.take() {
@@ -183,12 +186,17 @@ impl<K: Rows, V: Rows, W: Rows, T: Time, R: Reducer<K, V, W>> Reduce<K, V, W, T,
         self.lower = upper;
     }
 
-    /// Merges batches of the output until the fuel is used up; true when nothing is left to merge.
+    /// See [`TraceWriter::when_stale`], of the output.
+    pub fn when_stale(&mut self, wake: impl Fn() + Send + Sync + 'static) {
+        self.output.when_stale(wake);
+    }
+
+    /// See [`TraceWriter::compact`], of the output.
     ///
     /// # Errors
     ///
     /// When differences that add up do not fit.
-    pub fn exert(&mut self, fuel: &mut usize) -> Result<bool, Overflow> {
-        self.output.exert(fuel)
+    pub fn compact(&mut self, fuel: &mut usize) -> Result<bool, Overflow> {
+        self.output.compact(fuel)
     }
 }

@@ -90,6 +90,12 @@ pub trait Reducer<K: Rows, V: Rows, W: Rows> {
     ///
     /// What the reducer failed with.
     fn reduce(&mut self, keys: &K, inputs: &Lists<V>, outputs: &mut Lists<W>) -> Result<(), Error>;
+
+    /// A column of one row, if all that this computes is that row, once, for each key whose values add up to more than
+    /// none: most keys are then reduced without a call.
+    fn once(&self) -> Option<W> {
+        None
+    }
 }
 
 impl<K: Rows, V: Rows, W: Rows, F> Reducer<K, V, W> for F

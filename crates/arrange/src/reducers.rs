@@ -33,6 +33,10 @@ impl<K: Rows, V: Rows> Reducer<K, V, Units> for Distinct {
         }
         Ok(())
     }
+
+    fn once(&self) -> Option<Units> {
+        Some(Units::new(1))
+    }
 }
 
 /// How many values each key has, as the word of a signed integer; nothing for none.

@@ -13,6 +13,7 @@ use pointstamp_order::Antichain;
 
 use crate::batch::Batch;
 use crate::cursor::Places;
+use crate::direct;
 use crate::error::{Error, Overflow, add};
 use crate::gather::Gathered;
 use crate::history::{Edit, by_rank, load};
@@ -148,10 +149,11 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
         &mut self,
         fuel: &mut usize,
         reducer: &mut R,
+        once: Option<&W>,
     ) -> Result<bool, Error> {
         loop {
             if self.window.states.is_empty() {
-                match self.load_window(fuel)? {
+                match self.load_window(fuel, once)? {
                     Loaded::Window => {}
                     Loaded::Part => return Ok(false),
                     Loaded::Nothing => return self.gather(fuel),
@@ -190,13 +192,13 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
     }
 
     /// Loads keys, as many as a window has or the fuel allows.
-    fn load_window(&mut self, fuel: &mut usize) -> Result<Loaded, Overflow> {
+    fn load_window(&mut self, fuel: &mut usize, once: Option<&W>) -> Result<Loaded, Overflow> {
         let window = &mut self.window;
         if self.loading.is_none() {
             window.clear();
             let limit = WINDOW.min((*fuel).max(1));
             while self.window.cost < limit && self.loading.is_none() {
-                match self.load_key()? {
+                match self.load_key(once)? {
                     Loaded::Window => {}
                     // A large key is next, which waits for a window of its own.
                     Loaded::Part => break,
@@ -230,7 +232,7 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
             &mut window.moments,
             &mut self.later,
         );
-        self.later.sort_unstable();
+        self.later.sort_unstable_by(T::order);
         self.later.dedup();
         self.pending.push(window.keys.get(0), &self.later);
         if !window.moments.is_empty() {
@@ -239,51 +241,51 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
     }
 
     /// Loads the next key that changed, unless there is none; of a large one, only the beginning, where the window has no others.
-    fn load_key(&mut self) -> Result<Loaded, Overflow> {
+    fn load_key(&mut self, once: Option<&W>) -> Result<Loaded, Overflow> {
         // The key, and whether it is among those that were pending.
         let due = (self.due_at < self.due.keys().len()).then(|| self.due.keys().get(self.due_at));
         let fresh = self.fresh_at.least(&self.fresh);
         let fresh = fresh.map(|(batch, key)| self.fresh[batch].keys().get(key));
-        let (key, order) = match (due, fresh) {
-            (None, None) => return Ok(Loaded::Nothing),
-            (Some(due), None) => (due, Ordering::Less),
-            (None, Some(fresh)) => (fresh, Ordering::Greater),
-            (Some(due), Some(fresh)) => match K::compare(due, fresh) {
-                Ordering::Greater => (fresh, Ordering::Greater),
-                order => (due, order),
-            },
+        let Some((key, order)) = earlier::<K>(due, fresh) else {
+            return Ok(Loaded::Nothing);
         };
         self.seeds.clear();
         self.later.clear();
         let (is_fresh, is_due) = (order != Ordering::Less, order != Ordering::Greater);
         if is_fresh {
             self.fresh_at.seek(&self.fresh, key);
-            for (batch, vals) in self.fresh_at.vals(&self.fresh) {
-                let batch = &self.fresh[batch];
-                if let [only] = batch.times() {
-                    self.seeds.push(only.clone());
-                    continue;
-                }
-                for update in batch.columns.val_ends.span(&vals) {
-                    let (time, _) = batch.update(update);
-                    if self.seeds.last() != Some(time) {
-                        self.seeds.push(time.clone());
-                    }
-                }
-            }
+            direct::seeds(&self.fresh, &self.fresh_at, &mut self.seeds);
         }
         if is_due {
-            for time in self.due.times_of(self.due_at) {
-                let into = if self.upper.less_equal(time) {
-                    &mut self.later
-                } else {
-                    &mut self.seeds
-                };
-                into.push(time.clone());
-            }
+            let times = self.due.times_of(self.due_at).iter().cloned();
+            let (later, seeds): (Vec<T>, Vec<T>) =
+                times.partition(|time| self.upper.less_equal(time));
+            self.later.extend(later);
+            self.seeds.extend(seeds);
         }
-        self.seeds.sort_unstable();
+        self.seeds.sort_unstable_by(T::order);
         self.seeds.dedup();
+        if let (Some(once), [seed]) = (once, &self.seeds[..])
+            && let Some(known) = direct::find(
+                (&self.fresh, &self.fresh_at, is_due),
+                (&self.input, &mut self.input_at),
+                (&self.output, &mut self.output_at),
+                key,
+                seed,
+            )?
+        {
+            if known.diff != 0 {
+                let place = place_of(&self.held, seed);
+                self.outputs[place].push(key, once.get(0), seed, known.diff);
+            }
+            self.window.cost += 1 + known.looked_at;
+            self.pending.push(key, &self.later);
+            if is_fresh {
+                self.fresh_at.pass();
+            }
+            self.due_at += usize::from(is_due);
+            return Ok(Loaded::Window);
+        }
         let window = &mut self.window;
         let from = meet_all(&self.seeds);
         if let Some(from) = &from {
@@ -331,7 +333,7 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
                 &mut window.moments,
                 &mut self.later,
             );
-            self.later.sort_unstable();
+            self.later.sort_unstable_by(T::order);
             self.later.dedup();
         }
         self.pending.push(key, &self.later);
@@ -432,8 +434,7 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
                 let mut before = edits.filter(|edit| edit.time.less_equal(time));
                 before.try_for_each(&mut retract)?;
             }
-            let place = self.held.iter().rposition(|held| held.less_equal(time));
-            let place = place.expect("a capability is held for every moment");
+            let place = place_of(&self.held, time);
             changes.sort_unstable_by(|(a, _), (b, _)| W::compare(*a, *b));
             let mut rest = changes.iter().peekable();
             while let Some((val, diff)) = rest.next() {
@@ -466,4 +467,26 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
         window.states.retain(|state| !state.moments.is_empty());
         Ok(())
     }
+}
+
+/// The earlier of a key that was pending and one that came, and how the first compares with the second.
+fn earlier<'a, K: Rows>(
+    due: Option<K::Item<'a>>,
+    fresh: Option<K::Item<'a>>,
+) -> Option<(K::Item<'a>, Ordering)> {
+    match (due, fresh) {
+        (None, None) => None,
+        (Some(due), None) => Some((due, Ordering::Less)),
+        (None, Some(fresh)) => Some((fresh, Ordering::Greater)),
+        (Some(due), Some(fresh)) => match K::compare(due, fresh) {
+            Ordering::Greater => Some((fresh, Ordering::Greater)),
+            order => Some((due, order)),
+        },
+    }
+}
+
+/// The last of the capabilities held that is at or before a moment.
+fn place_of<T: Time>(held: &[T], moment: &T) -> usize {
+    let place = held.iter().rposition(|held| held.less_equal(moment));
+    place.expect("a capability is held for every moment")
 }

@@ -5,16 +5,19 @@
 //! A merge under way is paid for in instalments: each new batch brings work in proportion to its own
 //! length to each of them, so that none costs more than a few times what arrived, and all are done
 //! before the next of their size is due. Of the work that a large batch brings, most is owed, to be done in parts. The memory of batches that were merged is given back in parts, too. Every data batch has a number; a reader that holds a place
-//! between two batches by number keeps them apart. Batches without updates extend the last one.
+//! between two batches by number keeps them apart. Batches without updates extend the last one. Where readers move on and no
+//! batches come, what they cannot tell apart any more is compacted when it is a good part of all (`stale`).
 
 use std::sync::Arc;
 
 use pointstamp_order::Antichain;
 
 use crate::batch::Batch;
+use crate::demands::Demands;
 use crate::error::Overflow;
 use crate::merge::Merge;
 use crate::rows::Rows;
+use crate::stale::Stale;
 use crate::time::{Time, advance};
 use crate::waste::Waste;
 
@@ -36,6 +39,9 @@ pub(crate) struct Spine<K, V, T> {
     /// What was merged, on its way back to the allocator, and the fuel for that.
     waste: Waste,
     fuel: usize,
+    stale: Stale<T>,
+    /// Batches numbered up to this are being compacted; 0 when none are.
+    compacting: u64,
 }
 
 /// A batch, and the numbers of those merged into it: after `start`, up to `end`.
@@ -92,12 +98,6 @@ impl<K: Rows, V: Rows, T: Time> Entry<K, V, T> {
     }
 }
 
-/// What readers need: exact times from `since` on, and no merge across batch number `kept_apart`.
-pub(crate) struct Demands<T> {
-    pub(crate) since: Antichain<T>,
-    pub(crate) kept_apart: u64,
-}
-
 impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
     pub(crate) fn new(lower: Antichain<T>) -> Self {
         Self {
@@ -107,6 +107,8 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
             owed: 0,
             waste: Waste::default(),
             fuel: 0,
+            stale: Stale::default(),
+            compacting: 0,
         }
     }
 
@@ -128,6 +130,9 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
         self.upper = batch.upper().clone();
         self.count += 1;
         self.owed += EFFORT * batch.len() + MINIMUM;
+        if !self.entries.is_empty() || batch.times.len() > 1 {
+            self.stale.add(self.count, &batch.times, batch.len());
+        }
         self.entries.push(Entry::One(Numbered {
             batch,
             start: self.count - 1,
@@ -162,9 +167,11 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
 
     /// Says that there are no updates before `upper` but those that came.
     pub(crate) fn seal(&mut self, upper: Antichain<T>) {
-        let fuel = std::mem::take(&mut self.fuel) + MINIMUM;
-        self.waste
-            .release(if upper.is_empty() { usize::MAX } else { fuel });
+        let mut fuel = std::mem::take(&mut self.fuel) + MINIMUM;
+        if upper.is_empty() {
+            fuel = usize::MAX;
+        }
+        self.waste.release(&mut fuel);
         self.upper = upper;
     }
 
@@ -177,6 +184,8 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
     /// Forgets everything: there is no reader.
     pub(crate) fn clear(&mut self) {
         self.entries = Vec::new();
+        self.stale = Stale::default();
+        self.compacting = 0;
         self.owed = 0;
         self.waste = Waste::default();
     }
@@ -246,6 +255,50 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
             self.waste.add(older.batch);
             self.waste.add(newer.batch);
         }
+    }
+
+    /// True when there is nothing for [`compact`](Self::compact) to do.
+    pub(crate) fn is_compact(&self) -> bool {
+        self.compacting == 0 && self.waste.is_empty()
+    }
+
+    /// True when it may be worth asking whether [`begins_compaction`](Self::begins_compaction).
+    pub(crate) fn may_compact(&self) -> bool {
+        self.compacting == 0 && self.stale.is_worth_asking(self.len())
+    }
+
+    /// Decides to compact what readers cannot tell apart any more, where that is a good part of all; true if so.
+    pub(crate) fn begins_compaction(&mut self, demands: &Demands<T>) -> bool {
+        let held = self.len();
+        if self.compacting == 0
+            && let Some(through) = self.stale.due(held, demands)
+        {
+            self.compacting = through;
+            return true;
+        }
+        false
+    }
+
+    /// Goes on with compaction that was decided, and with freeing what was merged, until the fuel is used up; true when
+    /// nothing of it is left to do.
+    pub(crate) fn compact(
+        &mut self,
+        fuel: &mut usize,
+        demands: Demands<T>,
+    ) -> Result<bool, Overflow> {
+        if self.compacting > 0 {
+            let kept_apart = demands.kept_apart.min(self.compacting);
+            let demands = Demands {
+                since: demands.since,
+                kept_apart,
+            };
+            if !self.exert(fuel, &demands)? {
+                return Ok(false);
+            }
+            self.compacting = 0;
+        }
+        self.waste.release(fuel);
+        Ok(self.waste.is_empty())
     }
 
     /// Works towards one batch with times as readers need them, until the fuel is used up; true when

@@ -1,10 +1,10 @@
 //! Shared arrangements: one writer, any number of readers.
 //!
-//! Owns [`TraceWriter`], [`Trace`] and [`Entered`], over one spine behind a mutex that is held for
+//! Owns [`TraceWriter`] and [`Trace`], over one spine behind a mutex that is held for
 //! the length of a call. A reader says from which times on it reads exactly (`since`), and, if it
 //! follows the writer batch by batch, which batch it has seen last; the spine merges and compacts as
 //! far as all readers allow. Without readers nothing is kept. The trait [`Source`] is what operators
-//! need of a reader: a trace, or one seen from an inner scope.
+//! need of a reader: a trace, or one seen from an inner scope (`entered`).
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,9 +12,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pointstamp_order::Antichain;
 
 use crate::batch::Batch;
+use crate::demands::Demands;
 use crate::error::Overflow;
 use crate::rows::Rows;
-use crate::spine::{Demands, Spine};
+use crate::spine::Spine;
 use crate::time::{Time, join_frontiers, meet_frontiers};
 
 /// A batch of a trace, with its number among the batches of the trace.
@@ -32,6 +33,26 @@ struct Shared<K, V, T> {
     readers: Vec<Option<Reader<T>>>,
     /// Updates came, or were kept, when there was no reader.
     lost: bool,
+    /// Tells the writer that there is something to compact.
+    wake: Wake,
+}
+
+/// What is called when readers moved on and there is something to compact, if anything is.
+#[derive(Clone, Default)]
+struct Wake(Option<Arc<dyn Fn() + Send + Sync>>);
+
+impl Wake {
+    fn call(&self) {
+        if let Some(wake) = &self.0 {
+            wake();
+        }
+    }
+}
+
+impl fmt::Debug for Wake {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Wake").finish_non_exhaustive()
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -57,6 +78,17 @@ impl<K: Rows, V: Rows, T: Time> Shared<K, V, T> {
             demands.kept_apart = demands.kept_apart.min(reader.seen);
         }
         Some(demands)
+    }
+
+    /// Readers moved on: whom to tell, if what they cannot tell apart any more is to be compacted.
+    fn moved_on(&mut self) -> Wake {
+        if self.spine.may_compact()
+            && let Some(demands) = self.demands()
+            && self.spine.begins_compaction(&demands)
+        {
+            return self.wake.clone();
+        }
+        Wake::default()
     }
 
     fn register(&mut self, reader: Reader<T>) -> usize {
@@ -110,6 +142,7 @@ impl<K: Rows, V: Rows, T: Time> TraceWriter<K, V, T> {
             spine: Spine::new(lower),
             readers: vec![Some(reader)],
             lost: false,
+            wake: Wake::default(),
         }));
         let trace = Trace {
             shared: shared.clone(),
@@ -170,8 +203,36 @@ impl<K: Rows, V: Rows, T: Time> TraceWriter<K, V, T> {
         shared.spine.owes() && shared.readers.iter().any(Option::is_some)
     }
 
-    /// Merges until `fuel`, in updates, is used up; true when nothing is left to merge. For a worker
-    /// that has nothing else to do.
+    /// Has `wake` called when readers moved on and a good part of all updates can be compacted: [`compact`](Self::compact)
+    /// does it. It is called on the reader's thread and must not touch the trace.
+    pub fn when_stale(&mut self, wake: impl Fn() + Send + Sync + 'static) {
+        lock(&self.shared).wake = Wake(Some(Arc::new(wake)));
+    }
+
+    /// Compacts what readers cannot tell apart any more, if it is a good part of all, and frees what was merged, until `fuel`, in
+    /// updates, is used up; true when nothing of it is left to do.
+    ///
+    /// # Errors
+    ///
+    /// When differences that add up do not fit.
+    pub fn compact(&mut self, fuel: &mut usize) -> Result<bool, Overflow> {
+        let mut shared = lock(&self.shared);
+        loop {
+            shared.moved_on();
+            if shared.spine.is_compact() {
+                return Ok(true);
+            }
+            let Some(demands) = shared.demands() else {
+                return Ok(true);
+            };
+            if !shared.spine.compact(fuel, demands)? {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Merges all batches until `fuel`, in updates, is used up; true when nothing is left to merge. It costs as much as the
+    /// collection is long, however little has changed.
     ///
     /// # Errors
     ///
@@ -255,6 +316,13 @@ impl<K: Rows, V: Rows, T: Time> Trace<K, V, T> {
             .expect("a reader is registered until it is dropped"))
     }
 
+    /// Moves the reader, and tells the writer if there is something to compact then.
+    fn moves(&self, f: impl FnOnce(&mut Reader<T>)) {
+        self.with(f);
+        let wake = lock(&self.shared).moved_on();
+        wake.call();
+    }
+
     /// Where later readers of the same arrangement come from.
     pub fn origin(&self) -> Origin<K, V, T> {
         Origin {
@@ -275,7 +343,7 @@ impl<K: Rows, V: Rows, T: Time> Trace<K, V, T> {
     /// Lets times before `since` be merged with it: this reader asks about none of them any more.
     /// The frontier only moves forward; one that is not after the reader's own is ignored.
     pub fn allow_compaction(&mut self, since: &Antichain<T>) {
-        self.with(|reader| {
+        self.moves(|reader| {
             if pointstamp_order::PartialOrder::less_equal(&reader.since, since) {
                 reader.since.clone_from(since);
             }
@@ -302,7 +370,7 @@ impl<K: Rows, V: Rows, T: Time> Trace<K, V, T> {
 
     /// Says that the batch of this number has been seen, and those before it.
     pub fn acknowledge(&mut self, number: u64) {
-        self.with(|reader| reader.seen = number);
+        self.moves(|reader| reader.seen = number);
     }
 
     /// All batches that are there now, oldest first.
@@ -355,6 +423,9 @@ impl<K: Rows, V: Rows, T: Time> Drop for Trace<K, V, T> {
             shared.lost |= shared.spine.len() > 0;
             shared.spine.clear();
         }
+        let wake = shared.moved_on();
+        drop(shared);
+        wake.call();
     }
 }
 
@@ -406,56 +477,5 @@ impl<K: Rows, V: Rows, T: Time> Source<K, V, T> for Trace<K, V, T> {
 
     fn upper(&self) -> Antichain<T> {
         Trace::upper(self)
-    }
-}
-
-/// An arrangement of an outer scope, seen from an inner one: the columns are the same, and only the
-/// few distinct times of each batch are mapped.
-pub struct Entered<K, V, T0, T> {
-    source: Box<dyn Source<K, V, T0>>,
-    enter: Box<dyn Fn(&T0) -> T + Send>,
-    leave: Box<dyn Fn(&T) -> T0 + Send>,
-}
-
-impl<K: Rows, V: Rows, T0: Time, T: Time> Entered<K, V, T0, T> {
-    /// `source`, with each time `enter`ed: a time whose further coordinates are zero. `leave` drops
-    /// these again.
-    pub fn new(
-        source: Box<dyn Source<K, V, T0>>,
-        enter: impl Fn(&T0) -> T + Send + 'static,
-        leave: impl Fn(&T) -> T0 + Send + 'static,
-    ) -> Self {
-        Self {
-            source,
-            enter: Box::new(enter),
-            leave: Box::new(leave),
-        }
-    }
-}
-
-impl<K: Rows, V: Rows, T0: Time, T: Time> Source<K, V, T> for Entered<K, V, T0, T> {
-    fn batches_through(&self, number: u64) -> Vec<Arc<Batch<K, V, T>>> {
-        let batches = self.source.batches_through(number);
-        batches
-            .iter()
-            .map(|batch| Arc::new(batch.map_times(&self.enter)))
-            .collect()
-    }
-
-    fn allow_compaction(&mut self, since: &Antichain<T>) {
-        self.source
-            .allow_compaction(&since.iter().map(&self.leave).collect());
-    }
-
-    fn follow(&mut self) {
-        self.source.follow();
-    }
-
-    fn acknowledge(&mut self, number: u64) {
-        self.source.acknowledge(number);
-    }
-
-    fn upper(&self) -> Antichain<T> {
-        self.source.upper().iter().map(&self.enter).collect()
     }
 }

@@ -37,12 +37,17 @@ impl Waste {
     }
 
     /// Frees a column, and others while the fuel lasts.
-    pub(crate) fn release(&mut self, mut fuel: usize) {
-        while fuel > 0
+    pub(crate) fn release(&mut self, fuel: &mut usize) {
+        while *fuel > 0
             && let Some((bytes, _)) = self.parts.pop_front()
         {
-            fuel = fuel.saturating_sub(1 + bytes / FREED);
+            *fuel = fuel.saturating_sub(1 + bytes / FREED);
         }
+    }
+
+    /// True when nothing waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.parts.is_empty()
     }
 
     /// The bytes of memory held.

@@ -4,17 +4,20 @@
 mod support;
 
 use pointstamp_arrange::Time;
+use pointstamp_testkit::cases;
 use proptest::prelude::*;
-use support::{Pipeline, Script, script};
+use support::{Pipeline, Reduction, Script, script};
 
 fn check<T: Time>(script: &Script) {
-    let mut pipeline = Pipeline::<T>::new(script);
-    pipeline.run();
-    pipeline.check();
+    for kind in [Reduction::Several, Reduction::Once] {
+        let mut pipeline = Pipeline::<T>::new(script, kind);
+        pipeline.run();
+        pipeline.check();
+    }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(cases(300))]
 
     #[test]
     fn one_coordinate(script in script(1, 4, 80)) {
@@ -44,7 +47,7 @@ proptest! {
 
 // One key with a long history, which is then gone through in the order of times.
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(cases(60))]
 
     #[test]
     fn one_key_in_one_coordinate(script in script(1, 1, 300)) {

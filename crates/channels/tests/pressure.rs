@@ -14,9 +14,9 @@ const ID: ChannelId = ChannelId {
     channel: 0,
 };
 
-struct Nobody;
+struct NoOverseer;
 
-impl Overseer for Nobody {
+impl Overseer for NoOverseer {
     fn control(&self, _: usize, _: Bytes) {}
     fn left(&self, _: usize, _: Farewell) {}
     fn lost(&self, _: usize, _: String) {}
@@ -32,7 +32,7 @@ struct Node {
 
 /// Three processes of one worker that bear 1000 bytes each.
 fn cluster() -> (Vec<Node>, Arc<dyn Overseer>) {
-    let overseer: Arc<dyn Overseer> = Arc::new(Nobody);
+    let overseer: Arc<dyn Overseer> = Arc::new(NoOverseer);
     let nodes = memory::connect(3, Delay::None).into_iter();
     let nodes = nodes.map(|transport| {
         let (fabric, mailboxes) = Fabric::in_cluster(1, 1000, transport.clone());

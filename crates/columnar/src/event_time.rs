@@ -65,6 +65,16 @@ pub fn times_of(column: &ArrayRef, least: u64) -> Result<Int64Array, Error> {
     }
 }
 
+/// The last instant before `start + length`; of what goes beyond all times, the last of these.
+pub(crate) fn last_of(start: i64, length: i64) -> i64 {
+    start.checked_add(length).map_or(i64::MAX, |end| end - 1)
+}
+
+/// The end of what has this last instant, as its bound is told: there is no time after the last.
+pub(crate) fn end_after(last: i64) -> i64 {
+    last.saturating_add(1)
+}
+
 /// The rows of a batch by their times, least first; rows of one time keep their order.
 ///
 /// # Errors

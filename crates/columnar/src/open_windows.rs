@@ -84,7 +84,7 @@ impl OpenWindows {
 
     /// The earliest instant at which a result may be sent without another row.
     pub fn next_instant(&self) -> Option<i64> {
-        let ends = self.windows.next_end().map(|end| end - 1);
+        let ends = self.windows.next_last();
         let early = (!self.changed.is_empty()).then_some(self.next_tick - 1);
         let waits = self.waiting.first();
         waits.into_iter().chain(ends).chain(early).min()
@@ -131,8 +131,8 @@ impl OpenWindows {
     }
 
     fn close(&mut self, until: Option<i64>, sent: &mut Vec<Sent>) -> Result<(), Error> {
-        self.windows.close(until, |end, rows| {
-            sent.push((end - 1, rows));
+        self.windows.close(until, |last, rows| {
+            sent.push((last, rows));
             Ok::<_, Error>(())
         })
     }

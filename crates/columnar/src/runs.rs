@@ -4,7 +4,7 @@
 //! depend on what came first. Each window has a number; what is known of it is in a table by that number, and a heap tells which
 //! sessions end. A window that closes leaves its place in the table and its key empty, and its values where they are; when more than
 //! half of the windows have closed, or half of the rows whose values are kept are of such, what is open moves to a new table, so
-//! that memory follows the windows that are open.
+//! that memory follows the windows that are open. Few windows, and few rows of few bytes, stay.
 //!
 //! Cost: of a row, a look-up of its key and of its window, and a sort by time where rows came out of order; of a window, an
 //! entry of the heap; of a move, what is open, which is not more than what has closed since the last.
@@ -21,7 +21,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use crate::aggregate::{Plan, Table};
 use crate::dictionary::{dehydrate, in_parts};
 use crate::error::Error;
-use crate::event_time::{time_column, times_of};
+use crate::event_time::{last_of, time_column, times_of};
 use crate::gathered::gathered;
 use crate::groups::Groups;
 use crate::pieces::MAX_ROWS;
@@ -51,6 +51,9 @@ struct Window {
 /// How few windows are not worth a new table, and how few rows where values are kept.
 const FEW: usize = 1024;
 
+/// How few bytes of rows where values are kept: fewer rows are worth a new table where they are wide.
+const FEW_BYTES: usize = 1 << 20;
+
 /// The windows of a stream.
 pub struct Runs {
     plan: Plan,
@@ -69,6 +72,8 @@ pub struct Runs {
     /// The rows of all windows in the table, and of those that are open.
     rows: u64,
     open_rows: u64,
+    /// The bytes of all of these rows, where values are kept; of those that are open about as many each.
+    bytes: usize,
     table: Table,
     /// Where sessions end if nothing more comes, as it was when this was noted.
     due: BinaryHeap<Reverse<(i64, u32)>>,
@@ -122,6 +127,7 @@ impl Runs {
             open: 0,
             rows: 0,
             open_rows: 0,
+            bytes: 0,
             due: BinaryHeap::new(),
             stands: 0,
         })
@@ -155,7 +161,7 @@ impl Runs {
     pub fn next_instant(&self) -> Option<i64> {
         let waits = self.waiting.first();
         let ends = match self.ends {
-            Ends::Silence(_) => self.due.peek().map(|Reverse((end, _))| end - 1),
+            Ends::Silence(_) => self.due.peek().map(|&Reverse((last, _))| last),
             Ends::Rows(_) => (self.open > 0).then_some(self.stands),
         };
         waits.into_iter().chain(ends).min()
@@ -189,7 +195,9 @@ impl Runs {
     /// Whether more than half of what is kept is of windows that have closed.
     fn is_mostly_closed(&self) -> bool {
         self.windows.len() > FEW.max(2 * self.open)
-            || self.numbered.keeps_values() && self.rows > (2 * self.open_rows).max(FEW as u64)
+            || self.numbered.keeps_values()
+                && self.rows > 2 * self.open_rows
+                && (self.rows > FEW as u64 || self.bytes > FEW_BYTES)
     }
 
     /// Finds the window of each row, and adds the rows to them.
@@ -227,7 +235,17 @@ impl Runs {
         let mut columns = rows.columns().to_vec();
         columns.push(Arc::new(UInt64Array::from(numbers)));
         let rows = RecordBatch::try_new(Arc::clone(&self.input), columns)?;
+        self.note_bytes(&rows)?;
         self.table.update(&rows)
+    }
+
+    fn note_bytes(&mut self, rows: &RecordBatch) -> Result<(), Error> {
+        if self.numbered.keeps_values() {
+            for column in rows.columns() {
+                self.bytes += column.to_data().get_slice_memory_size()?;
+            }
+        }
+        Ok(())
     }
 
     fn begin(&mut self, key: u32, time: i64) -> u32 {
@@ -242,7 +260,7 @@ impl Runs {
         self.open += 1;
         self.current[key as usize] = Some(at);
         if let Ends::Silence(gap) = self.ends {
-            self.due.push(Reverse((time.saturating_add(gap), at)));
+            self.due.push(Reverse((last_of(time, gap), at)));
         }
         at
     }
@@ -260,16 +278,16 @@ impl Runs {
     fn expire(&mut self, frontier: Option<i64>, closed: &mut Vec<(i64, u32)>) {
         match self.ends {
             Ends::Silence(gap) => {
-                while let Some(&Reverse((end, at))) = self.due.peek()
-                    && frontier.is_none_or(|frontier| end <= frontier)
+                while let Some(&Reverse((last, at))) = self.due.peek()
+                    && frontier.is_none_or(|frontier| last < frontier)
                 {
                     self.due.pop();
                     let window = self.windows[at as usize];
-                    let ends = window.last.saturating_add(gap);
-                    if window.open && ends > end {
-                        self.due.push(Reverse((ends, at)));
+                    let later = last_of(window.last, gap);
+                    if window.open && later > last {
+                        self.due.push(Reverse((later, at)));
                     } else if window.open {
-                        self.close(at, end - 1, closed);
+                        self.close(at, last, closed);
                     }
                 }
             }
@@ -440,10 +458,12 @@ impl Runs {
             self.current[window.key as usize] = Some(number(at));
             if let Ends::Silence(gap) = self.ends {
                 self.due
-                    .push(Reverse((window.last.saturating_add(gap), number(at))));
+                    .push(Reverse((last_of(window.last, gap), number(at))));
             }
         }
         self.open = windows.len();
+        let bytes = self.bytes as u128 * u128::from(self.open_rows) / u128::from(self.rows.max(1));
+        self.bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         self.rows = self.open_rows;
         (self.table, self.keys, self.windows) = (table, keys, windows);
         Ok(())

@@ -16,6 +16,7 @@ use arrow_array::{Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use crate::error::Error;
+use crate::event_time::{end_after, last_of};
 use crate::groups::UNKNOWN;
 use crate::in_time::{Pair, Row, Sides, Terms, place_of};
 use crate::join::Side;
@@ -41,7 +42,8 @@ type Rows = [Vec<(i64, Slot)>; 2];
 #[derive(Clone, Copy)]
 struct Bounds {
     start: i64,
-    end: i64,
+    /// Its last instant.
+    last: i64,
 }
 
 /// A session that is open.
@@ -137,15 +139,17 @@ impl WindowJoin {
     /// The earliest instant at which a result may be sent without another row.
     pub fn next_instant(&self) -> Option<i64> {
         let ends = match self.kind {
-            Kind::Aligned(layout) => self.first(layout).map(|start| end_of(start, layout.length)),
+            Kind::Aligned(layout) => self
+                .first(layout)
+                .map(|start| last_of(start, layout.length)),
             Kind::Sessions(gap) => {
-                let open = self.due.peek().map(|Reverse((end, _))| *end);
-                let alone = self.alone.keys().next().map(|&time| end_of(time, gap));
+                let open = self.due.peek().map(|Reverse((last, _))| *last);
+                let alone = self.alone.keys().next().map(|&time| last_of(time, gap));
                 open.into_iter().chain(alone).min()
             }
         };
         let waits = self.sides.first();
-        waits.into_iter().chain(ends.map(|end| end - 1)).min()
+        waits.into_iter().chain(ends).min()
     }
 
     /// Looks at the rows before `frontier`, or at all: the results of the windows that have closed.
@@ -201,19 +205,19 @@ impl WindowJoin {
         sent: &mut Vec<Sent>,
     ) -> Result<(), Error> {
         while let Some(start) = self.first(layout) {
-            let end = end_of(start, layout.length);
-            if frontier.is_some_and(|frontier| frontier < end) {
+            let last = last_of(start, layout.length);
+            if frontier.is_some_and(|frontier| frontier <= last) {
                 break;
             }
             let mut keys: BTreeMap<u32, Rows> = BTreeMap::new();
-            for (&key, rows) in self.panes.range(start..end).flat_map(|(_, pane)| pane) {
+            for (&key, rows) in self.panes.range(start..=last).flat_map(|(_, pane)| pane) {
                 let all = keys.entry(key).or_default();
                 for (all, rows) in all.iter_mut().zip(rows) {
                     all.extend(rows);
                 }
             }
             for (key, rows) in keys {
-                self.pair(Bounds { start, end }, key, &rows, sent)?;
+                self.pair(Bounds { start, last }, key, &rows, sent)?;
             }
             self.closed = Some(start);
             // A pane's last window begins at or before it.
@@ -252,7 +256,7 @@ impl WindowJoin {
     /// The open session of a row's key, which begins with the row where there is none.
     fn session(&mut self, gap: i64, row: Row) -> &mut Session {
         self.sessions.entry(row.key).or_insert_with(|| {
-            self.due.push(Reverse((end_of(row.time, gap), row.key)));
+            self.due.push(Reverse((last_of(row.time, gap), row.key)));
             Session {
                 first: row.time,
                 last: row.time,
@@ -267,7 +271,7 @@ impl WindowJoin {
         };
         let bounds = Bounds {
             start: session.first,
-            end: end_of(session.last, gap),
+            last: last_of(session.last, gap),
         };
         self.pair(bounds, key, &session.rows, sent)?;
         self.release(&session.rows);
@@ -281,24 +285,24 @@ impl WindowJoin {
         frontier: Option<i64>,
         sent: &mut Vec<Sent>,
     ) -> Result<(), Error> {
-        let over = |end: i64| frontier.is_none_or(|frontier| end <= frontier);
-        while let Some(&Reverse((end, key))) = self.due.peek()
-            && over(end)
+        let over = |last: i64| frontier.is_none_or(|frontier| last < frontier);
+        while let Some(&Reverse((last, key))) = self.due.peek()
+            && over(last)
         {
             self.due.pop();
             // What was noted may be of a session that has gone on, or of one that has ended.
-            match self.sessions.get(&key).map(|open| end_of(open.last, gap)) {
-                Some(later) if later > end => self.due.push(Reverse((later, key))),
+            match self.sessions.get(&key).map(|open| last_of(open.last, gap)) {
+                Some(later) if later > last => self.due.push(Reverse((later, key))),
                 Some(_) => self.end(gap, key, sent)?,
                 None => {}
             }
         }
         while let Some(entry) = self.alone.first_entry()
-            && over(end_of(*entry.key(), gap))
+            && over(last_of(*entry.key(), gap))
         {
             let (start, rows) = entry.remove_entry();
-            let end = end_of(start, gap);
-            self.pair(Bounds { start, end }, UNKNOWN, &rows, sent)?;
+            let last = last_of(start, gap);
+            self.pair(Bounds { start, last }, UNKNOWN, &rows, sent)?;
             self.release(&rows);
         }
         Ok(())
@@ -344,7 +348,7 @@ impl WindowJoin {
         right: Option<Slot>,
         sent: &mut Vec<Sent>,
     ) -> Result<(), Error> {
-        let time = bounds.end - 1;
+        let time = bounds.last;
         self.pairs.push(Pair { time, left, right });
         self.bounds.push(bounds);
         if self.pairs.len() >= MAX_ROWS {
@@ -367,13 +371,13 @@ impl WindowJoin {
                 .data_type();
             let mut columns = rows.columns().to_vec();
             let starts = Int64Array::from_iter_values(of.iter().map(|bounds| bounds.start));
-            let ends = Int64Array::from_iter_values(of.iter().map(|bounds| bounds.end));
+            let ends = Int64Array::from_iter_values(of.iter().map(|bounds| end_after(bounds.last)));
             columns.push(bounds_of(starts, data_type)?);
             columns.push(bounds_of(ends, data_type)?);
             let rows = RecordBatch::try_new(Arc::clone(&self.output), columns)?;
             let mut start = 0;
-            for same in of.chunk_by(|one, other| one.end == other.end) {
-                sent.push((same[0].end - 1, rows.slice(start, same.len())));
+            for same in of.chunk_by(|one, other| one.last == other.last) {
+                sent.push((same[0].last, rows.slice(start, same.len())));
                 start += same.len();
             }
         }
@@ -423,7 +427,7 @@ impl WindowJoin {
         self.due.clear();
         if let Kind::Sessions(gap) = self.kind {
             for (&key, session) in &self.sessions {
-                self.due.push(Reverse((end_of(session.last, gap), key)));
+                self.due.push(Reverse((last_of(session.last, gap), key)));
             }
         }
         Ok(())
@@ -489,8 +493,4 @@ impl WindowJoin {
         session.last = session.last.max(row.time);
         session.rows[side].push((row.time, row.slot));
     }
-}
-
-fn end_of(start: i64, length: i64) -> i64 {
-    start.saturating_add(length)
 }

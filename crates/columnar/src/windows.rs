@@ -17,7 +17,7 @@ use arrow_select::concat::concat_batches;
 
 use crate::aggregate::{Plan, Table};
 use crate::error::Error;
-use crate::event_time::{split, time_column, times_of};
+use crate::event_time::{end_after, last_of, split, time_column, times_of};
 
 /// The names of the columns that say which window a row is of.
 pub const BOUNDS: [&str; 2] = ["window_start", "window_end"];
@@ -141,10 +141,9 @@ impl Windows {
         Some(self.layout.first_of(pane, self.closed))
     }
 
-    /// Where the first open window ends.
-    pub fn next_end(&self) -> Option<i64> {
-        self.first()
-            .map(|start| start.saturating_add(self.layout.length))
+    /// The last instant of the first open window.
+    pub fn next_last(&self) -> Option<i64> {
+        self.first().map(|start| last_of(start, self.layout.length))
     }
 
     /// The results of the window that begins at `start`, as they are so far.
@@ -157,18 +156,18 @@ impl Windows {
         start: i64,
         mut emit: impl FnMut(RecordBatch) -> Result<(), E>,
     ) -> Result<(), E> {
-        let end = start.saturating_add(self.layout.length);
-        let mut panes = self.panes.range(start..end);
+        let last = last_of(start, self.layout.length);
+        let mut panes = self.panes.range(start..=last);
         let output = &self.output;
         let keys = self.plan.key().len();
         let column = output.field(keys).data_type();
-        let bounds = [bound(start, column)?, bound(end, column)?];
+        let bounds = [bound(start, column)?, bound(end_after(last), column)?];
         let with_bounds = |rows: RecordBatch| emit(framed(&rows, keys, &bounds, output)?);
         if let (Some((_, only)), None) = (panes.next(), panes.next()) {
             return only.finish(with_bounds);
         }
         let mut whole = Table::new(&self.plan)?;
-        for (_, table) in self.panes.range(start..end) {
+        for (_, table) in self.panes.range(start..=last) {
             table.states(|states| whole.merge(&states))?;
         }
         whole.finish(with_bounds)
@@ -219,7 +218,7 @@ impl Windows {
         Ok(())
     }
 
-    /// Closes the windows that end at or before `frontier`, or all of them; `emit` gets each one's end and rows.
+    /// Closes the windows whose last instant is before `frontier`, or all of them; `emit` gets each one's last instant and rows.
     ///
     /// # Errors
     ///
@@ -230,11 +229,11 @@ impl Windows {
         mut emit: impl FnMut(i64, RecordBatch) -> Result<(), E>,
     ) -> Result<(), E> {
         while let Some(start) = self.first() {
-            let end = start.saturating_add(self.layout.length);
-            if frontier.is_some_and(|frontier| frontier < end) {
+            let last = last_of(start, self.layout.length);
+            if frontier.is_some_and(|frontier| frontier <= last) {
                 break;
             }
-            self.result(start, |rows| emit(end, rows))?;
+            self.result(start, |rows| emit(last, rows))?;
             self.closed = Some(start);
             // A pane's last window begins at or before it.
             while let Some(entry) = self.panes.first_entry()

@@ -3,12 +3,15 @@
 //! `rounds WORKERS ROUNDS [barrier|exchange]` prints the nanoseconds of a round of each, or of one. `benches/python/seeing.py compiled` builds it twice, once with
 //! `--cfg unobserved`, which leaves out what the engine asks itself before it would tell an observer, and compares.
 
+#[path = "programs/barrier.rs"]
+mod barrier;
+
 use std::time::Instant;
 
 use pointstamp_engine::execute::execute;
 use pointstamp_engine::operators::{Input, Probe};
 use pointstamp_engine::pact::Pact;
-use pointstamp_order::{Point, Summary};
+use pointstamp_order::Point;
 use pointstamp_progress::Mode;
 
 const BATCH: u64 = 64;
@@ -16,34 +19,9 @@ const BATCH: u64 = 64;
 /// A name, and what runs on so many workers for so many rounds.
 type Program = (&'static str, fn(usize, u64));
 
-/// A loop of one operator that holds a capability for the next round.
 fn barrier(workers: usize, rounds: u64) {
     execute::<Vec<u64>, ()>(workers, Mode::Demand, |worker| {
-        worker.dataflow("barrier", 1, |scope| {
-            let (handle, cycle) = scope.feedback(Summary::step(1, 1))?;
-            let builder = scope.operator("barrier")?;
-            let input = builder.new_input(&cycle, Pact::Pipeline)?;
-            let (_output, stream, capability) = builder.new_held_output()?;
-            let mut held = Some(capability);
-            builder.notify();
-            builder.start();
-            builder.build(move || {
-                while input.next()?.is_some() {}
-                while let Some(capability) = &mut held {
-                    if input.frontier().less_equal(capability.time()) {
-                        break;
-                    }
-                    let next = capability.time().get(0).unwrap_or(0) + 1;
-                    if next < rounds {
-                        capability.downgrade(&Point::new(&[next]))?;
-                    } else {
-                        held = None;
-                    }
-                }
-                Ok(false)
-            });
-            handle.connect(&stream)
-        })
+        barrier::barrier(worker, rounds)
     })
     .expect("the barrier ends");
 }

@@ -116,3 +116,35 @@ fn an_operator_that_holds_nothing_is_left_alone() {
     });
     told.unwrap();
 }
+
+#[test]
+fn work_that_no_frontier_shows_keeps_its_dataflow() {
+    let told = common::threads(1).run(Mode::Demand, |worker: &Worker<Batch>| {
+        let input = Input::new();
+        let busy = Rc::new(Cell::new(true));
+        let state = Rc::clone(&busy);
+        let mut activator = None;
+        worker.dataflow("without outputs", 1, |scope| {
+            let inner = scope.nested("inner", 1)?;
+            let builder = inner.operator("works")?;
+            let port = builder.new_input(&inner.enter(&input.attach(scope)?)?, Pact::Pipeline)?;
+            activator = Some(builder.activator());
+            builder.build(move || {
+                while port.next()?.is_some() {}
+                Ok(state.get())
+            });
+            inner.close();
+            Ok(())
+        })?;
+        input.send(vec![7]).unwrap();
+        input.close();
+        settle(worker)?;
+        assert!(worker.has_dataflows(), "it is not done");
+        busy.set(false);
+        activator.unwrap().activate();
+        settle(worker)?;
+        assert!(!worker.has_dataflows());
+        Ok(())
+    });
+    told.unwrap();
+}

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::{Buf, Bytes, BytesMut};
 
 use crate::body::{Body, LARGE, Pool};
-use crate::event::{Event, Start};
+use crate::event::{EncodedEvent, Start};
 use crate::frame::{Damage, HEADER, Header, MAGIC};
 
 /// What is read at once of small events.
@@ -22,7 +22,7 @@ pub enum Item {
     /// How the capture begins; first, and once.
     Start(Start),
     /// An event.
-    Event(Event),
+    Event(EncodedEvent),
 }
 
 /// Reads a capture.
@@ -169,7 +169,7 @@ impl Decoder {
                 self.start = Some(start.clone());
                 Item::Start(start)
             }
-            Some(start) => Item::Event(Event::read(header.kind, body, start.dims)?),
+            Some(start) => Item::Event(EncodedEvent::read(header.kind, body, start.dims)?),
         };
         self.offset += header.len as u64;
         self.header = None;

@@ -1,7 +1,7 @@
 //! Where bytes of others are parsed, as the fuzzer calls it: `fuzz/` at the root of the repository.
 
 use crate::frame::frame;
-use crate::{Decoder, Event, Item, MAGIC, Promise};
+use crate::{Decoder, EncodedEvent, Item, MAGIC, Promise};
 
 /// Reads a capture as its replay does; `data` begins with the size of the pieces in which the rest comes. Where that is odd, the
 /// rest is no capture, but what the frames of one say: for each a kind, a length and a body, which are put under right checksums.
@@ -29,8 +29,10 @@ pub fn events(data: &[u8]) {
                 Ok(Some(Item::Event(event))) => {
                     let kept = match (&event, &mut promise) {
                         (_, None) => unreachable!("events come after the start"),
-                        (Event::Progress(changes), Some(promise)) => promise.progress(changes),
-                        (Event::Messages(runs, batch), Some(promise)) => {
+                        (EncodedEvent::Progress(changes), Some(promise)) => {
+                            promise.progress(changes)
+                        }
+                        (EncodedEvent::Messages(runs, batch), Some(promise)) => {
                             assert!(batch.len() <= bytes.len());
                             let records = runs.iter().map(|run| run.records);
                             promise.message(runs, records.fold(0, u64::wrapping_add))

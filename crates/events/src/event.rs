@@ -54,9 +54,9 @@ pub struct Run {
     pub records: u64,
 }
 
-/// What happens on a stream.
+/// What happens on a stream: an event of the engine's, whose batch is bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum EncodedEvent {
     /// Changes to the frontier of times that may still come.
     Progress(Vec<(Point, i64)>),
     /// A batch.
@@ -122,7 +122,7 @@ impl Start {
     }
 }
 
-impl Event {
+impl EncodedEvent {
     /// The frame of an event, whose batch is in pieces.
     ///
     /// # Errors
@@ -164,7 +164,7 @@ impl Event {
     }
 
     /// Reads an event.
-    pub(crate) fn read(kind: u8, mut body: Bytes, dims: usize) -> Result<Event, String> {
+    pub(crate) fn read(kind: u8, mut body: Bytes, dims: usize) -> Result<EncodedEvent, String> {
         if body.len() < 8 {
             return Err("an event without contents".to_owned());
         }
@@ -178,7 +178,9 @@ impl Event {
                     return Err("an event with more changes than it has room for".to_owned());
                 }
                 let mut change = || (time(&mut body, dims), body.get_i64_le());
-                Ok(Event::Progress((0..count).map(|_| change()).collect()))
+                Ok(EncodedEvent::Progress(
+                    (0..count).map(|_| change()).collect(),
+                ))
             }
             MESSAGES => {
                 if body.len() < 8 {
@@ -198,7 +200,7 @@ impl Event {
                     records: times.get_u64_le(),
                 };
                 let runs = (0..count).map(|_| run()).collect();
-                Ok(Event::Messages(runs, body.slice(head..head + batch)))
+                Ok(EncodedEvent::Messages(runs, body.slice(head..head + batch)))
             }
             other => Err(format!("events of kind {other} are not known")),
         }

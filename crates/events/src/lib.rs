@@ -22,6 +22,6 @@ pub mod frame;
 pub mod promise;
 
 pub use decoder::{Decoder, Item};
-pub use event::{Contents, Event, Run, Start};
+pub use event::{Contents, EncodedEvent, Run, Start};
 pub use frame::{Damage, MAGIC};
 pub use promise::{Broken, Promise};

@@ -1,7 +1,9 @@
 //! Whatever was written comes back, in whatever pieces it comes; what was cut, flipped or made up is never more than an error.
 
 use bytes::Bytes;
-use pointstamp_events::{Broken, Contents, Decoder, Event, Item, MAGIC, Promise, Run, Start};
+use pointstamp_events::{
+    Broken, Contents, Decoder, EncodedEvent, Item, MAGIC, Promise, Run, Start,
+};
 use pointstamp_order::Point;
 use proptest::prelude::*;
 
@@ -9,18 +11,18 @@ fn point(dims: usize) -> impl Strategy<Value = Point> {
     proptest::collection::vec(any::<u64>(), dims).prop_map(Point::from)
 }
 
-fn event(dims: usize) -> impl Strategy<Value = Event> {
+fn event(dims: usize) -> impl Strategy<Value = EncodedEvent> {
     let change = (point(dims), any::<i64>());
     let run = (point(dims), any::<u64>()).prop_map(|(time, records)| Run { time, records });
     let batch = proptest::collection::vec(any::<u8>(), 0..100);
     prop_oneof![
-        proptest::collection::vec(change, 0..5).prop_map(Event::Progress),
+        proptest::collection::vec(change, 0..5).prop_map(EncodedEvent::Progress),
         (proptest::collection::vec(run, 1..4), batch)
-            .prop_map(|(runs, batch)| Event::Messages(runs, batch.into())),
+            .prop_map(|(runs, batch)| EncodedEvent::Messages(runs, batch.into())),
     ]
 }
 
-fn capture() -> impl Strategy<Value = (Start, Vec<Event>)> {
+fn capture() -> impl Strategy<Value = (Start, Vec<EncodedEvent>)> {
     (0..4_usize).prop_flat_map(|dims| {
         let schema = proptest::collection::vec(any::<u8>(), 0..40);
         let start = (any::<bool>(), schema).prop_map(move |(columns, schema)| Start {
@@ -37,19 +39,19 @@ fn capture() -> impl Strategy<Value = (Start, Vec<Event>)> {
 }
 
 /// The bytes, and where each item ends in them.
-fn written(start: &Start, events: &[Event]) -> (Vec<u8>, Vec<u64>) {
+fn written(start: &Start, events: &[EncodedEvent]) -> (Vec<u8>, Vec<u64>) {
     let mut bytes = MAGIC.to_vec();
     bytes.extend(start.write().unwrap().concat());
     let mut ends = vec![bytes.len() as u64];
     for event in events {
         let frame = match event {
-            Event::Progress(changes) => Event::progress(changes),
-            Event::Messages(runs, batch) => {
+            EncodedEvent::Progress(changes) => EncodedEvent::progress(changes),
+            EncodedEvent::Messages(runs, batch) => {
                 let (front, back) = (
                     batch.slice(..batch.len() / 2),
                     batch.slice(batch.len() / 2..),
                 );
-                Event::messages(runs, vec![front, back])
+                EncodedEvent::messages(runs, vec![front, back])
             }
         };
         bytes.extend(frame.unwrap().concat());
@@ -126,7 +128,7 @@ proptest! {
         bytes.extend(frame.concat());
         let (items, _) = read(&bytes, 7);
         for item in items {
-            if let Item::Event(Event::Progress(changes)) = item {
+            if let Item::Event(EncodedEvent::Progress(changes)) = item {
                 prop_assert!(changes.len() <= 10);
             }
         }
@@ -246,8 +248,8 @@ proptest! {
         at in any::<prop::sample::Index>(),
     ) {
         let start = Start { contents: Contents::Columns, dims: 1, schema: Bytes::from_static(b"schema") };
-        let batch = |len: &usize| Event::Messages(run(0, 1), (0..*len).map(|n| u8::try_from(n % 253).unwrap()).collect());
-        let events: Vec<Event> = lens.iter().map(batch).collect();
+        let batch = |len: &usize| EncodedEvent::Messages(run(0, 1), (0..*len).map(|n| u8::try_from(n % 253).unwrap()).collect());
+        let events: Vec<EncodedEvent> = lens.iter().map(batch).collect();
         let (mut bytes, ends) = written(&start, &events);
         let (items, end) = read_file(&bytes, size);
         prop_assert_eq!(end, Ok(*ends.last().unwrap()));

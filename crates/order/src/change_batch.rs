@@ -120,10 +120,14 @@ impl<T: Ord> ChangeBatch<T> {
     }
 
     /// Consolidates the changes.
+    #[inline]
     pub fn compact(&mut self) {
-        if self.clean == self.updates.len() {
-            return;
+        if self.clean < self.updates.len() {
+            self.consolidate();
         }
+    }
+
+    fn consolidate(&mut self) {
         if self.updates.len() <= 2 * SMALL || self.clean == 0 {
             self.updates.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         } else {

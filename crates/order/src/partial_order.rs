@@ -83,9 +83,16 @@ integers!(u8, u16, u32, u64, u128, usize);
 
 /// The product order: coordinate by coordinate. `Ord` is lexicographic, which extends it.
 impl<T: PartialOrder + Copy, const N: usize> PartialOrder for [T; N] {
+    // Indexed: of `zip` and `all` parts are called and not inlined where crates are not optimised together.
     #[inline]
+    #[allow(clippy::needless_range_loop)]
     fn less_equal(&self, other: &Self) -> bool {
-        self.iter().zip(other).all(|(a, b)| a.less_equal(b))
+        for i in 0..N {
+            if !self[i].less_equal(&other[i]) {
+                return false;
+            }
+        }
+        true
     }
 
     #[inline]

@@ -6,7 +6,7 @@
 
 use pointstamp_progress::Mode;
 use pointstamp_testkit::{
-    Cluster, Domain, Fault, GraphSpec, Nested, Odd, Points, Violation, cases, graph_spec,
+    Domain, Fault, GraphSpec, Nested, Odd, Points, SimulatedCluster, Violation, cases, graph_spec,
 };
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -22,7 +22,7 @@ fn holds<D: Domain>(
     mode: Mode,
     seed: u64,
 ) -> Result<(), TestCaseError> {
-    let mut cluster = Cluster::new(spec, peers, mode, Fault::None, seed);
+    let mut cluster = SimulatedCluster::new(spec, peers, mode, Fault::None, seed);
     for _ in 0..3 {
         let outcome = cluster.run(40);
         prop_assert_eq!(outcome, Ok(()));
@@ -58,7 +58,7 @@ fn caught(mode: Mode, fault: Fault) -> (usize, usize) {
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
     let specs = graph_spec::<Points<2>>();
     let passed = |spec: &GraphSpec<_>, seed| {
-        let mut cluster = Cluster::new(spec, 2, mode, fault, seed);
+        let mut cluster = SimulatedCluster::new(spec, 2, mode, fault, seed);
         matches!(cluster.run(200), Err(Violation::Passed(_)))
     };
     let pipeline = GraphSpec::<Points<2>>::pipeline(3);

@@ -318,7 +318,7 @@ fn returns(spec: &GraphSpec<Points<2>>) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1_000))]
+    #![proptest_config(cases(1_000))]
 
     #[test]
     fn what_goes_back_is_refused(spec in dropping()) {

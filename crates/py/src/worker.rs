@@ -37,6 +37,10 @@ use crate::threads::{Running, Threads, absorb_interruption};
 #[pyclass(frozen, module = "pointstamp._core")]
 pub(crate) struct Worker(Arc<Driver>);
 
+/// What is said to an operator that asks its own worker.
+const ASKED_INSIDE: &str = "a worker cannot be asked from inside one of its operators, because it answers between two steps: return from the \
+                            operator first, or ask on another thread";
+
 fn duration(timeout: Option<f64>) -> PyResult<Option<Duration>> {
     let Some(seconds) = timeout else {
         return Ok(None);
@@ -152,6 +156,9 @@ impl Worker {
         cluster: &Cluster,
         seconds: f64,
     ) -> PyResult<Vec<Option<Py<PyAny>>>> {
+        if self.0.engine()?.is_stepping() {
+            return Err(PointstampError::new_err(ASKED_INSIDE));
+        }
         cluster.ask_all(py, seconds, || self.0.answer(py))
     }
 

@@ -1,6 +1,6 @@
 //! A cluster of workers in one thread, driven by a seed.
 //!
-//! Owns [`Cluster`]. Workers run operators that do anything an operator may: consume messages,
+//! Owns [`SimulatedCluster`]. Workers run operators that do anything an operator may: consume messages,
 //! keep, copy, downgrade and drop capabilities, send. Messages arrive in any order; progress
 //! batches arrive one after the other from each worker to each other one, with any delay. The real
 //! [`Protocol`] is driven as the engine drives it. What is truly outstanding is known here, and
@@ -32,7 +32,7 @@ pub enum Violation {
 }
 
 /// Workers, the messages and the progress batches between them.
-pub struct Cluster<D: Domain> {
+pub struct SimulatedCluster<D: Domain> {
     spec: GraphSpec<D>,
     reach: Reach<D>,
     universe: Vec<D::Time>,
@@ -50,7 +50,7 @@ struct Worker<T: Timestamp> {
     capabilities: Vec<(Source, T)>,
 }
 
-impl<D: Domain> Cluster<D> {
+impl<D: Domain> SimulatedCluster<D> {
     /// `peers` workers that hold an initial capability at some of the outputs.
     ///
     /// # Panics

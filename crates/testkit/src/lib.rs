@@ -6,7 +6,7 @@
 //! * [`Layered`]: a partial order with neither joins nor meets;
 //! * [`GraphSpec`]: random graphs, as a plain description;
 //! * [`Reach`]: could-result-in by walking a graph one hop at a time;
-//! * [`Cluster`]: workers that act at random and exchange progress over random interleavings;
+//! * [`SimulatedCluster`]: workers that act at random and exchange progress over random interleavings;
 //! * [`explore`]: every interleaving of a small cluster;
 //! * [`CountModel`]: counts in a map, with everything recomputed when asked;
 //! * [`cases`]: how many cases a property test tries;
@@ -25,7 +25,7 @@ mod model;
 mod reach;
 mod rng;
 
-pub use cluster::{Cluster, Fault, Violation};
+pub use cluster::{Fault, SimulatedCluster, Violation};
 pub use domain::{Domain, Nested, Numbers, Odd, Points};
 pub use effort::cases;
 pub use graphs::{GraphSpec, NodeSpec, graph_spec};

@@ -8,13 +8,13 @@
 //! use pointstamp_channels::{ChannelId, Fabric};
 //! use pointstamp_testkit::memory;
 //!
-//! # struct Nobody;
-//! # impl pointstamp_channels::Overseer for Nobody {
+//! # struct NoOverseer;
+//! # impl pointstamp_channels::Overseer for NoOverseer {
 //! #     fn control(&self, _: usize, _: bytes::Bytes) {}
 //! #     fn left(&self, _: usize, _: pointstamp_channels::Farewell) {}
 //! #     fn lost(&self, _: usize, _: String) {}
 //! # }
-//! # let overseer = std::sync::Arc::new(Nobody);
+//! # let overseer = std::sync::Arc::new(NoOverseer);
 //! # let overseer = || std::sync::Arc::downgrade(&overseer) as std::sync::Weak<dyn pointstamp_channels::Overseer>;
 //! let transports = memory::connect(2, memory::Delay::None);
 //! let (a, _) = Fabric::in_cluster(1, 1 << 20, transports[0].clone());
@@ -125,16 +125,24 @@ pub fn connect(processes: usize, delay: Delay) -> Vec<Arc<Memory>> {
 impl Memory {
     /// Ends the connection with another process; what is on its way is lost, and each hears of it.
     pub fn cut(&self, other: usize) {
-        for (from, to) in [(self.process, other), (other, self.process)] {
-            let why = format!("the connection to process {from} (memory:{from}) was cut");
-            self.end(from, to, Item::Lost(why));
-        }
+        self.lose(self.process, other);
+        self.lose(other, self.process);
+    }
+
+    fn lose(&self, from: usize, to: usize) {
+        let why = format!("the connection to process {from} (memory:{from}) was cut");
+        self.end(from, to, Item::Lost(why));
     }
 
     /// Ends the process: every other one loses it, and it loses every other one.
     pub fn kill(&self) {
-        for other in (0..self.hub.len()).filter(|&other| other != self.process) {
-            self.cut(other);
+        let others = (0..self.hub.len()).filter(|&other| other != self.process);
+        // First nothing of it is heard any more: it would tell one that it has lost another.
+        for other in others.clone() {
+            self.lose(self.process, other);
+        }
+        for other in others {
+            self.lose(other, self.process);
         }
     }
 

@@ -4,6 +4,6 @@
 capture holds.
 """
 
-from pointstamp.capture.events import Capture, EventReader, EventWriter, Messages, Progress
+from pointstamp.capture.events import Capture, EventReader, EventWriter, Messages, Position, Progress
 
-__all__ = ["Capture", "EventReader", "EventWriter", "Messages", "Progress"]
+__all__ = ["Capture", "EventReader", "EventWriter", "Messages", "Position", "Progress"]

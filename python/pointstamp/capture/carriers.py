@@ -33,7 +33,7 @@ LOOK_UP = 0.25
 """Seconds after which a thread that waits for a pipe looks whether anybody wants more still."""
 
 ASK_AGAIN = 0.02
-"""Seconds after which a pipe that nobody reads is tried again."""
+"""Seconds after which a pipe without a reader is tried again."""
 
 PATIENCE = 60
 """Seconds that an end waits for a thread that ends by itself: on a loaded machine that may take a while."""
@@ -49,7 +49,7 @@ def is_socket(carrier: Any) -> bool:
 
 
 def is_pipe(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is that of a pipe, which whoever opens it waits for the other side of."""
+    """Whether a path is that of a pipe: opening one waits for the other side."""
     try:
         return stat.S_ISFIFO(os.stat(path).st_mode)
     except (OSError, ValueError):
@@ -142,7 +142,7 @@ class PipeTarget:
             try:
                 descriptor = os.open(self._path, os.O_WRONLY | os.O_NONBLOCK)
             except OSError as error:
-                if error.errno != errno.ENXIO:  # nobody reads it yet
+                if error.errno != errno.ENXIO:  # it has no reader yet
                     raise
                 time.sleep(ASK_AGAIN)
                 continue
@@ -212,7 +212,7 @@ def start_reading(carrier: Any, feed: EventFeed) -> None:
                 carrier.shutdown(socket.SHUT_RDWR)  # wakes the thread
                 ends = True
             except OSError:
-                pass  # it is closed: by the thread, which has set `over`, or by others, which wakes nobody
+                pass  # it is closed: by the thread, which has set `over`, or by others, which wakes no thread
         elif hasattr(carrier, "wake"):
             carrier.wake()
             ends = True

@@ -245,6 +245,11 @@ def check_scope(operator: str, scope: Scope, other: Any, kinds: Any) -> None:
     """Refuses what an operator in a scope cannot read: other things than collections, or of another scope."""
     if not isinstance(other, kinds):
         raise TypeError(f"{operator} needs a collection, not {other!r}")
+    if other.scope.address[:1] != scope.address[:1]:
+        raise GraphError(
+            f"{operator} needs collections of one dataflow, and the other is of another: arrange it there, "
+            "and bring its trace in here with scope.import_trace(arranged.trace)"
+        )
     if other.scope is not scope:
         raise GraphError(
             f"{operator} needs collections of one scope: one is of scope '{scope.name}' {scope.address}, the "

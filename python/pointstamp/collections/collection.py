@@ -48,7 +48,7 @@ class Collection(CollectionOutputs[T]):
         scope: The scope that the collection is in.
     """
 
-    __slots__ = ("_arrangement", "_by_key", "_counted", "_name", "_outer", "_stream", "scope")
+    __slots__ = ("_arrangement", "_by_key", "_counted", "_is_distinct", "_name", "_outer", "_stream", "scope")
 
     def __init__(
         self,
@@ -70,6 +70,8 @@ class Collection(CollectionOutputs[T]):
         # The collection that entered this scope, whose arrangement is used here, too.
         self._outer = outer
         self._by_key: _core.Arrangement | None = None
+        # Whether each record is there once: then the reduction is that of its keys, too.
+        self._is_distinct = False
 
     if not TYPE_CHECKING:  # type checkers find out by themselves
 
@@ -206,7 +208,9 @@ class Collection(CollectionOutputs[T]):
             >>> ps.example(lambda scope: scope.collection("banana").distinct().capture()).extract()
             [(0, [('a', 1), ('b', 1), ('n', 1)])]
         """
-        return self._reduce_records(Reduction.DISTINCT, name=name)
+        result = self._reduce_records(Reduction.DISTINCT, name=name)
+        result._is_distinct = True
+        return result
 
     def threshold(self, f: Callable[[T, int], int], *, name: str | None = None) -> Collection[T]:
         """Each record as often as a function of it and its count says.
@@ -475,9 +479,10 @@ class Collection(CollectionOutputs[T]):
 
 
 def distinct_keys(keys: Collection[K], name: str | None = None) -> Arranged[K, None]:
-    """Each of the records once, as a key without a value."""
+    """Each of the records once, as a key without a value; the result of `distinct` is arranged so already."""
     if keys._outer is not None:
         return distinct_keys(keys._outer, name).enter(keys.scope)
-    there = keys.distinct(name=name and f"{name}: keys")._reduction()
+    once = keys if keys._is_distinct else keys.distinct(name=name and f"{name}: keys")
+    there = once._reduction()
     assert there is not None
     return Arranged(keys.scope, there, Collection)

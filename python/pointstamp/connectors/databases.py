@@ -10,6 +10,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import PointstampError, TimeError, add_note
@@ -232,10 +233,31 @@ class _Writer(SinkWriter):
 
 
 class _SQLiteWriter(_Writer):
+    def _insert(self, batch: Any) -> None:
+        import sqlite3
+
+        try:
+            super()._insert(batch)
+        except (sqlite3.ProgrammingError, sqlite3.InterfaceError) as error:
+            for row in rows_of(batch, self._columns):
+                for name, value in zip(self._columns, row, strict=False):
+                    if not isinstance(value, int | float | str | bytes | date | None):
+                        raise TypeError(
+                            f"column {name!r} of table {self._table!r} was given {value!r}: SQLite keeps "
+                            "None, int, float, str and bytes; map it to one of these, such as "
+                            "window.start.isoformat()"
+                        ) from error
+            raise
+
     def _connect(self) -> Any:
         import sqlite3
 
-        database = sqlite3.connect(self._path, isolation_level=None, timeout=60)
+        try:
+            database = sqlite3.connect(self._path, isolation_level=None, timeout=60)
+        except sqlite3.OperationalError as error:
+            raise PointstampError(
+                f"cannot open the database {self._path}: {error}. Its folder must be there, and writable"
+            ) from error
         names = ", ".join(map(_quoted, self._columns))
         key = f", primary key ({', '.join(map(_quoted, self._key))})" if self._key else ""
         database.execute(f"create table if not exists {_quoted(self._table)} ({names}{key})")

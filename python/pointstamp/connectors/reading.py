@@ -330,6 +330,7 @@ class Reading:
             if self._reads(partition, len(self._names)):
                 self._left.add(partition)
                 self._timing.begin([partition])
+                self._source.taken(partition)
                 assert self._threads is not None
                 self._threads.start([partition])
 

@@ -6,7 +6,8 @@ still the one that the offset is of. They are taken of the bytes that were read,
 them after each read.
 
 A file that is followed is rotated by giving it another name and making a new one. The old one is read to
-its end, which is reached when the new one has something in it; then the new one is read from its beginning.
+its end, which is reached when the new one has something in it; then the next one is read from its beginning:
+the new one, or the first of those in between.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from pointstamp._errors import PointstampError, add_note
 from pointstamp.connectors.protocol import PartitionReader
+from pointstamp.connectors.rotated import beside, successor
 
 if TYPE_CHECKING:
     import re
@@ -267,13 +269,18 @@ class TextReader(PartitionReader[Any]):
         return there.st_size > 0 and not os.path.samestat(there, os.fstat(self._file.fileno()))
 
     def _next(self) -> bool:
-        """Goes on with the file that has the name now; false where it cannot be had at the moment."""
+        """Goes on with the file that came after this one; false where it cannot be had at the moment."""
+        old, path = os.fstat(self._file.fileno()), Path(self._path)
+        after = successor(path, old)
         try:
-            file = open(self._path, "rb")  # noqa: SIM115  # until `close`
+            file = open(after, "rb")  # noqa: SIM115  # until `close`
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.EMFILE, errno.ENFILE):
                 return False
             raise
+        if successor(path, old) != after:  # it was rotated in this moment
+            file.close()
+            return False
         self._take(file, FileOffset(0))
         return True
 
@@ -325,9 +332,8 @@ class TextReader(PartitionReader[Any]):
         """The file, and of one that is followed those beside it whose names begin with its name."""
         path = Path(self._path)
         yield path
-        for other in sorted(path.parent.iterdir()) if self._follow else []:
-            if other != path and other.name.startswith(path.name) and other.is_file():
-                yield other
+        if self._follow:
+            yield from beside(path)
 
     def close(self) -> None:
         """Lets go of the file, and of a thread that waits for it to grow."""

@@ -17,6 +17,8 @@ from pointstamp.event_times.columns import split_rows
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from pointstamp.event_times.columns import Late
+
 __all__ = ["Arrival", "EventTime", "Timing"]
 
 OTHERS = (
@@ -129,9 +131,13 @@ class EventTime(Timing):
         self._latest.update({partition: (self._frontier, now) for partition in partitions})
 
     def times(self, partition: str, batch: Any) -> Iterator[tuple[int, Any]]:
-        """The records of each time, in the order of times; and behind them what is late, if it is apart."""
+        """The records of each time, in the order of times; and behind them what is late, if it is apart.
+
+        What is late is at the watermark of its partition that it came behind: however the partition is cut
+        into batches, its time is the same.
+        """
         latest, _ = self._latest.get(partition, (0, 0.0))
-        late: Any = None
+        late: Late = []
         if not self._apart:
             parts = self._records(batch) if isinstance(batch, list) else self._columns(batch)
         elif isinstance(batch, list):
@@ -141,25 +147,26 @@ class EventTime(Timing):
         for time, part in parts:
             latest = max(latest, time)
             yield max(time, self._frontier), part
-        if late is not None and len(late):
-            yield max(latest - self._lateness, self._frontier), late
+        for watermark, part in late:
+            yield max(watermark, self._frontier), part
         self._latest[partition] = (latest, clock.monotonic())
 
-    def _records_apart(self, batch: list[Any], latest: int) -> tuple[Any, Any, int]:
+    def _records_apart(self, batch: list[Any], latest: int) -> tuple[Any, Late, int]:
         """The parts of a batch that are on time, what is late, and the latest time of the partition."""
         assert callable(self._time)
         parts: dict[int, list[Any]] = {}
-        late = []
+        late: dict[int, list[Any]] = {}
         for record in batch:
             time = _checked(self._time(record))
-            if time < latest - self._lateness:
-                late.append(record)
+            watermark = latest - self._lateness
+            if time < watermark:
+                late.setdefault(watermark, []).append(record)
             else:
                 parts.setdefault(time, []).append(record)
                 latest = max(latest, time)
-        return sorted(parts.items(), key=lambda part: part[0]), late, latest
+        return sorted(parts.items(), key=lambda part: part[0]), list(late.items()), latest
 
-    def _rows_apart(self, batch: Any, latest: int) -> tuple[Any, Any, int]:
+    def _rows_apart(self, batch: Any, latest: int) -> tuple[Any, Late, int]:
         """As `_records_apart`; all rows that are on time are one part, at the frontier."""
         assert callable(self._time)
         on_time, late, latest = split_rows(batch, self._time(batch), latest, 0, self._lateness)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
+    "Late",
     "Unit",
     "ends_of",
     "layout_of",
@@ -26,6 +27,9 @@ __all__ = [
     "unit_of",
     "whole_times",
 ]
+
+Late = list[tuple[int, Any]]
+"""What of a batch is late: parts of it, and the watermark that each came behind, from the least on."""
 
 _MICROSECOND = timedelta(microseconds=1)
 _MOST = 2**62
@@ -144,30 +148,28 @@ def split_columns(at: int, limit: Callable[[], int] | None = None) -> Callable[.
     What is after the limit, if there is one, goes with what is late, and moves nothing.
     """
 
-    def split(batch: Any, latest: int, floor: int, lateness: int) -> tuple[Any, Any, int]:
-        import pyarrow as pa
+    def split(batch: Any, latest: int, floor: int, lateness: int) -> tuple[Any, Late, int]:
         import pyarrow.compute as pc
 
         times = whole_times(batch.column(at))
         ends = pc.min_max(times).as_py()
         low, high = ends["min"], ends["max"]
         if low is None:
-            return None, None, latest
+            return None, [], latest
         if low < 0:
             raise TimeError(f"the event time {low} is below 0, where there are no timestamps")
         if limit is not None and high > (most := limit()):
-            ahead = rows_where(batch, pc.greater(times, most))
-            batch = rows_where(batch, pc.less_equal(times, most))
-            on_time, late, latest = split(batch, latest, floor, lateness)
-            late = ahead if late is None else pa.concat_batches([late, ahead])
-            return on_time, late, latest
+            ahead = pc.greater(times, most)
+            return split_rows(batch, times, latest, floor, lateness, ahead)
         return split_rows(batch, times, latest, floor, lateness)
 
     return split
 
 
-def split_rows(batch: Any, times: Any, latest: int, floor: int, lateness: int) -> tuple[Any, Any, int]:
-    """What of a batch is on time, what is late (None: nothing), and the latest time with these.
+def split_rows(
+    batch: Any, times: Any, latest: int, floor: int, lateness: int, ahead: Any = None
+) -> tuple[Any, Late, int]:
+    """What of a batch is on time (None: nothing), what is late, and the latest time with these.
 
     Args:
         batch: Of rows.
@@ -175,20 +177,38 @@ def split_rows(batch: Any, times: Any, latest: int, floor: int, lateness: int) -
         latest: The latest time before.
         floor: What is before it is late, too.
         lateness: How far behind the latest a row may come.
+        ahead: Which rows go with the late ones, and move nothing; None: no row.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    ends = pc.min_max(times).as_py()
-    low, high = ends["min"], ends["max"]
-    if low is None:
-        return None, None, latest
-    if low >= max(latest, high) - lateness and low >= floor:
-        return batch, None, max(latest, high)
+    if ahead is None:
+        ends = pc.min_max(times).as_py()
+        low, high = ends["min"], ends["max"]
+        if low is None:
+            return None, [], latest
+        if low >= max(latest, high) - lateness and low >= floor:
+            return batch, [], max(latest, high)
+        told = times
+    else:
+        told = pc.if_else(ahead, pa.scalar(latest), times)
     # A late row never raises the maximum, so that the maximum over all rows is that over those on time.
-    before = pc.max_element_wise(pc.cumulative_max(times), pa.scalar(latest))
-    least = pc.max_element_wise(pc.subtract(before, lateness), pa.scalar(floor))
+    most = pc.max_element_wise(pc.cumulative_max(told), pa.scalar(latest))
+    least = pc.max_element_wise(pc.subtract(most, lateness), pa.scalar(floor))
     on_time = pc.greater_equal(times, least)
-    parts = [rows_where(batch, mask) for mask in (on_time, pc.invert(on_time))]
-    kept, late = (part if part.num_rows else None for part in parts)
-    return kept, late, max(latest, high)
+    if ahead is not None:
+        on_time = pc.and_not(on_time, ahead)
+    is_late = pc.invert(on_time)
+    kept, late = (rows_where(batch, mask) for mask in (on_time, is_late))
+    return kept if kept.num_rows else None, _at_watermarks(late, least.filter(is_late)), most[-1].as_py()
+
+
+def _at_watermarks(late: Any, watermarks: Any) -> Late:
+    """Late rows, by the watermark that they came behind, which does not go down from row to row."""
+    import pyarrow.compute as pc
+
+    parts, start = [], 0
+    for watermark, rows in zip(*pc.value_counts(watermarks).flatten(), strict=True):
+        parts.append((max(watermark.as_py(), 0), late.slice(start, rows.as_py())))
+        start += rows.as_py()
+    return parts

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pointstamp.event_times.clock import Clock
+    from pointstamp.event_times.columns import Late
 
 __all__ = ["split_records", "with_keys"]
 
@@ -26,40 +27,33 @@ def split_records(
     What is after the limit, if there is one, goes with what is late, and moves nothing.
     """
 
-    def split(records: list[Any], latest: int, floor: int, lateness: int) -> tuple[Any, Any, int]:
+    def split(records: list[Any], latest: int, floor: int, lateness: int) -> tuple[Any, Late, int]:
         times = clock.units([timestamp(record) for record in records])
-        ahead: list[Any] = []
-        if limit is not None and max(times) > (most := limit()):
-            ahead = [record for time, record in zip(times, records, strict=True) if time > most]
-            records = [record for time, record in zip(times, records, strict=True) if time <= most]
-            times = [time for time in times if time <= most]
-            if not records:
-                return None, ahead, latest
-        on_time, late, latest = _split(records, times, latest, floor, lateness)
-        return on_time, [*(late or ()), *ahead] or None, latest
-
-    def _split(
-        records: list[Any], times: list[int], latest: int, floor: int, lateness: int
-    ) -> tuple[Any, Any, int]:
         low, high = min(times), max(times)
         refuse_negative(low, clock)
-        most = max(latest, high)
-        if low >= floor and (
-            low >= most - lateness
-            # In order, none is behind another, however far apart they are.
-            or (low >= latest - lateness and times == sorted(times))
+        ahead = None if limit is None or high <= (most := limit()) else most
+        if (
+            ahead is None
+            and low >= floor
+            and (
+                low >= max(latest, high) - lateness
+                # In order, none is behind another, however far apart they are.
+                or (low >= latest - lateness and times == sorted(times))
+            )
         ):
-            return [Bundle(low if low == high else times, records)], None, most
+            return [Bundle(low if low == high else times, records)], [], max(latest, high)
         kept: list[int] = []
-        on_time, late = [], []
+        on_time: list[Any] = []
+        late: dict[int, list[Any]] = {}
         for time, record in zip(times, records, strict=True):
-            if time < latest - lateness or time < floor:
-                late.append(record)
+            watermark = max(latest - lateness, floor, 0)
+            if time < watermark or (ahead is not None and time > ahead):
+                late.setdefault(watermark, []).append(record)
             else:
                 kept.append(time)
                 on_time.append(record)
                 latest = max(latest, time)
-        return [Bundle(kept, on_time)] if kept else None, late or None, latest
+        return [Bundle(kept, on_time)] if kept else None, list(late.items()), latest
 
     return split
 

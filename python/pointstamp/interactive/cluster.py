@@ -8,6 +8,7 @@ killed. What ends them by itself is kept, for who asks next.
 from __future__ import annotations
 
 import os
+import pickle
 import secrets
 import socket
 import struct
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from pointstamp.seeing.asking import Asking
     from pointstamp.worker import Worker
 
-__all__ = ["Cluster"]
+__all__ = ["SessionWorkers"]
 
 PATIENCE = 1.0
 """Seconds that workers have to end by themselves."""
@@ -54,7 +55,7 @@ ADVICE = (
 )
 
 
-class Cluster:
+class SessionWorkers:
     """Workers in the background, from when it is made until `close`.
 
     Args:
@@ -225,7 +226,7 @@ class Cluster:
         self._kill = kill
 
     def _accept(self, listener: Listener, key: bytes) -> None:
-        """Lets connections in. Each is greeted on a thread of its own: who says nothing holds nobody up."""
+        """Lets connections in. Each is greeted on a thread of its own: a silent one holds up no other."""
         while True:
             try:
                 connection = listener.accept()
@@ -273,15 +274,22 @@ class Cluster:
                 except Exception as error:
                     self._replies.hear(worker, command.number, False, _cannot_be_sent(command, error))
                     continue
+                connection.send_bytes(pickle.dumps((command.number, command.what)))  # read in any case
                 connection.send_bytes(packed)
 
     def _hear(self, worker: int, connection: Connection) -> None:
         """Takes what a worker of another process answers."""
         with suppress(OSError, EOFError):
             while True:
-                number, well, value = connection.recv()
-                if not well:
-                    value = _error_of(worker, *value)
+                number, well, taken = pickle.loads(connection.recv_bytes())
+                packed = connection.recv_bytes()
+                try:
+                    value = pickle.loads(packed)
+                except Exception as error:  # of the program's own classes, whatever it is
+                    unread = _unreadable(worker, error)
+                    well, value = taken, Taken([], unread) if taken else unread
+                else:
+                    value = value if well else _error_of(worker, *value)
                 self._replies.hear(worker, number, well, value)
 
 
@@ -318,7 +326,12 @@ class _There:
     def _read(self) -> None:
         with suppress(OSError, EOFError):
             while not self._ended:
-                command = _loads(self._connection.recv_bytes())
+                number, what = pickle.loads(self._connection.recv_bytes())
+                packed = self._connection.recv_bytes()
+                try:
+                    command = _loads(packed)
+                except Exception as error:  # of the program's own classes, whatever it is
+                    command = Command(None, number, "refuse", (_not_taken(what, error),))
                 self._ended = command.what == "end"
                 self._commands.put(command._replace(target=None))
         # The program has ended, or its session: so does this worker.
@@ -336,17 +349,19 @@ class _There:
     def answer(self, number: int | None, well: bool, value: Any) -> None:
         if not well:
             value = _told(value)
+        taken = isinstance(value, Taken)
+        try:
+            packed = ForkingPickler.dumps(value)
+        except Exception as error:
+            if taken:
+                packed = ForkingPickler.dumps(_without_unsendable(value))
+            else:
+                well = False
+                packed = ForkingPickler.dumps(_told(_unsendable("a result", value, error)))
         with suppress(OSError):
-            try:
-                self._connection.send((number, well, value))
-            except (OSError, EOFError):
-                raise
-            except Exception as error:
-                if isinstance(value, Taken):
-                    self._connection.send((number, True, _without_unsendable(value)))
-                else:
-                    about = _unsendable("a result", value, error)
-                    self._connection.send((number, False, _told(about)))
+            # By itself, so that it is read where what is answered cannot be.
+            self._connection.send_bytes(pickle.dumps((number, well, taken)))
+            self._connection.send_bytes(packed)
 
 
 def _serve_there(address: Any, key: bytes, worker: Worker) -> None:
@@ -369,8 +384,6 @@ def _cut(connection: Connection) -> None:
 
 
 def _dumps(command: Command) -> bytes:
-    import pickle
-
     try:
         import cloudpickle
     except ImportError:
@@ -380,8 +393,6 @@ def _dumps(command: Command) -> bytes:
 
 
 def _loads(data: bytes) -> Command:
-    import pickle
-
     return Command(*pickle.loads(data))
 
 
@@ -389,9 +400,23 @@ def _cannot_be_sent(command: Command, error: Exception) -> TypeError:
     return TypeError(f"what is given to {command.what} cannot be sent to another process: {error}")
 
 
+def _not_taken(what: str, error: Exception) -> TypeError:
+    return TypeError(
+        f"what is given to {what} cannot be unpickled in the worker's process: {type(error).__name__}: "
+        f"{error}"
+    )
+
+
 def _unsendable(what: str, value: Any, error: Exception) -> TypeError:
     return TypeError(
         f"{what} of type {type(value).__name__} cannot be sent from its process: {error}. Return plain data"
+    )
+
+
+def _unreadable(worker: int, error: Exception) -> TypeError:
+    return TypeError(
+        f"what worker {worker} has answered cannot be unpickled in this process: {type(error).__name__}: "
+        f"{error}. Let the dataflow give plain data, or objects of classes that this program can import"
     )
 
 
@@ -410,8 +435,6 @@ def _without_unsendable(taken: Taken) -> Taken:
 
 def _told(error: BaseException) -> tuple[bytes | None, str]:
     """An exception as it travels: as it is, where that can be, and in words."""
-    import pickle
-
     words = in_words(error, error.__traceback__)
     try:
         packed = pickle.dumps(error)
@@ -422,8 +445,6 @@ def _told(error: BaseException) -> tuple[bytes | None, str]:
 
 
 def _error_of(worker: int, packed: bytes | None, words: str) -> BaseException:
-    import pickle
-
     error: BaseException = ClusterError(f"worker {worker}: {words}")
     if packed is not None:
         with suppress(Exception):  # a class that only the process has

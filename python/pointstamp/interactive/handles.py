@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
     from pointstamp._types import Time
-    from pointstamp.interactive.cluster import Cluster
+    from pointstamp.interactive.cluster import SessionWorkers
     from pointstamp.seeing.graph import Graph as DataflowGraph
 
 __all__ = ["Live", "LiveInput", "LiveOutput", "result_of"]
@@ -26,7 +26,9 @@ __all__ = ["Live", "LiveInput", "LiveOutput", "result_of"]
 INPUTS = ("InputHandle", "ArrowInput", "CollectionInput", "ColumnInput")
 
 
-def result_of(cluster: Cluster, future: Future[list[Any]], what: str, timeout: float | None) -> list[Any]:
+def result_of(
+    cluster: SessionWorkers, future: Future[list[Any]], what: str, timeout: float | None
+) -> list[Any]:
     """The answers of the workers, once they have come.
 
     Raises:
@@ -44,7 +46,7 @@ wake it."""
 class Waiting:
     """Waits for answers of workers, one after the other, for so many seconds altogether."""
 
-    def __init__(self, cluster: Cluster, what: str, timeout: float | None) -> None:
+    def __init__(self, cluster: SessionWorkers, what: str, timeout: float | None) -> None:
         self._cluster = cluster
         self._what = what
         self._timeout = timeout
@@ -73,7 +75,7 @@ class Waiting:
 class Flow:
     """A dataflow on the workers, for as long as something refers to it."""
 
-    def __init__(self, cluster: Cluster, number: int, name: str) -> None:
+    def __init__(self, cluster: SessionWorkers, number: int, name: str) -> None:
         self.cluster = cluster
         self.name = name
         self._number = number
@@ -102,7 +104,7 @@ class Flow:
             )
 
 
-def _drop(cluster: Cluster, number: int) -> None:
+def _drop(cluster: SessionWorkers, number: int) -> None:
     if not cluster.ended:
         cluster.tell("drop", number, wait=False)
 

@@ -149,6 +149,9 @@ class _Serving:
     def do_explain(self, _: int | None) -> str:
         return str(explained(self._worker.asking, self._worker.core, []))
 
+    def do_refuse(self, _: int | None, error: Exception) -> None:
+        raise error
+
     def do_end(self, _: int | None) -> None:
         self.ended = True
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from pointstamp.interactive.cluster import Cluster
+    from pointstamp.interactive.cluster import SessionWorkers
     from pointstamp.interactive.handles import Live
 
 __all__ = ["Interactive"]
@@ -73,18 +73,18 @@ class Interactive:
         self._config = config
         self._processes = processes
         self._numbers = count()
-        self._running: list[Cluster] = []
+        self._running: list[SessionWorkers] = []
         self._ends = weakref.finalize(self, _close, self._running)
         self._cluster()
 
-    def _cluster(self) -> Cluster:
+    def _cluster(self) -> SessionWorkers:
         """The workers; new ones, where those that there were have ended."""
         if not self._ends.alive:
             raise ConfigError("this session is closed: make another one with pointstamp.Interactive(...)")
-        from pointstamp.interactive.cluster import Cluster  # with all that it imports
+        from pointstamp.interactive.cluster import SessionWorkers  # with all that it imports
 
         if not self._running or self._running[0].ended:
-            self._running[:] = [Cluster(self._config, self._processes)]
+            self._running[:] = [SessionWorkers(self._config, self._processes)]
         return self._running[0]
 
     def dataflow(self, build: Callable[..., Any], *, name: str | None = None, dims: int = 1) -> Live:
@@ -138,7 +138,7 @@ class Interactive:
             self._comes_back(cluster, running)
             raise
 
-    def _comes_back(self, cluster: Cluster, running: Any) -> None:
+    def _comes_back(self, cluster: SessionWorkers, running: Any) -> None:
         """Waits a while for a function of a cell that was interrupted; else ends the workers."""
         with suppress(BaseException):
             running.exception(PATIENCE)
@@ -182,7 +182,7 @@ class Interactive:
         return f"<Interactive session: {where}>"
 
 
-def _close(running: list[Cluster]) -> None:
+def _close(running: list[SessionWorkers]) -> None:
     for cluster in running:
         cluster.close()
     running.clear()

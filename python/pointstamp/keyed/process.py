@@ -61,7 +61,7 @@ class KeyContext:
 
     @property
     def ended(self) -> bool:
-        """Whether the stream has ended, so that only timers are left: one that is set now is not due."""
+        """Whether the stream has ended and only timers are left. A timer that is set now is not due."""
         return self._process._ends
 
     def emit(self, record: Any) -> None:

@@ -196,11 +196,16 @@ class KeyedState(Generic[K, S]):
             peers: How many workers there are now.
 
         Raises:
+            TypeError: For one snapshot that is not in a list.
             ValueError: If they are of different frontiers or operators, or not one of each worker of a run.
             CodecError: For bytes that are no snapshot, or a damaged one, or one of an earlier version.
         """
         if not 0 <= index < peers:
             raise ValueError(f"there is no worker {index} of {peers}")
+        if isinstance(snapshots, bytes | bytearray | memoryview):
+            raise TypeError(
+                "restore takes a list of the snapshots of all workers: of one worker, restore([snapshot])"
+            )
         made: KeyedState[Any, Any] = cls()
         frontiers = set()
         tables: list[list[Any]] = []
@@ -249,7 +254,7 @@ class KeyedState(Generic[K, S]):
             self.frontier = 0  # that run had ended: this one has all its records before it
         self.begins = self.frontier
         if ttl is None:
-            self._seen = {}  # nobody brings it up to date
+            self._seen = {}  # it is not brought up to date
             return self
         # A key that has been seen and has no state is due, too.
         for key in dict.fromkeys([*self.states, *self._seen]):

@@ -16,7 +16,7 @@ __all__ = ["read", "read_table", "write", "write_table"]
 
 _MARK = b"pointstamp keyed state"
 _FORM = 5
-"""Raised by whoever changes what stands behind the checksum."""
+"""Raised with every change of what stands behind the checksum."""
 _CHECKSUM = 4
 """Bytes."""
 _BEGINS = len(_MARK) + 1 + _CHECKSUM

@@ -16,12 +16,14 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pointstamp._errors import ClusterError
+from pointstamp._errors import ClusterError, ConfigError
 from pointstamp.config import Config
 from pointstamp.execution import execute
 from pointstamp.launcher import target as targets
 from pointstamp.launcher.asked import let_in
 from pointstamp.launcher.leash import hold
+from pointstamp.launcher.loading import answering
+from pointstamp.launcher.refusing import is_refusal
 from pointstamp.seeing.showing import WATCHES
 from pointstamp.seeing.status import MARK, following
 
@@ -70,7 +72,8 @@ def run(place: Place, target: targets.Target, options: Mapping[str, Any], stall_
     )
     try:
         with listener:
-            main = targets.load(target)
+            with answering(target.module):
+                main = targets.load(target)
             if place.status:
                 WATCHES.append(partial(following, _to_launcher))
             execute(
@@ -80,6 +83,11 @@ def run(place: Place, target: targets.Target, options: Mapping[str, Any], stall_
                 stall_report=stall_report,
             )
     except targets.TargetError as error:
+        print(f"pointstamp: {error}", file=sys.stderr)
+        return 2
+    except ConfigError as error:
+        if not is_refusal(error):
+            raise
         print(f"pointstamp: {error}", file=sys.stderr)
         return 2
     except ClusterError as error:

@@ -29,11 +29,12 @@ if TYPE_CHECKING:
 
     from pointstamp import _core
     from pointstamp._core import Capability, FrontieredInput, OutputPort
+    from pointstamp.event_times.columns import Late
     from pointstamp.scope import Scope
 
     # Of a batch, the latest time so far (-1: none), the least that is on time, and the lateness: what is on
-    # time, what is late (None: nothing), and the latest time now.
-    Split = Callable[[Any, int, int, int], tuple[Any, Any, int]]
+    # time (None: nothing), what is late, and the latest time now.
+    Split = Callable[[Any, int, int, int], tuple[Any, Late, int]]
 
 __all__ = ["event_times"]
 
@@ -51,7 +52,8 @@ def event_times(
 ) -> tuple[_core.Stream, _core.Stream]:
     """The operator: streams of what is on time, and of what is late.
 
-    What is on time is sent at the watermark before its batch, in whatever form `split` gives it.
+    What is on time is sent at the watermark before its batch, in whatever form `split` gives it; what is late
+    at the watermark that it came behind, however records are cut into batches.
     """
     name = "event_time"
     root_only(scope, name)
@@ -124,11 +126,11 @@ class Watermark:
         for _, batch in data:
             any_came = True
             on_time, late, self._latest = self._split(batch, self._latest, self.floor, self._lateness)
-            for (output, capability), part in ((self._on_time, on_time), (self._late, late)):
-                if part is not None:
-                    with output.session(capability) as session:
-                        give = session.give_all if isinstance(part, list) else session.give
-                        give(part)
+            if on_time is not None:
+                _send(*self._on_time, on_time)
+            output, capability = self._late
+            for watermark, part in late:
+                _send(output, capability.delayed(watermark), part)
         if not self.ended and not data.frontier:
             self.ended = True
             for _, capability in (self._on_time, self._late):
@@ -146,6 +148,11 @@ class Watermark:
             self._stands = self.time
             for _, capability in (self._on_time, self._late):
                 capability.downgrade(self._stands)
+
+
+def _send(output: OutputPort[Any], capability: Capability, part: Any) -> None:
+    with output.session(capability) as session:
+        (session.give_all if isinstance(part, list) else session.give)(part)
 
 
 class Neighbours:

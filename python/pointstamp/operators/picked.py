@@ -30,7 +30,13 @@ def rows_where(batch: pa.RecordBatch, condition: Any) -> pa.RecordBatch:
     """
     import pyarrow as pa
 
-    column = _column(condition)
+    try:
+        column = _column(condition)
+    except TypeError as error:
+        raise TypeError(
+            f"a condition makes a column of booleans, one for each row, and not {condition!r}: columns are "
+            "compared by functions such as pc.equal(batch['n'], 1); == says whether two are the same"
+        ) from error
     if not pa.types.is_boolean(column.type):
         raise TypeError(f"a condition is a column of booleans, not of {column.type}")
     if len(column) != batch.num_rows:

@@ -43,7 +43,10 @@ if TYPE_CHECKING:
 __all__ = ["Writer", "read_log", "to_perfetto"]
 
 EVERY = 0.2
-"""Seconds between two batches of a log."""
+"""Seconds between two looks at what the workers did."""
+
+ROWS = 1 << 14
+"""Events of a batch at most. A file that was cut or damaged is read up to the batch before."""
 
 
 _written: set[str] = set()
@@ -140,8 +143,8 @@ class Writer:
             batch = recorder.take(worker)
             if worker not in self._writers:
                 self._writers[worker] = self._ipc.new_stream(self._files[worker], batch.schema)
-            if batch.num_rows:
-                self._writers[worker].write_batch(batch)
+            for begin in range(0, batch.num_rows, ROWS):
+                self._writers[worker].write_batch(batch.slice(begin, ROWS))
 
 
 def _opened(path: Path) -> BinaryIO:

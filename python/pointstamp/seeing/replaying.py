@@ -49,11 +49,11 @@ class Replay:
         self._held: dict[Address, int] = {}
         self._frontiers: dict[tuple[Address, int], dict[tuple[int, ...], int]] = {}
         self._begun: dict[tuple[int, Id], int] = {}
-        self._asleep: dict[int, bool] = {}
         self._graphs: dict[int, tuple[Graph, list[Any]]] = {}
         self._ended: set[int] = set()
         latest = table.group_by("worker").aggregate([("at", "max")]).to_pylist()
         self._latest: dict[int, int] = {row["worker"]: row["at_max"] for row in latest}
+        self._asleep = dict.fromkeys(self._latest, False)
         self._viewer = table["worker"][0].as_py()
         self.states: list[dict[str, Any]] = []
         due = first + step
@@ -70,6 +70,8 @@ class Replay:
         who = (row["dataflow"], row["operator"])
         if kind in ("scope", "operator"):
             address = tuple(row["address"])
+            if len(address) > 1 and address[:-1] not in self._scopes:
+                return  # what made its scope may be lost
             self._addresses[who] = address
             self._names[address] = row["name"]
             self._graphs.pop(address[0], None)

@@ -179,7 +179,7 @@ class Page:
 
 
 def document(nonce: str) -> str:
-    """The page as one file, whose style and script are let in by a word that nobody can guess."""
+    """The page as one file, whose style and script are let in by a random nonce."""
     parts = {path.name: path.read_text(encoding="utf-8") for path in PAGE.iterdir()}
     text = parts["page.html"].replace("NONCE", nonce).replace("STYLE\n", parts["page.css"])
     return text.replace("SCRIPT\n", '"use strict";\n' + "\n".join(parts[name] for name in SCRIPTS))

@@ -36,7 +36,7 @@ class Steady:
         """What it does now, see `state_of`; for threads that are no worker's. It is not to be changed.
 
         The workers are asked once at a time: else an earlier answer could be remembered in place of a later
-        one. All who come meanwhile share the next answer, so that nobody waits for more than two.
+        one. All who come meanwhile share the next answer, so that each waits for two at most.
         """
         with self._lock:
             answer, first = self._next, self._next is None

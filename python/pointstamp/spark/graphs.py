@@ -1,7 +1,7 @@
 """What is asked of graphs, on DataFrames of edges: each is one call, and runs inside the Spark job.
 
 The functions are those of `pointstamp.graphs`, with the same definitions. Edges are a DataFrame with the
-columns ``src`` and ``dst`` (others may be named), and the result is a DataFrame. Nothing runs before an
+columns ``src`` and ``dst``, and the result is a DataFrame. Nothing runs before an
 action asks for it.
 """
 
@@ -16,6 +16,7 @@ from pointstamp.spark.calls.running import run
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     import pointstamp as ps
@@ -41,7 +42,7 @@ def bfs(edges: DataFrame, roots: Iterable[Any], *, num_workers: int | None = Non
         roots: Nodes.
         num_workers: As for `run`.
     """
-    given = list(roots)
+    given = _nodes(roots)
 
     def build(pairs: ps.Collection[Any]) -> ps.Collection[Any]:
         return graphs.bfs(pairs, _once(pairs.scope, given))
@@ -60,7 +61,7 @@ def shortest_paths(
         weight: The name of the column of weights.
         num_workers: As for `run`.
     """
-    given = list(roots)
+    given = _nodes(roots)
 
     def build(weighted: ps.Collection[Any]) -> ps.Collection[Any]:
         lengths = graphs.shortest_paths(weighted, _once(weighted.scope, given))
@@ -127,6 +128,16 @@ def _once(scope: ps.Scope, nodes: list[Any]) -> ps.Collection[Any]:
     return scope.collection(nodes if scope.index == 0 else [])
 
 
+def _nodes(roots: Iterable[Any]) -> list[Any]:
+    """The nodes that a caller names."""
+    if isinstance(roots, str | bytes) or hasattr(roots, "columns"):
+        raise TypeError(
+            f"roots are nodes, such as [0] or ['a'], not {type(roots).__name__}; of a DataFrame, "
+            "[row.node for row in roots.collect()]"
+        )
+    return list(roots)
+
+
 def _call(
     edges: DataFrame,
     function: Callable[[Any], ps.Collection[Any]],
@@ -135,6 +146,13 @@ def _call(
     weight: str | None = None,
 ) -> DataFrame:
     """The result of a function of edges; columns without a type have that of the nodes."""
+    from pyspark import sql
+
+    if not isinstance(edges, sql.DataFrame):
+        raise TypeError(
+            f"the edges are a DataFrame of Spark, not {type(edges).__name__}: spark.createDataFrame(...) "
+            "makes one of rows, or of a frame of pandas"
+        )
     named = ["src", "dst"] if weight is None else ["src", "dst", weight]
     missing = [name for name in named if name not in edges.columns]
     if missing:
@@ -147,13 +165,24 @@ def _call(
         import pyarrow as pa
 
         node = rows.schema.field("src").type
-        records: ps.Stream[Any] = rows.to_records()
-        if weight is None:
-            pairs = records.map(lambda row: (row["src"], row["dst"]))
+        pairs: ps.Collection[Any]
+        if weight is None and all(_plain(kind) for kind in rows.schema.types):
+            pairs = rows.as_collection().to_records()
         else:
-            pairs = records.map(lambda row: (row["src"], (row["dst"], row[weight])))
-        result = function(pairs.as_collection()).consolidate().updates().map(lambda update: update[0])
+            records: ps.Stream[Any] = rows.to_records()
+            if weight is None:
+                pairs = records.map(lambda row: (row["src"], row["dst"])).as_collection()
+            else:
+                pairs = records.map(lambda row: (row["src"], (row["dst"], row[weight]))).as_collection()
+        result = function(pairs).consolidate().updates().map(lambda update: update[0])
         types = {name: node if kind is None else pa.type_for_alias(kind) for name, kind in columns.items()}
         return result.to_arrow(pa.schema(list(types.items())))
 
     return run(edges.select(*named), build, num_workers=num_workers)  # type: ignore[no-any-return]
+
+
+def _plain(kind: pa.DataType) -> bool:
+    """Whether a node of this type is the same in a row of columns as in a record."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind))

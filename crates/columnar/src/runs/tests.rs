@@ -1,5 +1,7 @@
 //! How much is kept of windows that have closed.
 
+use arrow_array::StringArray;
+
 use super::*;
 
 fn rows(first: i64) -> RecordBatch {
@@ -92,4 +94,63 @@ fn values_of_few_windows_that_have_closed_make_room() {
             assert_eq!(most == 0, keeps, "{most} rows too many");
         }
     }
+}
+
+#[test]
+fn values_of_few_wide_rows_that_have_closed_make_room() {
+    let batch = |at: i64| {
+        let texts = StringArray::from(vec!["x".repeat(1 << 18)]);
+        let number = || Arc::new(Int64Array::from(vec![at])) as ArrayRef;
+        let columns = [
+            ("at", number()),
+            ("key", number()),
+            ("text", Arc::new(texts) as ArrayRef),
+        ];
+        RecordBatch::try_from_iter(columns).unwrap()
+    };
+    let schema = batch(0).schema();
+    let list = [("text".to_owned(), "list".to_owned())];
+    for ends in [Ends::Silence(5), Ends::Rows(1)] {
+        let mut runs = Runs::new(&schema, &["key"], &list, "at", ends).unwrap();
+        let (mut results, mut most) = (0, 0);
+        for round in 0..200 {
+            runs.update(batch(round * 10), 0).unwrap();
+            runs.advance::<Error>(Some(round * 10 + 9), |_, rows| {
+                results += rows.num_rows();
+                Ok(())
+            })
+            .unwrap();
+            most = most.max(runs.rows);
+        }
+        assert_eq!(results, 200);
+        assert!(most < 10, "{most} rows of 256 KiB are kept at once");
+    }
+}
+
+#[test]
+fn the_last_time_of_all_is_one_that_windows_take() {
+    const LAST: i64 = i64::MAX;
+    let times = Int64Array::from(vec![LAST - 3, LAST]);
+    let keys = Int64Array::from(vec![1, 1]);
+    let rows = RecordBatch::try_from_iter([
+        ("at", Arc::new(times) as ArrayRef),
+        ("key", Arc::new(keys) as ArrayRef),
+    ])
+    .unwrap();
+    let count = [("key".to_owned(), "count".to_owned())];
+    let ends = Ends::Silence(10);
+    let mut runs = Runs::new(&rows.schema(), &["key"], &count, "at", ends).unwrap();
+    runs.update(rows, 0).unwrap();
+    let mut sent = Vec::new();
+    for frontier in [Some(LAST), None] {
+        runs.advance::<Error>(frontier, |instant, rows| {
+            let counts = rows.column(3).as_primitive::<Int64Type>();
+            sent.push((frontier, instant, counts.value(0)));
+            Ok(())
+        })
+        .unwrap();
+        // What is sent next is not before a row that is still possible.
+        assert!(runs.next_instant().is_none_or(|next| next == LAST));
+    }
+    assert_eq!(sent, [(None, LAST, 2)]);
 }

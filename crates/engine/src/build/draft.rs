@@ -105,6 +105,7 @@ impl<P: Payload> Draft<P> {
                 site: Rc::clone(&self.site),
                 notify: hears,
                 logic: self.logic.take(),
+                moved: Vec::new(),
             }),
         })
     }

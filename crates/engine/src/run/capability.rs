@@ -8,8 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
-use pointstamp_order::{PartialOrder, Point};
-use rustc_hash::FxHashMap;
+use pointstamp_order::{ChangeBatch, PartialOrder, Point};
 
 use crate::error::{Error, check_advance};
 use crate::observe::{Observation, OperatorId};
@@ -20,7 +19,7 @@ pub struct OutputCore {
     pub(crate) port: usize,
     pub(crate) site: Rc<Site>,
     /// Where capabilities may be taken back by the worker (inputs that `main` left open): what is held.
-    ledger: Option<RefCell<FxHashMap<Point, i64>>>,
+    ledger: Option<RefCell<ChangeBatch<Point>>>,
     revoked: Cell<bool>,
 }
 
@@ -34,11 +33,7 @@ impl OutputCore {
         Self::with(port, site, Some(RefCell::default()))
     }
 
-    fn with(
-        port: usize,
-        site: Rc<Site>,
-        ledger: Option<RefCell<FxHashMap<Point, i64>>>,
-    ) -> Rc<Self> {
+    fn with(port: usize, site: Rc<Site>, ledger: Option<RefCell<ChangeBatch<Point>>>) -> Rc<Self> {
         Rc::new(OutputCore {
             port,
             site,
@@ -52,12 +47,7 @@ impl OutputCore {
             return;
         }
         if let Some(ledger) = &self.ledger {
-            let mut ledger = ledger.borrow_mut();
-            let held = ledger.entry(time.clone()).or_insert(0);
-            *held += diff;
-            if *held == 0 {
-                ledger.remove(time);
-            }
+            ledger.borrow_mut().update(time.clone(), diff);
         }
         self.site
             .progress
@@ -70,13 +60,13 @@ impl OutputCore {
     /// Takes every capability of this output back. Those that exist can no longer be used.
     pub(crate) fn revoke(&self) {
         if let Some(ledger) = &self.ledger {
-            let held = std::mem::take(&mut *ledger.borrow_mut());
+            let held = ledger.take();
             if self.site.progress.is_closed() {
                 self.revoked.set(true);
                 return;
             }
             let mut internal = self.site.progress.internal.borrow_mut();
-            for (time, count) in held {
+            for (time, count) in held.into_inner() {
                 internal.update((self.port, time), -count);
             }
             drop(internal);
@@ -122,7 +112,7 @@ impl Capability {
     /// A capability that the progress protocol counts already: the initial one of each output.
     pub(crate) fn initial(time: Point, output: Rc<OutputCore>) -> Self {
         if let Some(ledger) = &output.ledger {
-            *ledger.borrow_mut().entry(time.clone()).or_insert(0) += 1;
+            ledger.borrow_mut().update(time.clone(), 1);
         }
         Self::made(time, output)
     }

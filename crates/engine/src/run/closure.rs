@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use pointstamp_order::Point;
+
 use crate::error::{Error, UserResult};
 use crate::payload::Payload;
 use crate::run::port::InputCore;
@@ -21,6 +23,8 @@ pub(crate) struct ClosureOperator<P> {
     /// Whether it is told of frontiers.
     pub(crate) notify: bool,
     pub(crate) logic: Option<Logic>,
+    /// What moved of its frontiers, which the logic looks at itself; its room is used again.
+    pub(crate) moved: Vec<(Point, i64)>,
 }
 
 impl<P: Payload> Schedule for ClosureOperator<P> {
@@ -28,8 +32,10 @@ impl<P: Payload> Schedule for ClosureOperator<P> {
         if self.notify {
             let mut changes = self.site.progress.frontiers.borrow_mut();
             for ((port, time), diff) in changes.drain() {
-                self.inputs[port].frontier.borrow_mut().update(time, diff);
+                let mut frontier = self.inputs[port].frontier.borrow_mut();
+                frontier.update_into(time, diff, &mut self.moved);
             }
+            self.moved.clear();
         }
         let Some(logic) = &mut self.logic else {
             return Ok(false);

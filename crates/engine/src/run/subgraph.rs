@@ -317,10 +317,11 @@ impl Subgraph {
             };
             let child = &mut self.children[index];
             let port = child.port_index(location.port);
-            let open = !self.view.is_empty(location);
-            if open != child.open[port] {
-                child.open[port] = open;
-                if open {
+            let before = child.frontiers[port];
+            let after = before + diff;
+            child.frontiers[port] = after;
+            if (before > 0) != (after > 0) {
+                if after > 0 {
                     child.open_count += 1;
                 } else {
                     child.open_count -= 1;

@@ -70,6 +70,8 @@ struct TeeCore<P> {
     phase: Cell<Phase>,
     /// Taken out while a batch is pushed.
     edges: Cell<Vec<Box<dyn Edge<P>>>>,
+    /// How many edges there are, or were when the dataflow ended.
+    readers: Cell<usize>,
     /// What was sent while the dataflow was being built: readers may still be added.
     early: RefCell<Vec<Message<P>>>,
 }
@@ -96,6 +98,7 @@ impl<P> Default for Tee<P> {
         Tee(Rc::new(TeeCore {
             phase: Cell::new(Phase::Building),
             edges: Cell::default(),
+            readers: Cell::new(0),
             early: RefCell::default(),
         }))
     }
@@ -105,6 +108,7 @@ impl<P: Payload> Tee<P> {
     pub(crate) fn attach(&self, edge: Box<dyn Edge<P>>) {
         let mut edges = self.0.edges.take();
         edges.push(edge);
+        self.0.readers.set(edges.len());
         self.0.edges.set(edges);
     }
 
@@ -114,6 +118,12 @@ impl<P: Payload> Tee<P> {
             return Err(BuildError::RoutesItself.into());
         }
         Ok(())
+    }
+
+    /// Whether what is sent is read by nobody, now and later.
+    #[inline]
+    pub(crate) fn leads_nowhere(&self) -> bool {
+        self.0.readers.get() == 0 && self.0.phase.get() != Phase::Building
     }
 
     /// Sends a message along every edge.

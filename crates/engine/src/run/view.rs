@@ -27,7 +27,6 @@ pub(crate) trait View {
     /// Appends what [`Tracker::drain_changes`](pointstamp_progress::Tracker::drain_changes) yields.
     fn drain_changes(&mut self, changes: &mut Vec<Change>);
     fn drain_boundary_changes(&mut self, hear: &mut dyn FnMut(usize, Point, i64));
-    fn is_empty(&self, location: Location) -> bool;
     fn contains(&self, location: Location) -> bool;
     fn tracking_anything(&self) -> bool;
 
@@ -163,10 +162,6 @@ impl<T: Time> View for Protocol<T> {
         }
     }
 
-    fn is_empty(&self, location: Location) -> bool {
-        self.tracker().is_empty(location)
-    }
-
     fn contains(&self, location: Location) -> bool {
         self.tracker().contains(location)
     }
@@ -255,7 +250,7 @@ mod tests {
             view.propagate(&mut |at, time, diff| said.push(format!("hears {at} {time} {diff}")));
             let mut changes = Vec::new();
             view.drain_changes(&mut changes);
-            said.push(format!("{changes:?} {}", view.is_empty(input)));
+            said.push(format!("{changes:?} {:?}", view.frontier(input)));
             view.drain_boundary_changes(&mut |output, time, diff| {
                 said.push(format!("tells {output} {time} {diff}"));
             });

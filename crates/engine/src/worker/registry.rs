@@ -12,8 +12,8 @@ use crate::run::subgraph::Subgraph;
 
 /// An installed dataflow.
 pub(super) struct Dataflow {
-    /// `None` while it runs.
-    subgraph: Option<Subgraph>,
+    /// `None` while it runs. It is moved with every step, and so must be small to move.
+    subgraph: Option<Box<Subgraph>>,
     activation: Activation,
     dropped: bool,
     #[allow(
@@ -35,7 +35,7 @@ impl Drop for Dataflow {
 
 /// A dataflow that is taken out to be run.
 pub(super) struct Running {
-    pub(super) subgraph: Subgraph,
+    pub(super) subgraph: Box<Subgraph>,
     pub(super) activation: Activation,
     pub(super) id: OperatorId,
 }
@@ -81,7 +81,7 @@ impl Registry {
         let dataflow = Dataflow {
             id: subgraph.id(),
             activation: subgraph.activation().clone(),
-            subgraph: Some(subgraph),
+            subgraph: Some(Box::new(subgraph)),
             dropped: false,
             edges,
             room: Rc::clone(room),
@@ -154,7 +154,7 @@ impl Registry {
     }
 
     /// Puts back what was taken out.
-    pub(super) fn put_back(&self, index: usize, subgraph: Subgraph) {
+    pub(super) fn put_back(&self, index: usize, subgraph: Box<Subgraph>) {
         if let Some(dataflow) = self.dataflows.borrow_mut().get_mut(&index) {
             dataflow.subgraph = Some(subgraph);
         }

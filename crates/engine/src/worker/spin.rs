@@ -104,7 +104,7 @@ mod tests {
             (8, 2, 2, true),
             (1, 2, 2, false),
             (3, 4, 4, false),
-            (2, 1, 1, false), // nobody else could say anything
+            (2, 1, 1, false), // there is no other worker
             (4, 2, 4, false), // what comes from other processes takes longer
             (4, 1, 2, false),
         ] {

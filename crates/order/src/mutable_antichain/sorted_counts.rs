@@ -301,34 +301,20 @@ impl<T: PartialOrder + Ord + Clone> SortedCounts<T> {
 
     /// Merges sorted changes into all blocks.
     fn merge(&mut self, changes: &mut Vec<(T, i64)>) {
-        let old = std::mem::take(&mut self.blocks);
-        let mut merged = Vec::with_capacity(self.len + changes.len());
-        let mut changes = changes.drain(..);
-        let mut change = changes.next();
-        for entry in old.into_iter().flat_map(|block| block.entries) {
-            while let Some(earlier) = change.take_if(|change| change.0 < entry.0) {
-                add_up(&mut merged, earlier);
-                change = changes.next();
+        let mut changes = changes.drain(..).peekable();
+        let mut merged = Merged::new(&mut self.blocks);
+        while let Some(mut entries) = merged.next_old() {
+            for entry in entries.drain(..) {
+                while let Some(earlier) = changes.next_if(|change| change.0 < entry.0) {
+                    merged.add(earlier);
+                }
+                merged.add(entry);
             }
-            add_up(&mut merged, entry);
+            merged.spare.push(entries);
         }
-        change
-            .into_iter()
-            .chain(changes)
-            .for_each(|change| add_up(&mut merged, change));
-        if merged.last().is_some_and(|(_, count)| *count == 0) {
-            merged.pop();
-        }
-
-        self.len = merged.len();
-        self.negative = merged.iter().filter(|(_, count)| *count < 0).count();
+        changes.for_each(|change| merged.add(change));
+        (self.len, self.negative) = merged.end();
         self.bounded = false;
-        let mut merged = merged.into_iter();
-        while merged.len() > 0 {
-            let mut entries = VecDeque::with_capacity(BLOCK + 1);
-            entries.extend(merged.by_ref().take(FILL));
-            self.blocks.push_back(Block::new(entries));
-        }
     }
 
     fn find_suffixes(&mut self) {
@@ -367,13 +353,79 @@ impl<T: PartialOrder + Clone> Block<T> {
     }
 }
 
-/// Appends a count to sorted counts, of which only the last may be zero.
-#[inline]
-fn add_up<T: Eq>(counts: &mut Vec<(T, i64)>, (element, diff): (T, i64)) {
-    match counts.last_mut() {
-        Some((last, count)) if *last == element => *count += diff,
-        Some((last, count)) if *count == 0 => (*last, *count) = (element, diff),
-        _ => counts.push((element, diff)),
+/// Blocks being written anew, from sorted counts of which several may be for one element. New blocks use the room
+/// of those that have been read: memory that is freed here and taken again at once is given to the system and back.
+struct Merged<'a, T> {
+    /// Those not read yet, and then the new ones.
+    blocks: &'a mut VecDeque<Block<T>>,
+    /// How many have not been read.
+    old: usize,
+    /// The room of those that have.
+    spare: Vec<VecDeque<(T, i64)>>,
+    /// The block that is being written.
+    filling: VecDeque<(T, i64)>,
+    /// Its next entry, which may be zero still.
+    last: Option<(T, i64)>,
+    len: usize,
+    negative: usize,
+}
+
+impl<'a, T: Eq> Merged<'a, T> {
+    fn new(blocks: &'a mut VecDeque<Block<T>>) -> Self {
+        Self {
+            old: blocks.len(),
+            blocks,
+            spare: Vec::new(),
+            filling: VecDeque::with_capacity(BLOCK + 1),
+            last: None,
+            len: 0,
+            negative: 0,
+        }
+    }
+
+    /// The entries of the next block that has not been read.
+    fn next_old(&mut self) -> Option<VecDeque<(T, i64)>> {
+        self.old = self.old.checked_sub(1)?;
+        self.blocks.pop_front().map(|block| block.entries)
+    }
+
+    #[inline]
+    fn add(&mut self, (element, diff): (T, i64)) {
+        match &mut self.last {
+            Some((last, count)) if *last == element => *count += diff,
+            last => {
+                if let Some(entry) = last.replace((element, diff)) {
+                    self.put(entry);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn put(&mut self, entry: (T, i64)) {
+        if entry.1 == 0 {
+            return;
+        }
+        self.len += 1;
+        self.negative += usize::from(entry.1 < 0);
+        if self.filling.len() == FILL {
+            let room = self.spare.pop();
+            let room = room.unwrap_or_else(|| VecDeque::with_capacity(BLOCK + 1));
+            let full = std::mem::replace(&mut self.filling, room);
+            self.blocks.push_back(Block::new(full));
+        }
+        self.filling.push_back(entry);
+    }
+
+    /// The number of entries in all blocks, and of those that are negative.
+    fn end(mut self) -> (usize, usize) {
+        if let Some(last) = self.last.take() {
+            self.put(last);
+        }
+        if !self.filling.is_empty() {
+            self.blocks.push_back(Block::new(self.filling));
+        }
+        (self.len, self.negative)
     }
 }
 

@@ -17,6 +17,7 @@ use pointstamp_order::{Antichain, Point};
 use pyo3::prelude::*;
 
 use super::follow::{Followers, Publisher};
+use super::fuel::instalment;
 use super::reducers::Form;
 use super::route::{By, exchange};
 use super::rows::Cells;
@@ -61,7 +62,7 @@ pub(crate) trait Readers<T: ScopeTime> {
     ///
     /// # Errors
     ///
-    /// `GraphError` for an arrangement that is seen from an inner scope, and for one that kept nothing, because nobody read it.
+    /// `GraphError` for an arrangement that is seen from an inner scope, and for one that kept nothing, because it had no reader.
     fn trace(&self) -> PyResult<(Reader<Cells, Cells, T>, Followers<T>)>;
 }
 
@@ -143,6 +144,8 @@ impl<T: ScopeTime> Arranged<T> {
         });
         let arranged = Arranged::new(result, form, Rc::clone(&template), followers, origin);
         let activator = builder.activator();
+        let remote = activator.remote();
+        writer.when_stale(move || remote.activate());
         let mut staging = Staging::<T>::new(by, dims, name);
         builder.build(move || {
             let _while_it_runs = &held;
@@ -162,7 +165,8 @@ impl<T: ScopeTime> Arranged<T> {
                 publisher.0.complete(&frontier);
                 writer.seal(frontier);
             }
-            if staging.has_more(&input) || writer.owes() {
+            let compacted = writer.compact(&mut instalment())?;
+            if !compacted || staging.has_more(&input) || writer.owes() {
                 activator.activate();
             }
             Ok(false)

@@ -14,8 +14,8 @@ use pointstamp_order::{Antichain, Point};
 use super::rows::Cells;
 use super::time::ScopeTime;
 
-/// What an arrangement did.
-pub(crate) enum Event<T> {
+/// What an arrangement did, for those who replay it into a scope of theirs.
+pub(crate) enum Instruction<T> {
     /// A batch, with a time at or before all of its updates'.
     Batch(Point, Sealed<Cells, Cells, T>),
     /// It is complete before this.
@@ -26,7 +26,7 @@ pub(crate) enum Event<T> {
 
 /// One of those who follow an arrangement.
 pub(crate) struct Follower<T> {
-    pub(crate) events: RefCell<VecDeque<Event<T>>>,
+    pub(crate) instructions: RefCell<VecDeque<Instruction<T>>>,
     activator: Activator,
 }
 
@@ -34,7 +34,7 @@ impl<T> Follower<T> {
     /// A follower that is activated so.
     pub(crate) fn new(activator: Activator) -> Rc<Self> {
         Rc::new(Follower {
-            events: RefCell::default(),
+            instructions: RefCell::default(),
             activator,
         })
     }
@@ -56,12 +56,12 @@ impl<T> Default for Followers<T> {
 }
 
 impl<T: ScopeTime> Followers<T> {
-    fn tell(&self, event: impl Fn() -> Event<T>) {
+    fn tell(&self, instruction: impl Fn() -> Instruction<T>) {
         self.0.borrow_mut().retain(|follower| {
             let Some(follower) = follower.upgrade() else {
                 return false;
             };
-            follower.events.borrow_mut().push_back(event());
+            follower.instructions.borrow_mut().push_back(instruction());
             follower.activator.activate();
             true
         });
@@ -74,12 +74,12 @@ impl<T: ScopeTime> Followers<T> {
 
     /// Says that a batch was added; each of its updates is at or after the time.
     pub(crate) fn added(&self, time: &Point, sealed: &Sealed<Cells, Cells, T>) {
-        self.tell(|| Event::Batch(time.clone(), sealed.clone()));
+        self.tell(|| Instruction::Batch(time.clone(), sealed.clone()));
     }
 
     /// Says that the arrangement is complete before a frontier.
     pub(crate) fn complete(&self, upper: &Antichain<T>) {
-        self.tell(|| Event::Upper(upper.iter().map(T::point).collect()));
+        self.tell(|| Instruction::Upper(upper.iter().map(T::point).collect()));
     }
 }
 
@@ -88,6 +88,6 @@ pub(crate) struct Publisher<T: ScopeTime>(pub(crate) Followers<T>);
 
 impl<T: ScopeTime> Drop for Publisher<T> {
     fn drop(&mut self) {
-        self.0.tell(|| Event::Lost);
+        self.0.tell(|| Instruction::Lost);
     }
 }

@@ -15,7 +15,7 @@ use pointstamp_order::Point;
 use pyo3::prelude::*;
 
 use super::arrange::Arranged;
-use super::follow::{Event, Follower, Followers};
+use super::follow::{Follower, Followers, Instruction};
 use super::reducers::Form;
 use super::rows::Cells;
 use super::sealed::SealedBatch;
@@ -37,11 +37,13 @@ pub(crate) fn import<T: ScopeTime>(
     let follower = Follower::new(builder.activator());
     let least = Point::minimum(scope.dims());
     {
-        let mut events = follower.events.borrow_mut();
+        let mut instructions = follower.instructions.borrow_mut();
         let there = trace.follow().into_iter();
-        events.extend(there.map(|sealed| Event::Batch(least.clone(), sealed)));
+        instructions.extend(there.map(|sealed| Instruction::Batch(least.clone(), sealed)));
         trace.stop_following();
-        events.push_back(Event::Upper(trace.upper().iter().map(T::point).collect()));
+        instructions.push_back(Instruction::Upper(
+            trace.upper().iter().map(T::point).collect(),
+        ));
     }
     followers.join(&follower);
     let origin = trace.origin();
@@ -68,22 +70,22 @@ fn run<T: ScopeTime>(
     output: &OutputPort<Batch>,
 ) -> Result<(), BoxError> {
     loop {
-        let Some(event) = follower.events.borrow_mut().pop_front() else {
+        let Some(instruction) = follower.instructions.borrow_mut().pop_front() else {
             return Ok(());
         };
-        match event {
-            Event::Batch(time, sealed) => {
+        match instruction {
+            Instruction::Batch(time, sealed) => {
                 let capability = delayed(capabilities, &time)?;
                 output
                     .send(&capability, Batch::Sealed(SealedBatch::new(sealed)))
                     .map_err(SendError::into_cause)?;
             }
-            Event::Upper(upper) => {
+            Instruction::Upper(upper) => {
                 let kept = upper.iter().map(|time| delayed(capabilities, time));
                 *capabilities = kept.collect::<Result<_, _>>()?;
             }
-            Event::Lost if capabilities.is_empty() => {}
-            Event::Lost => {
+            Instruction::Lost if capabilities.is_empty() => {}
+            Instruction::Lost => {
                 return Err(Error::from(BuildError::TraceDropped).into());
             }
         }

@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 
 use super::arrange::{Arranged, Arrangement, ByTime, kept_by, sealed_of};
 use super::follow::{Followers, Publisher};
-use super::fuel::Allowance;
+use super::fuel::{Allowance, instalment};
 use super::reducers::{Form, Rows, of_kind};
 use super::rows::Cells;
 use super::sealed::SealedBatch;
@@ -74,7 +74,9 @@ fn build<T: ScopeTime>(
     builder.notify();
     let activator = builder.activator();
     let least = Antichain::from_elem(T::of(&Point::minimum(scope.dims())));
-    let reduce = Reduce::new(input.readers.source()?, least, reducer);
+    let mut reduce = Reduce::new(input.readers.source()?, least, reducer);
+    let remote = activator.remote();
+    reduce.when_stale(move || remote.activate());
     let trace = reduce.trace();
     let origin = trace.origin();
     let template = Rc::new(RefCell::new(Some(trace)));
@@ -153,7 +155,7 @@ impl<T: ScopeTime> Reducing<T> {
             self.capabilities = kept.collect::<Result<_, _>>()?;
         }
         self.allowance.end(false);
-        Ok(false)
+        Ok(!reduce.compact(&mut instalment())?)
     }
 }
 

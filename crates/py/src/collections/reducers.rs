@@ -5,7 +5,7 @@
 
 use std::num::NonZeroUsize;
 
-use pointstamp_arrange::{Error, Lists, Reducer};
+use pointstamp_arrange::{Error, Lists, Reducer, Rows as _};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -24,6 +24,10 @@ pub(crate) struct Rows(Box<dyn Reducer<Cells, Cells, Cells>>);
 impl Reducer<Cells, Cells, Cells> for Rows {
     fn reduce(&mut self, keys: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
         self.0.reduce(keys, inputs, outputs)
+    }
+
+    fn once(&self) -> Option<Cells> {
+        self.0.once()
     }
 }
 
@@ -45,7 +49,7 @@ pub(crate) fn of_kind(
     let function = || Held::new(argument.clone().unbind());
     let name = name.to_owned();
     let reducer: Box<dyn Reducer<Cells, Cells, Cells>> = match kind {
-        Reduction::Distinct => Box::new(distinct),
+        Reduction::Distinct => Box::new(Distinct),
         Reduction::Threshold => Box::new(Threshold {
             function: function(),
             name,
@@ -176,15 +180,25 @@ fn parts_of(inputs: &Lists<Cells>, part: usize) -> Lists<Cells> {
     own
 }
 
-#[allow(clippy::unnecessary_wraps, reason = "a reducer may fail")]
-fn distinct(_: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
-    for index in 0..inputs.len() {
-        if total(inputs, index) > 0 {
-            outputs.push(Row::UNIT, 1);
+/// Each key once.
+struct Distinct;
+
+impl Reducer<Cells, Cells, Cells> for Distinct {
+    fn reduce(&mut self, _: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
+        for index in 0..inputs.len() {
+            if total(inputs, index) > 0 {
+                outputs.push(Row::UNIT, 1);
+            }
+            outputs.end();
         }
-        outputs.end();
+        Ok(())
     }
-    Ok(())
+
+    fn once(&self) -> Option<Cells> {
+        let mut unit = Cells::default();
+        unit.push(Row::UNIT);
+        Some(unit)
+    }
 }
 
 fn count(_: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {

@@ -98,18 +98,18 @@ pub(crate) fn window_columns(
         let open = input.frontier().frontier().first().and_then(Point::last);
         let bound = open.map(|open| i64::try_from(open).unwrap_or(i64::MAX));
         let mut closing: Option<Capability> = None;
-        windows.close(bound, |end, rows| {
-            let instant = Point::new(&[(end - 1).unsigned_abs()]);
+        windows.close(bound, |last, rows| {
+            let instant = Point::new(&[last.unsigned_abs()]);
             let capability = match &mut closing {
                 Some(closing) if *closing.time() == instant => closing,
                 closing => closing.insert(capability.delayed(&instant)?),
             };
             send(output, capability, rows)
         })?;
-        match windows.next_end() {
+        match windows.next_last() {
             None => held = None,
-            Some(end) => {
-                let instant = Point::new(&[(end - 1).unsigned_abs()]);
+            Some(last) => {
+                let instant = Point::new(&[last.unsigned_abs()]);
                 if instant > *capability.time() {
                     capability.downgrade(&instant)?;
                 }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use pointstamp_channels::Encoder;
 use pointstamp_columnar::ipc;
 use pointstamp_engine::payload::Payload;
-use pointstamp_events::{Contents, Event, Run, frame};
+use pointstamp_events::{Contents, EncodedEvent, Run, frame};
 use pointstamp_order::Point;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -84,7 +84,7 @@ pub(super) fn frames(
             unreachable!("streams of records and columns are captured")
         }
     };
-    each(Event::messages(&run, pieces).map_err(IntoException::into_exception)?)
+    each(EncodedEvent::messages(&run, pieces).map_err(IntoException::into_exception)?)
 }
 
 fn in_halves(

@@ -13,7 +13,7 @@ use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use pointstamp_engine::payload::Payload;
 use pointstamp_engine::wakeups::RemoteActivator;
-use pointstamp_events::{Contents, Decoder, Event, Item, Promise, Run, Start};
+use pointstamp_events::{Contents, Decoder, EncodedEvent, Item, Promise, Run, Start};
 use pointstamp_order::Point;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
@@ -75,7 +75,7 @@ pub(super) enum Feeding {
 /// What a feed has next.
 pub(super) enum Next {
     /// An event, and where it began. It keeps the promise, but for the number of records.
-    Event(u64, Contents, Event),
+    Event(u64, Contents, EncodedEvent),
     /// Nothing yet; a file is to be asked again later, and who feeds says so by himself.
     Wait { ask: bool },
     /// Nothing any more: the stream was complete, or what there is ends here, before the stream.
@@ -144,8 +144,8 @@ impl Shared {
                         return Err(self.damaged(offset, "an event before the beginning"));
                     };
                     let kept = match &event {
-                        Event::Progress(changes) => promise.progress(changes),
-                        Event::Messages(runs, _) => {
+                        EncodedEvent::Progress(changes) => promise.progress(changes),
+                        EncodedEvent::Messages(runs, _) => {
                             let records =
                                 runs.iter().map(|run| u128::from(run.records)).sum::<u128>();
                             promise.message(runs, u64::try_from(records).unwrap_or(u64::MAX))
@@ -437,7 +437,7 @@ impl EventFeed {
         match detached(py, || self.shared.next())? {
             Next::Wait { .. } => Ok(None),
             Next::End { complete } => Ok(Some(complete.into_pyobject(py)?.to_owned().into_any())),
-            Next::Event(offset, _, Event::Progress(changes)) => {
+            Next::Event(offset, _, EncodedEvent::Progress(changes)) => {
                 let list = PyList::empty(py);
                 for (time, diff) in changes {
                     list.append((point_to_py(py, &time)?, diff))?;
@@ -445,7 +445,7 @@ impl EventFeed {
                 let event = (offset, py.None(), list);
                 Ok(Some(event.into_pyobject(py)?.into_any()))
             }
-            Next::Event(offset, contents, Event::Messages(runs, bytes)) => {
+            Next::Event(offset, contents, EncodedEvent::Messages(runs, bytes)) => {
                 let list = PyList::empty(py);
                 if !decode {
                     for run in runs {

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use pointstamp_engine::capability::Capability;
 use pointstamp_engine::error::{BoxError, UserResult};
-use pointstamp_engine::operators::Event as MemoryEvent;
+use pointstamp_engine::operators::Event;
 use pointstamp_engine::payload::Payload;
 use pointstamp_engine::port::{OutputPort, SendError};
 use pointstamp_engine::wakeups::Activator;
-use pointstamp_events::{Event, Promise, promise};
+use pointstamp_events::{EncodedEvent, Promise, promise};
 use pointstamp_order::{PartialOrder, Point};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -220,11 +220,11 @@ impl Played {
     fn step(&mut self) -> PyResult<Step> {
         match &mut self.source {
             Source::Memory { queue, at } => match queue.take(*at) {
-                Taken::Event(MemoryEvent::Progress(changes)) => {
+                Taken::Event(Event::Progress(changes)) => {
                     *at += 1;
                     Ok(Step::Progress(changes))
                 }
-                Taken::Event(MemoryEvent::Messages(time, batch)) => {
+                Taken::Event(Event::Messages(time, batch)) => {
                     *at += 1;
                     Ok(Step::Batches(vec![(time, batch)]))
                 }
@@ -237,8 +237,8 @@ impl Played {
                 }
             },
             Source::Feed(feed) => match feed.next()? {
-                Next::Event(_, _, Event::Progress(changes)) => Ok(Step::Progress(changes)),
-                Next::Event(offset, contents, Event::Messages(runs, bytes)) => {
+                Next::Event(_, _, EncodedEvent::Progress(changes)) => Ok(Step::Progress(changes)),
+                Next::Event(offset, contents, EncodedEvent::Messages(runs, bytes)) => {
                     let batches = feed.batches(offset, contents, runs, bytes)?;
                     Ok(Step::Batches(batches))
                 }

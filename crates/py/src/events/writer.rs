@@ -128,7 +128,8 @@ fn write_event(
     };
     match event {
         Event::Progress(changes) => {
-            let frame = events::Event::progress(&changes).map_err(IntoException::into_exception)?;
+            let frame =
+                events::EncodedEvent::progress(&changes).map_err(IntoException::into_exception)?;
             open.write(&frame)?;
             let kept = promise.progress(&changes);
             debug_assert!(kept.is_ok(), "the engine keeps its promise: {kept:?}");

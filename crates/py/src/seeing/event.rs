@@ -14,7 +14,7 @@ use pointstamp_order::Point;
 use pointstamp_progress::{Location, Port, Source, Target};
 
 /// An event; what its numbers mean follows from its kind.
-pub(crate) struct Event {
+pub(crate) struct LogEvent {
     pub(crate) at: u64,
     kind: &'static str,
     pub(crate) dataflow: u32,
@@ -53,9 +53,9 @@ fn small(number: usize) -> u32 {
     number as u32
 }
 
-impl Event {
+impl LogEvent {
     pub(crate) fn new(kind: &'static str, id: OperatorId) -> Self {
-        Event {
+        LogEvent {
             at: 0,
             kind,
             dataflow: id.dataflow,
@@ -83,17 +83,17 @@ impl Event {
             dataflow: edge.dataflow,
             operator: u32::MAX,
         });
-        Event {
+        LogEvent {
             edge: Some(edge.edge),
             time: Some(time.clone()),
             count: Some(records as i64),
-            ..Event::new(kind, operator)
+            ..LogEvent::new(kind, operator)
         }
     }
 
     /// The same, to another worker.
     pub(crate) fn to(self, worker: usize) -> Self {
-        Event {
+        LogEvent {
             peer: Some(small(worker)),
             ..self
         }
@@ -101,11 +101,11 @@ impl Event {
 
     /// Of a capability that is now for `time`; `count` is what that adds to the number of capabilities.
     pub(crate) fn capability(operator: OperatorId, port: usize, time: &Point, count: i64) -> Self {
-        Event {
+        LogEvent {
             port: Some(small(port)),
             time: Some(time.clone()),
             count: Some(count),
-            ..Event::new("capability", operator)
+            ..LogEvent::new("capability", operator)
         }
     }
 
@@ -121,13 +121,13 @@ impl Event {
             Port::Target(port) => (port, false),
             Port::Source(port) => (port, true),
         };
-        Event {
+        LogEvent {
             node: Some(small(place.node)),
             port: Some(small(port)),
             output: Some(output),
             time: Some(time.clone()),
             count: Some(diff),
-            ..Event::new(kind, scope)
+            ..LogEvent::new(kind, scope)
         }
     }
 
@@ -139,14 +139,14 @@ impl Event {
         name: &str,
         dims: Option<usize>,
     ) -> Self {
-        Event {
+        LogEvent {
             count: dims.map(|dims| dims as i64),
             made: Some(Box::new(Made {
                 address: Some(address.iter().map(|&index| index as u64).collect()),
                 name: Some(name.to_owned()),
                 ..Made::default()
             })),
-            ..Event::new(kind, id)
+            ..LogEvent::new(kind, id)
         }
     }
 
@@ -158,7 +158,7 @@ impl Event {
         target: Target,
         pact: &'static str,
     ) -> Self {
-        Event {
+        LogEvent {
             edge: Some(edge.edge),
             node: Some(small(source.node)),
             port: Some(small(source.port)),
@@ -167,7 +167,7 @@ impl Event {
                 target: Some((small(target.node), small(target.port))),
                 ..Made::default()
             })),
-            ..Event::new("edge", scope)
+            ..LogEvent::new("edge", scope)
         }
     }
 
@@ -190,7 +190,7 @@ impl Event {
 ///
 /// None that is known: the columns are of one length.
 pub(crate) fn columns(
-    events: &[Event],
+    events: &[LogEvent],
     began: u64,
     worker: u32,
 ) -> Result<RecordBatch, arrow_schema::ArrowError> {
@@ -200,12 +200,12 @@ pub(crate) fn columns(
     let kinds: StringArray = events.iter().map(|event| Some(event.kind)).collect();
     let outputs: BooleanArray = events.iter().map(|event| event.output).collect();
     let counts: Int64Array = events.iter().map(|event| event.count).collect();
-    let names: StringArray = events.iter().map(Event::name).collect();
+    let names: StringArray = events.iter().map(LogEvent::name).collect();
     let pacts: StringArray = events
         .iter()
         .map(|event| event.made.as_ref().and_then(|made| made.pact))
         .collect();
-    let of = |get: &dyn Fn(&Event) -> Option<u32>| -> ArrayRef {
+    let of = |get: &dyn Fn(&LogEvent) -> Option<u32>| -> ArrayRef {
         Arc::new(events.iter().map(get).collect::<UInt32Array>())
     };
     let columns: Vec<(&str, ArrayRef)> = vec![
@@ -228,7 +228,7 @@ pub(crate) fn columns(
         ),
         ("count", Arc::new(counts)),
         ("peer", of(&|event| event.peer)),
-        ("address", lists(events.iter().map(Event::address))),
+        ("address", lists(events.iter().map(LogEvent::address))),
         ("name", Arc::new(names)),
         ("pact", Arc::new(pacts)),
         ("target", of(&|event| event.target().map(|(node, _)| node))),

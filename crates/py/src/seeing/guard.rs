@@ -67,7 +67,7 @@ mod system {
     static TIMER: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
     static HAS_TIMER: AtomicBool = AtomicBool::new(false);
     static SECONDS: AtomicU32 = AtomicU32::new(0);
-    /// Whether a signal has set the timer: whoever repeats it does not put the end off.
+    /// Whether a signal has set the timer: another one does not put the end off.
     static IS_SET: AtomicBool = AtomicBool::new(false);
     /// What handled the signal before.
     static BEFORE: AtomicUsize = AtomicUsize::new(0);
@@ -159,7 +159,7 @@ mod system {
                     events: libc::POLLOUT,
                     revents: 0,
                 };
-                // Not where nobody reads: it would wait for ever.
+                // Not where there is no reader: it would wait for ever.
                 if libc::poll(&raw mut errors, 1, 0) == 1 && errors.revents == libc::POLLOUT {
                     libc::write(libc::STDERR_FILENO, SAID.as_ptr().cast(), SAID.len());
                 }

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::frames::{Codes, Line};
-use crate::gil::Held as HeldObject;
+use crate::gil::Held;
 
 /// How many operators are noted before those of dataflows that have ended are swept out.
 const SWEEP: usize = 256;
@@ -28,7 +28,7 @@ struct Inner {
     sweep_at: usize,
     /// The operator that was made last.
     latest: Option<OperatorId>,
-    capabilities: FxHashMap<u64, Held>,
+    capabilities: FxHashMap<u64, HeldCapability>,
     next: u64,
 }
 
@@ -56,7 +56,7 @@ pub(crate) enum Kept {
     /// Of Rust.
     Native(Size),
     /// A function of Python that returns rows and bytes.
-    Python(Arc<HeldObject>),
+    Python(Arc<Held>),
 }
 
 /// Rows and bytes; nothing once the operator has ended.
@@ -133,7 +133,7 @@ impl Operator {
 
 /// A capability that Python code holds.
 #[derive(Clone)]
-pub(crate) struct Held {
+pub(crate) struct HeldCapability {
     pub(crate) operator: OperatorId,
     pub(crate) port: usize,
     pub(crate) time: Point,
@@ -220,7 +220,7 @@ impl Notes {
         let mut inner = self.inner();
         let number = inner.next;
         inner.next += 1;
-        let held = Held {
+        let held = HeldCapability {
             operator,
             port,
             time: time.clone(),
@@ -245,7 +245,7 @@ impl Notes {
     }
 
     /// The capabilities that Python code holds, in the order in which it got them.
-    pub(crate) fn capabilities(&self) -> Vec<Held> {
+    pub(crate) fn capabilities(&self) -> Vec<HeldCapability> {
         let inner = self.inner();
         let mut held: Vec<_> = inner.capabilities.iter().collect();
         held.sort_by_key(|(number, _)| **number);

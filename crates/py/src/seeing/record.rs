@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 
 use crate::columns::ffi::export_batch;
 use crate::errors::PointstampError;
-use crate::seeing::event::{Event, NONE, columns};
+use crate::seeing::event::{LogEvent, NONE, columns};
 use crate::seeing::totals::{Done, Ended, Totals};
 
 /// How many events wait to be taken at most.
@@ -45,7 +45,7 @@ struct Inner {
     running: Vec<(OperatorId, Instant)>,
     parked: Option<Instant>,
     parked_for: u64,
-    events: Vec<Event>,
+    events: Vec<LogEvent>,
     lost: u64,
     /// What was done in dataflows that have ended; kept where that was asked for.
     ended: Option<Ended>,
@@ -61,7 +61,7 @@ fn nanoseconds(duration: std::time::Duration) -> u64 {
 }
 
 impl Inner {
-    fn keep(&mut self, event: impl FnOnce() -> Event) {
+    fn keep(&mut self, event: impl FnOnce() -> LogEvent) {
         if !self.keeps {
             return;
         }
@@ -82,7 +82,7 @@ impl Inner {
             return;
         }
         for ((location, time), diff) in changes {
-            self.keep(|| Event::change(kind, scope, location, time, *diff));
+            self.keep(|| LogEvent::change(kind, scope, location, time, *diff));
         }
     }
 
@@ -128,13 +128,13 @@ impl Inner {
                 ..
             } => {
                 self.made(id, address, name);
-                self.keep(|| Event::made("scope", id, address, name, Some(dims)));
+                self.keep(|| LogEvent::made("scope", id, address, name, Some(dims)));
             }
             Observation::OperatorMade {
                 id, address, name, ..
             } => {
                 self.made(id, address, name);
-                self.keep(|| Event::made("operator", id, address, name, None));
+                self.keep(|| LogEvent::made("operator", id, address, name, None));
             }
             Observation::EdgeMade {
                 id,
@@ -146,11 +146,11 @@ impl Inner {
                 let end = |node: usize| self.nodes.get(&(scope, node)).copied();
                 let ends = (end(source.node), end(target.node));
                 self.ends.insert(id, ends);
-                self.keep(|| Event::edge(scope, id, source, target, pact));
+                self.keep(|| LogEvent::edge(scope, id, source, target, pact));
             }
             Observation::ScheduleBegins { id } => {
                 self.running.push((id, Instant::now()));
-                self.keep(|| Event::new("begin", id));
+                self.keep(|| LogEvent::new("begin", id));
             }
             Observation::ScheduleEnds { id } => {
                 if let Some((_, begin)) = self.running.pop() {
@@ -159,7 +159,7 @@ impl Inner {
                     totals.runs += 1;
                     totals.nanoseconds += took;
                 }
-                self.keep(|| Event::new("end", id));
+                self.keep(|| LogEvent::new("end", id));
             }
             Observation::MessageSent {
                 edge,
@@ -172,7 +172,7 @@ impl Inner {
                     totals.records_out += records as u64;
                     totals.batches_out += 1;
                 }
-                self.keep(|| Event::message("send", edge, from, time, records).to(worker));
+                self.keep(|| LogEvent::message("send", edge, from, time, records).to(worker));
             }
             Observation::MessageReceived {
                 edge,
@@ -185,23 +185,23 @@ impl Inner {
                     totals.records_in += records as u64;
                     totals.batches_in += 1;
                 }
-                self.keep(|| Event::message("receive", edge, to, time, records));
+                self.keep(|| LogEvent::message("receive", edge, to, time, records));
             }
             Observation::CapabilityMade {
                 operator,
                 port,
                 time,
                 ..
-            } => self.keep(|| Event::capability(operator, port, time, 1)),
+            } => self.keep(|| LogEvent::capability(operator, port, time, 1)),
             Observation::CapabilityDowngraded {
                 operator, port, to, ..
-            } => self.keep(|| Event::capability(operator, port, to, 0)),
+            } => self.keep(|| LogEvent::capability(operator, port, to, 0)),
             Observation::CapabilityDropped {
                 operator,
                 port,
                 time,
                 ..
-            } => self.keep(|| Event::capability(operator, port, time, -1)),
+            } => self.keep(|| LogEvent::capability(operator, port, time, -1)),
             Observation::ProgressSent { scope, changes } => {
                 self.keep_changes("progress sent", scope, changes);
             }
@@ -211,19 +211,19 @@ impl Inner {
             Observation::FrontierMoved { scope, changes } => {
                 self.keep_changes("frontier", scope, changes);
             }
-            Observation::SourceHeld { id } => self.keep(|| Event::new("held", id)),
+            Observation::SourceHeld { id } => self.keep(|| LogEvent::new("held", id)),
             Observation::ParkBegins => {
                 self.parked = Some(Instant::now());
-                self.keep(|| Event::new("park", NONE));
+                self.keep(|| LogEvent::new("park", NONE));
             }
             Observation::ParkEnds => {
                 if let Some(begin) = self.parked.take() {
                     self.parked_for += nanoseconds(begin.elapsed());
                 }
-                self.keep(|| Event::new("unpark", NONE));
+                self.keep(|| LogEvent::new("unpark", NONE));
             }
             Observation::Shutdown { id } => {
-                self.keep(|| Event::new("shutdown", id));
+                self.keep(|| LogEvent::new("shutdown", id));
                 self.shut_down(id);
             }
             _ => {}
@@ -314,7 +314,7 @@ impl Recorder {
             let lost = inner.lost - inner.said;
             if lost > 0 {
                 inner.said = inner.lost;
-                let mut event = Event::new("lost", NONE);
+                let mut event = LogEvent::new("lost", NONE);
                 event.at = nanoseconds(inner.begin.elapsed());
                 event.count = Some(lost.cast_signed());
                 events.push(event);

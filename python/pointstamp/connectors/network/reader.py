@@ -282,7 +282,7 @@ class ConnectionReader(PartitionReader[Any]):
 
 
 def keep_alive(connection: socket.socket) -> None:
-    """Has the system ask the other side whether it is there still, so that a connection to nobody ends."""
+    """Has the system ask whether the other side is there still, and end a connection where it is not."""
     try:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, value in KEEP_ALIVE.items():

@@ -160,10 +160,13 @@ class Link:
             raise reason
 
     def _said(self, answers: list[str]) -> list[BaseException]:
-        """What went wrong, as far as is known; what failed comes before those that lost it."""
-        said = [_raised(text) for text in answers if text]
-        if self._failure is not None:
-            said.append(self._failure)
+        """What went wrong, as far as is known; what failed comes before those that lost it.
+
+        What ended the cluster comes before the same exception in an answer, so that later calls name the
+        very one that was raised.
+        """
+        said = [] if self._failure is None else [self._failure]
+        said += [_raised(text) for text in answers if text]
         return sorted(said, key=lambda error: isinstance(error, ClusterError))
 
     def _reason(self, answers: list[str]) -> BaseException | None:

@@ -331,8 +331,12 @@ def reside(residence: Residence, batches: Iterator[pa.RecordBatch]) -> Iterator[
             try:
                 execute(resident.main, config=config, listener=listener)
             except BaseException as error:
-                resident.fail(error)
-                driver.send((None, coded(error)))
+                # The driver is told of the end first: an answer that came before would leave the cluster as
+                # good as running for the call that follows it.
+                try:
+                    driver.send((None, coded(error)))
+                finally:
+                    resident.fail(error)
                 if isinstance(error, ClusterError):
                     time.sleep(MANNERS)
                 raise

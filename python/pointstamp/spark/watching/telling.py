@@ -37,7 +37,7 @@ _LOOK = 0.5
 """Seconds from one look at the workers to the next."""
 
 _LEAVING = 1.0
-"""Seconds that a dataflow that has ended waits for the connection that nobody asked for."""
+"""Seconds that a dataflow that has ended waits for its connection to be asked for."""
 
 _log = logging.getLogger("pointstamp.spark")
 

@@ -1,6 +1,5 @@
 //! The six rules of GALEN.
 
-use std::fs::read_to_string;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
@@ -9,25 +8,8 @@ use differential_dataflow::operators::iterate::Variable;
 use timely::dataflow::operators::Probe;
 use timely::order::Product;
 
-use crate::rounds::Clock;
-
-/// A share of the lines of a relation, as numbers.
-fn relation(folder: &str, name: &str, share: f64) -> Vec<Vec<u32>> {
-    let text = read_to_string(format!("{folder}/{name}.txt")).expect("a relation");
-    let lines: Vec<&str> = text.lines().collect();
-    #[allow(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss
-    )]
-    let kept = ((lines.len() as f64 * share) as usize).max(1);
-    let numbers = |line: &&str| {
-        line.split(',')
-            .map(|part| part.parse().expect("a number"))
-            .collect()
-    };
-    lines[..kept].iter().map(numbers).collect()
-}
+use crate::clock::Clock;
+use crate::relation::relation;
 
 /// The relations of a folder, to the end.
 pub fn run(workers: usize, folder: &str, share: f64) {

@@ -4,8 +4,10 @@
 //! `check NUMBER...` with what it found, by which the two sides are compared. Nodes are `u32`, as differential's own
 //! examples have them. Each program states what is timed: loading, and then rounds of changes.
 
+mod clock;
 mod galen;
 mod graphs;
+mod relation;
 mod rounds;
 
 fn main() {

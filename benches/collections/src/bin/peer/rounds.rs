@@ -4,12 +4,12 @@
 //! many out at the front and as many in at the back. The Python side makes the same list.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::{Duration, Instant};
 
 use differential_dataflow::VecCollection;
 use differential_dataflow::input::Input;
-use rustix::time::{ClockId, clock_gettime};
 use timely::dataflow::operators::Probe;
+
+use crate::clock::Clock;
 
 /// A number of the list (splitmix64).
 fn number(index: u64) -> u64 {
@@ -36,34 +36,6 @@ pub struct Graph {
     pub edges: usize,
     pub changes: usize,
     pub rounds: usize,
-}
-
-/// How long something takes: of the processor's time where there is one worker, which other programs on the machine
-/// disturb less, and of the time that passes where there are several.
-pub struct Clock {
-    began: Instant,
-    cpu: Option<Duration>,
-}
-
-impl Clock {
-    pub fn start(workers: usize) -> Self {
-        let cpu = (workers == 1).then(processor_time);
-        Self {
-            began: Instant::now(),
-            cpu,
-        }
-    }
-
-    pub fn elapsed(&self) -> Duration {
-        match self.cpu {
-            Some(cpu) => processor_time().saturating_sub(cpu),
-            None => self.began.elapsed(),
-        }
-    }
-}
-
-fn processor_time() -> Duration {
-    Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
 }
 
 /// Records, as their number and a sum over them tell them apart.

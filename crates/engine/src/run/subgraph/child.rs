@@ -31,8 +31,9 @@ pub(crate) struct Child {
     pub(super) incomplete: bool,
     /// Where it has no input, and feeds the dataflow: whether it may.
     pub(super) gate: Option<Gate>,
-    /// Ports, inputs then outputs, at which a time may still appear, and how many of them.
-    pub(super) open: Vec<bool>,
+    /// By port, inputs then outputs: how many times are in its frontier.
+    pub(super) frontiers: Vec<i64>,
+    /// At how many ports a time may still appear.
     pub(super) open_count: usize,
     pub(super) inputs: usize,
     /// By output: who reads it, and how many copies of a record arrive there.
@@ -62,7 +63,7 @@ impl Child {
             notify: description.notify.clone(),
             incomplete: false,
             gate: (description.local && description.inputs == 0).then(Gate::default),
-            open: vec![false; description.inputs + description.outputs],
+            frontiers: vec![0; description.inputs + description.outputs],
             open_count: 0,
             inputs: description.inputs,
             readers: vec![Vec::new(); description.outputs],

@@ -82,6 +82,24 @@ impl Relation {
 }
 
 impl Op {
+    /// The function of Python's `operator` that writes it.
+    pub(super) fn function(self) -> &'static str {
+        match self {
+            Op::Add => "add",
+            Op::Sub => "sub",
+            Op::Mul => "mul",
+            Op::Div => "truediv",
+            Op::Compare(Relation::Eq) => "eq",
+            Op::Compare(Relation::Ne) => "ne",
+            Op::Compare(Relation::Lt) => "lt",
+            Op::Compare(Relation::Le) => "le",
+            Op::Compare(Relation::Gt) => "gt",
+            Op::Compare(Relation::Ge) => "ge",
+            Op::And => "and_",
+            Op::Or => "or_",
+        }
+    }
+
     pub(super) fn symbol(self) -> &'static str {
         match self {
             Op::Add => "+",

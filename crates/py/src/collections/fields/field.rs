@@ -114,6 +114,54 @@ impl Field {
     fn __repr__(&self) -> String {
         self.expr.to_string()
     }
+
+    /// A function and its arguments that make the same expression elsewhere: programs refer to it, and are sent to
+    /// other processes.
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let of = |module: &str, name: &str| py.import(module)?.getattr(name);
+        let object = |expr: &Expr| object_of(py, expr);
+        Ok(match &self.expr {
+            Expr::Source(source) => (
+                of("pointstamp._core", "source_field")?,
+                (source.name(),).into_pyobject(py)?,
+            ),
+            Expr::Column(name) => (
+                of("pointstamp._core", "column_field")?,
+                (&**name,).into_pyobject(py)?,
+            ),
+            Expr::Item(expr, index) => (
+                of("operator", "getitem")?,
+                (object(expr)?, *index).into_pyobject(py)?,
+            ),
+            Expr::Binary(op, a, b) => (
+                of("operator", op.function())?,
+                (object(a)?, object(b)?).into_pyobject(py)?,
+            ),
+            Expr::Not(expr) => (
+                of("operator", "invert")?,
+                (object(expr)?,).into_pyobject(py)?,
+            ),
+            // No field is one of these by itself.
+            Expr::Tuple(_) | Expr::Constant(_) => {
+                return Err(PyTypeError::new_err("a value is no expression"));
+            }
+        })
+    }
+}
+
+/// What Python has for an expression: the opposite of `expr_of`.
+fn object_of<'py>(py: Python<'py>, expr: &Expr) -> PyResult<Bound<'py, PyAny>> {
+    match expr {
+        Expr::Constant(row) => row.get().decode(py),
+        Expr::Tuple(parts) => {
+            let parts = parts.iter().map(|part| object_of(py, part));
+            Ok(PyTuple::new(py, parts.collect::<PyResult<Vec<_>>>()?)?.into_any())
+        }
+        _ => Ok(Bound::new(py, Field { expr: expr.clone() })?.into_any()),
+    }
 }
 
 /// The expression that a Python object stands for: a field, a tuple with one in it, or a constant.

@@ -124,6 +124,9 @@ impl Ord for Row<'_> {
             (Row::Ints(layout, words), Row::Ints(than, others)) if layout == than => {
                 match (words, others) {
                     ([word], [other]) => word.cmp(other),
+                    ([first, second], [other, another]) => {
+                        first.cmp(other).then_with(|| second.cmp(another))
+                    }
                     _ => words.cmp(others),
                 }
             }
