@@ -5,6 +5,10 @@
 //! lock while it attaches. What holds Python objects inside the engine holds them in a [`Held`], which
 //! attaches to let go of them, wherever that happens.
 
+use std::cell::Cell;
+use std::thread;
+use std::time::{Duration, Instant};
+
 use pyo3::prelude::*;
 
 use crate::forks::{self, Process};
@@ -12,6 +16,31 @@ use crate::forks::{self, Process};
 /// Runs Rust without the interpreter, so that other threads may use it.
 pub(crate) fn detached<T: Send>(py: Python<'_>, run: impl FnOnce() -> T + Send) -> T {
     py.detach(run)
+}
+
+/// How long a loop that calls no Python code keeps the interpreter from other threads.
+const KEPT: Duration = Duration::from_millis(20);
+
+/// How long it leaves the interpreter to them: long enough for a thread that waits for it to wake up.
+const LEFT: Duration = Duration::from_micros(100);
+
+/// Leaves the interpreter to other threads for a moment, if this thread has not done so for a while.
+///
+/// For loops over an iterable that may be C code, such as `itertools.repeat`. To detach around a short call is not enough: the
+/// interpreter is taken back before a thread that waits for it is awake, and as the wait was answered, that thread does not ask
+/// for a switch, either, as it would after waiting for `sys.getswitchinterval()`.
+pub(crate) fn give_way(py: Python<'_>) {
+    thread_local!(static SINCE: Cell<Option<Instant>> = const { Cell::new(None) });
+    let now = Instant::now();
+    match SINCE.get() {
+        Some(since) if now.duration_since(since) < KEPT => {}
+        // A stretch that begins here has left the interpreter before.
+        None => SINCE.set(Some(now)),
+        Some(_) => {
+            py.detach(|| thread::sleep(LEFT));
+            SINCE.set(Some(Instant::now()));
+        }
+    }
 }
 
 /// Runs the engine of this thread's worker without the interpreter.

@@ -19,6 +19,7 @@ use crate::collections::rows::Cells;
 use crate::driver::Driver;
 use crate::errors::{IntoException, PointstampError};
 use crate::gathering::Gathering;
+use crate::gil::give_way;
 use crate::time::{point_from_py, point_infer, point_to_py};
 use crate::unordered::place;
 
@@ -204,6 +205,7 @@ impl InputHandle {
             state.flush(py)?;
             state.driver.make_room(py)?;
             py.check_signals()?; // the iterable may have no end, and be no Python code
+            give_way(py);
         }
     }
 

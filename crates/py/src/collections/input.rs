@@ -7,6 +7,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
+use crate::gil::give_way;
 use crate::input::InputHandle;
 use crate::raised::shown;
 
@@ -72,6 +73,7 @@ pub(crate) fn send_updates(
         handle.update(&record, diff)?;
         if count % 4096 == 4095 {
             updates.py().check_signals()?; // the iterable may have no end, and be no Python code
+            give_way(updates.py());
         }
     }
     Ok(())

@@ -3,7 +3,7 @@
 //! One call feeds them all. Without a probe, the changes of many times travel in one message, each with its own time, and the
 //! input follows when the message is sent. With one, the worker steps until each time has passed the probe before the next
 //! is fed. Either way the input ends at the time of the last change, also where a change is refused, as it would be if they
-//! were fed by hand; no change is made twice. Other threads have the interpreter for a moment with each message that is sent.
+//! were fed by hand; no change is made twice. Other threads have the interpreter for a moment now and then.
 
 use pointstamp_arrange::Rows;
 use pointstamp_engine::error::Error;
@@ -19,13 +19,13 @@ use super::rows::{Row, RowBuf};
 use crate::columns::ffi::import_batches;
 use crate::columns::schema::Schema;
 use crate::errors::{IntoException, TimeError};
-use crate::gil::detached;
+use crate::gil::{detached, give_way};
 use crate::input::InputHandle;
 use crate::probe::ProbeHandle;
 use crate::raised::shown;
 use crate::time::point_from_py;
 
-/// How many changes are made before signals are looked for: an iterable may have no end, and be no Python code.
+/// How many changes are made before signals are looked for, and other threads may have the interpreter: an iterable may have no end, and be no Python code.
 const BETWEEN_SIGNALS: usize = 4096;
 
 /// Feeds an input.
@@ -90,6 +90,7 @@ impl<'a> Player<'a> {
         }
         if self.made.is_multiple_of(BETWEEN_SIGNALS) {
             py.check_signals()?;
+            give_way(py);
         }
         Ok(())
     }

@@ -19,6 +19,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCapsule, PyTuple};
 
+use crate::gil::give_way;
+
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
 const STREAM: &CStr = c"arrow_array_stream";
@@ -71,6 +73,7 @@ pub(crate) fn import_batches(
     let reader = in_text(|| unsafe { RecordBatchStreamReader::from_raw(pointer.cast().as_ptr()) })?;
     for batch in reader.map_err(|error| not_a_table(object, &error))? {
         each(batch.map_err(|error| invalid(&error))?)?;
+        give_way(py); // the stream may be C code
     }
     Ok(())
 }
