@@ -37,7 +37,7 @@ nitpick_ignore_regex = [
     ("py:class", r"(pointstamp\.)?(_core\.)?(Field|_core\.Schema)"),
     (
         "py:class",
-        r"(pointstamp\.(interactive\.handles|keyed\.state)\.)?(Flow|Keeper)",
+        r"(pointstamp\.(interactive\.flow|keyed\.state)\.)?(Flow|Keeper)",
     ),
     ("py:class", r"CoreStream|DataflowGraph|ssl\.SSLContext"),
     ("py:class", r"(datetime\.)?timedelta|collections\.abc\.Sequence"),

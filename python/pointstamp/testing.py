@@ -21,7 +21,7 @@ from pointstamp._exit import StoppedAtExit
 from pointstamp._mistakes import main_of
 from pointstamp._threads import Helper, join
 from pointstamp.config import Config
-from pointstamp.seeing.asking import PATIENCE, Asking
+from pointstamp.seeing.asking import DISTANCE, PATIENCE, Asking
 from pointstamp.seeing.stalls import explained
 from pointstamp.worker import Worker
 
@@ -241,7 +241,9 @@ class _Together(Asking):
         self._each = [Asking(one, number, processes, workers) for number, one in enumerate(clusters)]
         self._own = process
 
-    def data(self, worker: _core.Worker | None = None, seconds: float = PATIENCE) -> list[dict[str, Any]]:
+    def data(
+        self, worker: _core.Worker | None = None, seconds: float = PATIENCE, distance: float = DISTANCE
+    ) -> list[dict[str, Any]]:
         if len(self._begun) == self._peers:  # each answers or has ended, however busy the machine is
             seconds = max(seconds, _ANSWERS)
         self._simulation.ask()

@@ -28,6 +28,7 @@ from pointstamp.interactive.commands import Command, Commands, Replies, Taken
 from pointstamp.interactive.serving import serve
 from pointstamp.launcher.shipped import pack
 from pointstamp.launcher.spawning import run_on_processes
+from pointstamp.seeing.stalls import what_holds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from pointstamp.config import Config
     from pointstamp.seeing.asking import Asking
+    from pointstamp.seeing.stalls import Awaited
     from pointstamp.worker import Worker
 
 __all__ = ["SessionWorkers"]
@@ -135,18 +137,21 @@ class SessionWorkers:
         if error is not None:
             raise error
 
-    def explain(self) -> str:
-        """What the workers wait for, also when one of them does not answer."""
-        if self._asking is not None:
-            from pointstamp.seeing.stalls import explained
+    def explain(self, awaited: Awaited | None = None, seconds: float | None = None) -> str:
+        """What the workers wait for, also when one of them does not answer.
 
-            return str(explained(self._asking, None, []))
+        Args:
+            awaited: What is to be explained; None for all that they wait for.
+            seconds: How long that may take; None for as long as workers usually need.
+        """
+        if self._asking is not None:
+            return str(what_holds(self._asking, None, awaited, seconds))
         if self.ended:
             return "The workers have ended."
         number, future = self._replies.ask(1)
-        self._commands.put(Command(0, number, "explain", ()), wait=False)
+        self._commands.put(Command(0, number, "explain", (awaited, seconds)), wait=False)
         try:
-            return str(future.result(FORCE)[0])
+            return str(future.result(FORCE if seconds is None else seconds)[0])
         except (TimeoutError, FutureTimeout):  # one, from Python 3.11 on
             return "Worker 0 does not answer: it runs the program's own code."
 

@@ -104,9 +104,13 @@ class Served:
             any(_less_equal(time, edge) for time in times) for probe in probes for edge in probe.frontier
         )
 
-    def frontier(self, name: str) -> list[Time]:
-        """The times of an output that are not complete begin here, on every worker."""
-        return list(self._probes[name].frontier)
+    def probe(self, name: str) -> ProbeHandle:
+        """What tells the times of an output that are not complete, as this worker knows them."""
+        return self._probes[name]
+
+    def places(self) -> dict[str, list[tuple[int, int]]]:
+        """Where each output is watched."""
+        return {name: probe.places() for name, probe in self._probes.items()}
 
     def take(self, name: str, frontier: list[Time]) -> list[tuple[Time, Any]]:
         """What was kept here of times before a frontier; it is not kept any more."""

@@ -13,12 +13,14 @@ from pointstamp._errors import GraphError, WorkerStopped
 from pointstamp.interactive.commands import Taken
 from pointstamp.interactive.served import Served
 from pointstamp.launcher.shipped import unpack
-from pointstamp.seeing.stalls import explained
+from pointstamp.seeing.stalls import what_holds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pointstamp._types import Time
     from pointstamp.interactive.commands import Command
+    from pointstamp.seeing.stalls import Awaited
     from pointstamp.worker import Worker
 
 __all__ = ["Channel", "serve"]
@@ -113,7 +115,7 @@ class _Serving:
         building, served = self._building.pop(flow)
         building.__exit__(None, None, None)
         self._flows[flow] = served
-        return served.scope.graph if self._worker.index == 0 else None
+        return (served.scope.graph, served.places()) if self._worker.index == 0 else None
 
     def do_discard(self, _: int | None, flow: int) -> None:
         building, _served = self._building.pop(flow, (None, None))
@@ -130,13 +132,30 @@ class _Serving:
         if flow in self._flows:  # else it was closed meanwhile
             getattr(self._flows[flow].inputs[name], method)(*arguments)
 
+    def do_play(self, _: int | None, flow: int, name: str, changes: Any, columns: dict[str, Any]) -> Time:
+        self._flows[flow].inputs[name].play(changes, **columns)
+        return self.do_time(None, flow, name)
+
+    def do_time(self, _: int | None, flow: int, name: str) -> Time:
+        time: Time = self._flows[flow].inputs[name].time
+        return time
+
+    def do_pass(self, number: int, flow: int, name: str, time: Time) -> Any:
+        probe = self._flows[flow].probe(name)
+        probe.less_than(time)  # it raises an error for a time of another scope
+        self._waiting.append((number, lambda: not probe.less_than(time)))
+        return _LATER
+
+    def do_probe(self, _: int | None, flow: int, name: str, method: str, arguments: tuple[Any, ...]) -> Any:
+        return getattr(self._flows[flow].probe(name), method)(*arguments)
+
     def do_settle(self, number: int, flow: int, name: str | None) -> Any:
         served = self._flows[flow]
         self._waiting.append((number, lambda: served.is_settled(name)))
         return _LATER
 
     def do_frontier(self, _: int | None, flow: int, name: str) -> Any:
-        return self._flows[flow].frontier(name)
+        return list(self._flows[flow].probe(name).frontier)
 
     def do_read(self, _: int | None, flow: int, name: str, frontier: list[Any]) -> Any:
         return Taken(self._flows[flow].take(name, frontier))
@@ -146,8 +165,10 @@ class _Serving:
             function = unpack(*function)
         return function(self._worker, *arguments)
 
-    def do_explain(self, _: int | None) -> str:
-        return str(explained(self._worker.asking, self._worker.core, []))
+    def do_explain(self, _: int | None, awaited: Awaited | None, seconds: float | None) -> str:
+        # Half of the time is for the way there and back, and half of the rest for other processes.
+        quick = None if seconds is None else seconds / 4
+        return str(what_holds(self._worker.asking, self._worker.core, awaited, quick))
 
     def do_refuse(self, _: int | None, error: Exception) -> None:
         raise error

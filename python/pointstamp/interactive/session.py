@@ -99,7 +99,8 @@ class Interactive:
         Raises:
             BaseException: What `build` raised on a worker; then none has the dataflow.
         """
-        from pointstamp.interactive.handles import Flow, Live, result_of
+        from pointstamp.interactive.flow import Flow, result_of
+        from pointstamp.interactive.handles import Live
 
         main_of("Interactive.dataflow", build)
         cluster = self._cluster()
@@ -110,13 +111,14 @@ class Interactive:
         building = cluster.ask("build", number, packed, name, dims)
         try:
             kinds = result_of(cluster, building, f"building {name!r}", None)[0]
-            graph = result_of(cluster, cluster.ask("install", number), f"building {name!r}", None)[0]
+            installing = cluster.ask("install", number)
+            graph, places = result_of(cluster, installing, f"building {name!r}", None)[0]
         except BaseException:
             if not cluster.ended:
                 cluster.tell("discard", number, wait=False)
                 self._comes_back(cluster, building)
             raise
-        return Live(Flow(cluster, number, name), kinds, graph)
+        return Live(Flow(cluster, number, name, places), kinds, graph)
 
     def run(self, function: Callable[..., Any], *arguments: Any, timeout: float | None = None) -> list[Any]:
         """Calls ``function(worker, *arguments)`` on every worker; what they return, in their order.
@@ -127,7 +129,7 @@ class Interactive:
             StallError: When it is not over after so many seconds; it goes on.
             BaseException: What it raised on a worker.
         """
-        from pointstamp.interactive.handles import result_of
+        from pointstamp.interactive.flow import result_of
 
         main_of("Interactive.run", function)
         cluster = self._cluster()

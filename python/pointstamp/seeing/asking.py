@@ -70,16 +70,21 @@ class Asking:
             self._cluster.abandon(reason)
         self._cluster.interrupt()
 
-    def everyone(self, worker: _core.Worker | None = None, seconds: float = PATIENCE) -> list[Told | Silent]:
+    def everyone(
+        self, worker: _core.Worker | None = None, seconds: float = PATIENCE, distance: float = DISTANCE
+    ) -> list[Told | Silent]:
         """What every worker says, in their order.
 
         Args:
             worker: The worker on whose thread this is called; None on any other thread.
             seconds: How long the workers of this process have to answer.
+            distance: How many seconds more those of other processes have.
         """
-        return [teller(one) for one in self.data(worker, seconds)]
+        return [teller(one) for one in self.data(worker, seconds, distance)]
 
-    def data(self, worker: _core.Worker | None = None, seconds: float = PATIENCE) -> list[dict[str, Any]]:
+    def data(
+        self, worker: _core.Worker | None = None, seconds: float = PATIENCE, distance: float = DISTANCE
+    ) -> list[dict[str, Any]]:
         """What `everyone` says, as it was said: for JSON."""
         number = next(self._numbers)
         if self._processes > 1:
@@ -90,7 +95,7 @@ class Asking:
             self._cluster.say(json.dumps({"ask": number, "seconds": seconds}).encode())
         data = self.here(worker, seconds)
         if self._processes > 1:
-            data += self._elsewhere(number, worker, seconds + DISTANCE)
+            data += self._elsewhere(number, worker, seconds + distance)
         return sorted(data, key=lambda one: (one["process"], one["worker"] or 0))
 
     def here(self, worker: _core.Worker | None, seconds: float) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from pointstamp.seeing.holders import Holder, Look, Stamp, silence, written
 from pointstamp.seeing.told import Silent, Told
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pointstamp._types import Time
     from pointstamp.seeing.graph import Place
@@ -105,6 +105,7 @@ def explain(
     at: Iterable[Place] | None = None,
     before: Time | None = None,
     frontier: Sequence[Time] = (),
+    beyond: Sequence[Time] | None = None,
 ) -> Explanation:
     """Explains what is possible at places, or, without places, what all dataflows wait for.
 
@@ -114,12 +115,13 @@ def explain(
         at: The places.
         before: The time that is asked about: what is less than it is explained. None asks about the frontier.
         frontier: The least times that are possible there, where it is a probe.
+        beyond: What is at or after one of these times there is not asked about; all else is, with or without
+            `before` and a frontier.
     """
     said = {teller.worker: teller for teller in tellers if isinstance(teller, Told)}
     silent = [teller for teller in tellers if isinstance(teller, Silent)]
     places = None if at is None else list(at)
-    bounds = [coordinates(before)] if before is not None else [coordinates(time) for time in frontier]
-    strictly = before is not None
+    asked = _asked(before, frontier, beyond)
     causes: list[Holder] = []
     waiting: list[Holder] = []
     viewer = said.get(own) or next(iter(said.values()), None)
@@ -127,7 +129,7 @@ def explain(
         there = None if places is None else [place for place in places if place.address[0] == number]
         if there == []:
             continue
-        found = list(_found(standing, there, bounds, strictly))
+        found = list(_found(standing, there, asked))
         look = Look(standing, said, silent)
         roots = _roots(found)
         for index, stamp in enumerate(found):
@@ -135,14 +137,27 @@ def explain(
             (causes if index in roots else waiting).extend(holders)
     causes.sort(key=lambda holder: (holder.kind == "messages", holder.time is None))
     subject = _subject(places, before, frontier, causes, silent)
+    if beyond is not None:
+        subject = "What holds it:" if causes or silent else "Nothing holds it any more."
     return Explanation(subject, before, causes, waiting, silent)
 
 
+def _asked(
+    before: Time | None, frontier: Sequence[Time], beyond: Sequence[Time] | None
+) -> Callable[[tuple[int, ...]], bool]:
+    """Whether a time at a place is one that is asked about."""
+    if beyond is not None:
+        passed = [coordinates(time) for time in beyond]
+        return lambda result: not any(less_equal(time, result) for time in passed)
+    if before is not None:
+        bound = coordinates(before)
+        return lambda result: less_equal(result, bound) and result != bound
+    bounds = [coordinates(time) for time in frontier]
+    return lambda result: any(less_equal(result, bound) for bound in bounds)
+
+
 def _found(
-    standing: Standing,
-    places: Sequence[Place] | None,
-    bounds: Sequence[tuple[int, ...]],
-    strictly: bool,
+    standing: Standing, places: Sequence[Place] | None, asked: Callable[[tuple[int, ...]], bool]
 ) -> Iterator[Stamp]:
     """The pointstamps that hold what is asked about."""
     graph = standing.graph
@@ -159,15 +174,7 @@ def _found(
             yield Stamp(place, time, count, reached, ())
             continue
         for goal in places:
-            result = next(
-                (
-                    result
-                    for bound in bounds
-                    for result in reached.times.get(goal, ())
-                    if less_equal(result, bound) and (result != bound or not strictly)
-                ),
-                None,
-            )
+            result = next((result for result in reached.times.get(goal, ()) if asked(result)), None)
             if result is not None:
                 yield Stamp(place, time, count, reached, tuple(graph.way(reached, goal, result)))
                 break

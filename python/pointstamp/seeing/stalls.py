@@ -14,7 +14,7 @@ import threading
 from contextlib import contextmanager, suppress
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pointstamp import _core
 from pointstamp._core import ProbeHandle
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pointstamp._types import Time
     from pointstamp.seeing.asking import Asking
 
-__all__ = ["Report", "explained", "probes_of", "reporting", "say", "standing"]
+__all__ = ["Awaited", "Report", "explained", "probes_of", "reporting", "say", "standing", "what_holds"]
 
 QUICK = 1.0
 """Seconds that workers have to answer when the program is to end."""
@@ -72,6 +72,40 @@ def explained(
         return explanations[0]
     held = next((explanation for explanation in explanations if explanation), None)
     return held if held is not None else explain(tellers, number)
+
+
+class Awaited(NamedTuple):
+    """What is waited for: that nothing is possible at some places but at or after some times.
+
+    Attributes:
+        places: The places, as `ProbeHandle.places` tells them.
+        times: The times; where there are none, that nothing is possible at all.
+    """
+
+    places: list[tuple[int, int]]
+    times: list[Time]
+
+
+def what_holds(
+    asking: Asking, worker: _core.Worker | None, awaited: Awaited | None, seconds: float | None = None
+) -> Explanation:
+    """Asks every worker, and explains what holds up what is waited for, or without it what all dataflows do.
+
+    Args:
+        asking: Who is asked.
+        worker: The worker on whose thread this is called.
+        awaited: What is waited for.
+        seconds: How long the workers of this process have to answer, and those of others then; None for as
+            long as they usually need.
+    """
+    tellers = asking.everyone(worker) if seconds is None else asking.everyone(worker, seconds, seconds)
+    told = [one for one in tellers if isinstance(one, Told)]
+    own = told[0].worker if told else -1
+    if awaited is None:
+        return explain(tellers, own)
+    numbers = told[0].numbers if told else {}
+    places = [Place(numbers[place], False, 0) for place in awaited.places if place in numbers]
+    return explain(tellers, own, at=places, beyond=awaited.times)
 
 
 def probes_of(condition: Callable[[], Any]) -> Asked:

@@ -1,0 +1,295 @@
+"""What a session's inputs and outputs can do: what those of a dataflow in `main` can."""
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import pointstamp as ps
+from pointstamp.interactive import flow as waiting
+from pointstamp.interactive.inputs import PORTION
+from pointstamp.seeing.asking import Asking
+
+PATIENCE = 120.0
+"""Seconds for what comes in any case."""
+
+
+@pytest.fixture(params=[{}, {"workers": 2}, {"processes": 2}], ids=str)
+def session(request: pytest.FixtureRequest) -> Iterator[ps.Interactive]:
+    with ps.Interactive(**request.param) as session:
+        yield session
+
+
+def collected(scope: ps.Scope) -> Any:
+    words, collection = scope.new_collection()
+    return {"words": words, "out": collection, "probe": collection.probe()}
+
+
+def numbers(scope: ps.Scope) -> Any:
+    handle, stream = scope.new_input()
+    return {"numbers": handle, "out": stream.map(lambda x: x), "probe": stream.probe()}
+
+
+def test_changes_go_in_by_many_and_bring_their_times_along(session: ps.Interactive) -> None:
+    flow = session.dataflow(collected)
+    with flow.words as words:
+        words.insert_many("abcd")
+        words.remove_many(["a", "b"])
+        words.update_many([("c", 2), ("d", -1)])
+        words.flush()
+        words.advance_to(2)
+        words.play(("e", time, 1) for time in (2, 2, 3, 7))
+        assert words.time == 7
+        words.remove("c")
+    assert words.closed
+    assert flow.out.read(PATIENCE) == [
+        (0, [("c", 3)]),
+        (2, [("e", 2)]),
+        (3, [("e", 1)]),
+        (7, [("c", -1), ("e", 1)]),
+    ]
+
+
+def test_what_is_played_is_what_is_fed_by_hand(session: ps.Interactive) -> None:
+    """More than one portion, so that each worker plays some, and follows the others."""
+    changes = [(key % 7, key // 100, 1 + key % 3) for key in range(2 * PORTION + 10)]
+    flow = session.dataflow(collected)
+    flow.words.play(changes)
+    flow.words.close()
+    by_hand = session.dataflow(collected)
+    for record, time, diff in changes:
+        if time != by_hand.words.time:
+            by_hand.words.advance_to(time)
+        by_hand.words.update(record, diff)
+    by_hand.words.close()
+    assert flow.out.read(PATIENCE) == by_hand.out.read(PATIENCE)
+
+
+WRONG: list[Any] = [
+    (("c", 0, 1), ps.TimeError, "comes after one at 1"),
+    (("c", 1), TypeError, "is not a change with its time"),
+    (("c", 2, 0), ValueError, "changes nothing"),
+    (([], 2, 1), TypeError, "cannot be hashed"),
+    (("c", 2**64, 1), ps.TimeError, "18446744073709551616"),
+]
+
+
+def test_a_change_that_cannot_be_is_refused_at_once(session: ps.Interactive) -> None:
+    for wrong, error, match in WRONG:
+        flow = session.dataflow(collected)
+        with pytest.raises(error, match=match):
+            flow.words.play([("a", 0, 1), ("b", 1, 1), wrong, ("d", 5, 1)])
+        assert flow.words.time == 1
+        flow.words.advance_to(3)
+        assert flow.out.read(PATIENCE) == [(0, [("a", 1)]), (1, [("b", 1)])]
+
+
+def test_an_iterable_that_fails_is_played_as_far_as_it_went(session: ps.Interactive) -> None:
+    def changes() -> Iterator[Any]:
+        for _ in range(PORTION + 5):
+            yield "a", 1, 1
+        raise LookupError("no more")
+
+    flow = session.dataflow(collected)
+    with pytest.raises(LookupError, match="no more"):
+        flow.words.play(changes())
+    flow.words.close()
+    assert flow.out.read(PATIENCE) == [(1, [("a", PORTION + 5)])]
+
+
+def test_a_probe_is_passed_before_the_next_time_is_fed(
+    session: ps.Interactive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = session.dataflow(collected)
+    asked: list[int] = []
+
+    def changes() -> Iterator[Any]:
+        for time in range(5):
+            yield "a", time, 1
+            yield "b", time, 1
+
+    ask = flow._flow.ask
+
+    def noted(what: str, *more: Any, worker: int | None = None) -> Any:
+        if what == "pass":
+            asked.append(more[1])
+        return ask(what, *more, worker=worker)
+
+    monkeypatch.setattr(flow._flow, "ask", noted)
+    flow.words.play(changes(), probe=flow.probe)
+    assert asked == [1, 2, 3, 4]
+    assert not flow.probe.less_than(4)
+    assert flow.probe.less_equal(4)
+    with pytest.raises(TypeError, match="the probe is an output of dataflow"):
+        flow.words.play([], probe=ps.ProbeHandle())
+    other = session.dataflow(collected)
+    with pytest.raises(ValueError, match="is of another dataflow"):
+        flow.words.play([], probe=other.probe)
+
+
+def test_columns_are_played(session: ps.Interactive) -> None:
+    import pyarrow as pa
+
+    schema = pa.schema([("item", pa.string())])
+
+    def build(scope: ps.Scope) -> Any:
+        stock, collection = scope.new_collection(schema=schema)
+        return {"stock": stock, "out": collection.to_records(), "probe": collection.probe()}
+
+    flow = session.dataflow(build)
+    batches = [
+        pa.record_batch({"item": ["tea", "rye"], "time": [0, 0]}),
+        pa.record_batch({"item": ["tea", "oat", "rye"], "time": [1, 4, 4]}),
+    ]
+    flow.stock.play(pa.Table.from_batches(batches), diff=None)
+    assert flow.stock.time == 4
+    more = pa.table({"item": ["tea", "rye"], "time": [6, 6], "diff": [-1, 1]})
+    flow.stock.play(more, probe=flow.probe)
+    with pytest.raises(TypeError, match="'at'"):
+        flow.stock.play(more, time="at")
+    with pytest.raises(TypeError, match="carries record batches"):
+        flow.stock.play([("tea", 9, 1)])
+    with pytest.raises(TypeError, match="use insert"):
+        flow.stock.update_many([("tea", 1)])
+    flow.stock.close()
+    found = [
+        (time, sorted((record[0], diff) for record, diff in rows)) for time, rows in flow.out.read(PATIENCE)
+    ]
+    assert found == [
+        (0, [("rye", 1), ("tea", 1)]),
+        (1, [("tea", 1)]),
+        (4, [("oat", 1), ("rye", 1)]),
+        (6, [("rye", 1), ("tea", -1)]),
+    ]
+
+
+def test_methods_of_another_kind_are_refused(session: ps.Interactive) -> None:
+    flow = session.dataflow(collected)
+    with pytest.raises(TypeError, match="has no columns"):
+        flow.words.play([], time="at")
+    with pytest.raises(TypeError, match=r"use insert\(\), not send\(\)"):
+        flow.words.send("a")
+    with pytest.raises(TypeError, match="gives the names of its columns"):
+        import pyarrow as pa
+
+        flow.words.play(pa.table({"a": [1]}))
+    flow.words.close()
+    flow.words.close()
+    for use in (lambda: flow.words.play([]), flow.words.flush, lambda: flow.words.advance_to(3)):
+        with pytest.raises(ps.PointstampError, match="is closed"):
+            use()
+    fed = session.dataflow(numbers)
+    with pytest.raises(TypeError, match=r"use send\(\), not play\(\)"):
+        fed.numbers.play([])
+
+
+def test_a_probe_and_every_output_answers(session: ps.Interactive) -> None:
+    flow = session.dataflow(numbers)
+    for output in (flow.probe, flow.out):
+        assert output.less_equal(0)
+        assert not output.less_than(0)
+        assert not output.done()
+        assert output.frontier == ps.order.Antichain([0])
+    flow.numbers.send(1)
+    flow.numbers.advance_to(3)
+    for output in (flow.probe, flow.out):
+        while output.less_than(3):
+            pass
+        assert output.less_equal(3)
+        assert output.frontier == ps.order.Antichain([3])
+        with pytest.raises(ps.TimeError):
+            output.less_than((0, 0))
+        with pytest.raises(ps.TimeError):
+            output.less_equal(-1)
+    flow.numbers.close()
+    flow.settle(PATIENCE)
+    while not (flow.probe.done() and flow.out.done()):
+        pass
+    assert flow.probe.frontier == ps.order.Antichain()
+    flow.close()
+    with pytest.raises(ps.PointstampError, match="is closed: build it again"):
+        flow.probe.done()
+
+
+def keeps(scope: ps.Scope) -> Any:
+    handle, stream = scope.new_input()
+
+    def keeper(capability: Any, info: Any) -> Any:
+        kept.append(capability)
+        return lambda output: None
+
+    return {"numbers": handle, "out": stream.concat(scope.source("keeper", keeper)), "other": stream}
+
+
+kept: list[Any] = []
+
+
+def test_a_read_that_takes_too_long_names_what_it_waits_for(session: ps.Interactive) -> None:
+    other = session.dataflow(collected, name="other")
+    other.words.insert("a")
+    flow = session.dataflow(keeps)
+    flow.numbers.send(1)
+    flow.numbers.advance_to(1)
+    for wait in (flow.out.read, flow.settle):
+        with pytest.raises(ps.StallError, match="not over after 1 s") as caught:
+            wait(timeout=1)
+        said = str(caught.value)
+        assert "'keeper'" in said
+        assert "input" not in said, "an input that is open and not waited for"
+    assert flow.other.read(PATIENCE) == [(0, [1])]
+    assert "The input 'input'" in session.explain()
+
+
+def test_what_is_waited_for_is_asked_within_the_time_that_there_is(
+    pair: ps.Interactive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, gate = threading.Event(), threading.Event()
+
+    def hold(worker: ps.Worker) -> None:
+        begun.set()
+        assert gate.wait(PATIENCE)
+
+    asked: list[float] = []
+    everyone = Asking.everyone
+
+    def noted(asking: Asking, worker: Any = None, seconds: float = 1.0, *more: Any) -> Any:
+        asked.append(seconds)
+        return everyone(asking, worker, seconds, *more)
+
+    flow = pair.dataflow(numbers)
+    blocking = threading.Thread(target=lambda: pair.run(hold, timeout=PATIENCE))
+    blocking.start()
+    monkeypatch.setattr(Asking, "everyone", noted)
+    try:
+        assert begun.wait(PATIENCE)
+        for wait in (flow.out.read, flow.settle, lambda timeout: pair.run(id, timeout=timeout)):
+            with pytest.raises(ps.StallError, match=r"not over after 0\.3 s"):
+                wait(timeout=0.3)
+    finally:
+        gate.set()
+        blocking.join(PATIENCE)
+    assert len(asked) == 3
+    assert all(seconds <= 0.15 for seconds in asked)
+
+
+def test_an_answer_that_comes_while_the_workers_are_asked_is_returned(
+    pair: ps.Interactive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = threading.Event()
+    clock = [0.0]
+
+    def hold(worker: ps.Worker) -> int:
+        clock[0] = 600.0
+        assert gate.wait(PATIENCE)
+        return worker.index
+
+    def explain(*_: Any) -> str:
+        gate.set()
+        return "never said"
+
+    cluster = pair.dataflow(numbers)._flow.cluster
+    monkeypatch.setattr(type(cluster), "explain", explain)
+    monkeypatch.setattr(waiting, "SAYING", 500.0)
+    monkeypatch.setattr(waiting, "monotonic", lambda: clock[0])
+    assert pair.run(hold, timeout=1000.0) == [0, 1]
