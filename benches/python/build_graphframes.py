@@ -25,7 +25,9 @@ PARTS = ("graphx/src/main", "core/src/main/scala", "core/src/main/java", "core/s
 def sources(top: Path, suffix: str) -> list[str]:
     """The source files of a language."""
     found = [path for part in PARTS for path in sorted((top / part).rglob(f"*{suffix}"))]
-    return [str(path) for path in found if path.name != "package-info.java" and "examples" not in path.parts]
+    if suffix == ".java":
+        found = [path for path in found if path.name != "package-info.java" and "examples" not in path.parts]
+    return [str(path) for path in found]
 
 
 def tool(name: str) -> str:
