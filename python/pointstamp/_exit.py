@@ -6,8 +6,8 @@ are listed while they run, and stopped by `atexit`, as one is that is lost: work
 and Python code is interrupted. The program's end waits for them, for `PATIENCE` at most. A thread that is
 blocked in native code for longer stays there, and is gone with the process.
 
-`atexit` calls last what was registered first. A function of the program's that is registered after its
-first computation has begun runs before this, and may end a computation in its own way.
+`atexit` calls last what was registered first. This is registered when the package is imported: a function of
+the program's that is registered after that runs before, and may end a computation in its own way.
 """
 
 from __future__ import annotations
@@ -50,7 +50,6 @@ class _Listed:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._running: set[_Running] = set()
-        self._registered = False
         self._ends = False
 
     def begins(self, running: _Running) -> None:
@@ -60,11 +59,6 @@ class _Listed:
             SystemExit: If the program ends already.
         """
         with self._lock:
-            if not self._registered:
-                self._registered = True
-                atexit.register(self.stop)
-                if hasattr(os, "register_at_fork"):
-                    os.register_at_fork(after_in_child=self._forked)
             if not self._ends:
                 self._running.add(running)
                 return
@@ -95,7 +89,8 @@ class _Listed:
                 for cluster in running.clusters:
                     cluster.interrupt()
 
-    def _forked(self) -> None:
+    def forked(self) -> None:
+        """Begins anew in a process that was forked."""
         # Its threads are not there, and its lock may be held by one of them.
         self._lock = threading.Lock()
         self._running = set()
@@ -103,6 +98,9 @@ class _Listed:
 
 
 _listed = _Listed()
+atexit.register(_listed.stop)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_listed.forked)
 
 
 class StoppedAtExit:

@@ -69,10 +69,10 @@ THREADED = [
 ]
 
 
-def run(program: str) -> "subprocess.CompletedProcess[str]":
-    """What a program prints; a process that hangs fails the test."""
+def run(program: str, first: str = "") -> "subprocess.CompletedProcess[str]":
+    """What a program prints, which begins before the package is imported; one that hangs fails the test."""
     return subprocess.run(
-        [sys.executable, "-c", BEGIN + textwrap.dedent(program)],
+        [sys.executable, "-c", textwrap.dedent(first) + BEGIN + textwrap.dedent(program)],
         capture_output=True,
         text=True,
         timeout=150,
@@ -80,9 +80,9 @@ def run(program: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def ends_well(program: str) -> str:
+def ends_well(program: str, first: str = "") -> str:
     """Runs a program, which has a minute to stop what it runs; what it has printed."""
-    done = run("from pointstamp import _exit; _exit.PATIENCE = 60\n" + textwrap.dedent(program))
+    done = run("from pointstamp import _exit; _exit.PATIENCE = 60\n" + textwrap.dedent(program), first)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
@@ -137,12 +137,13 @@ def test_a_session_that_was_not_closed_ends_with_the_program(processes: str) -> 
 
 
 def test_what_is_stopped_by_the_programs_end_has_no_result() -> None:
-    program = """
-    import atexit
+    first = """
+    import atexit, threading
     heard, found = threading.Event(), []
-    # Registered first, and so called last.
+    # Registered before the package is imported, and so called last.
     atexit.register(lambda: (heard.wait(60), print(found)))
-
+    """
+    program = """
     def compute():
         try:
             found.append(ps.execute(parks))
@@ -153,13 +154,48 @@ def test_what_is_stopped_by_the_programs_end_has_no_result() -> None:
     on_a_thread(compute)
     began.wait()
     """
-    assert ends_well(program) == "[SystemExit('the program has ended, and its computations with it')]\n"
+    assert (
+        ends_well(program, first) == "[SystemExit('the program has ended, and its computations with it')]\n"
+    )
+
+
+def test_a_function_of_the_programs_that_is_registered_before_its_computations_may_end_them() -> None:
+    program = """
+    import atexit
+    ends, over = threading.Event(), threading.Event()
+
+    def end():
+        ends.set()
+        over.wait(60)
+
+    def main(worker):
+        with worker.dataflow() as scope:
+            numbers, stream = scope.new_input()
+            sums = stream.map(lambda x: x + 1).capture()
+        numbers.send(1)
+        began.set()
+        ends.wait(60)
+        numbers.close()
+        worker.run()
+        print("complete", sums.extract())
+
+    def compute():
+        try:
+            ps.execute(main)
+        finally:
+            over.set()
+
+    atexit.register(end)
+    on_a_thread(compute)
+    began.wait()
+    """
+    assert ends_well(program) == "complete [(0, [2])]\n"
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="no thread is started at the program's end")
 def test_what_begins_after_the_programs_end_is_refused() -> None:
-    program = """
-    import atexit
+    first = """
+    import atexit, threading
 
     def compute():
         try:
@@ -173,10 +209,12 @@ def test_what_begins_after_the_programs_end_is_refused() -> None:
         thread.join()
 
     atexit.register(at_the_end)
+    """
+    program = """
     on_a_thread(ps.execute, parks)
     began.wait()
     """
-    assert ends_well(program) == "late: the program has ended, and its computations with it\n"
+    assert ends_well(program, first) == "late: the program has ended, and its computations with it\n"
 
 
 def test_a_thread_that_stays_in_native_code_holds_the_end_up_for_a_bounded_time_only() -> None:
