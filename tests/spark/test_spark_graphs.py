@@ -92,3 +92,27 @@ def test_what_is_no_dataframe_and_no_node_is_refused(spark: Any) -> None:
     for roots in (edges, "ab"):
         with pytest.raises(TypeError, match=r"roots are nodes, such as \[0\] or \['a'\], not"):
             spark_graphs.bfs(edges, roots)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_edges_between_nodes_of_two_types_are_refused(spark: Any, name: str) -> None:
+    edges = spark.createDataFrame([(1, "1", 1.0)], "src long, dst string, weight double")
+    calls = {
+        **CALLS,
+        "shortest_paths": (lambda df: spark_graphs.shortest_paths(df, [1]), None),
+    }
+    with pytest.raises(
+        TypeError,
+        match=r"nodes of type bigint \(src\) to nodes of type string \(dst\).*edges\.dst\.cast\('bigint'\)",
+    ):
+        calls[name][0](edges)
+
+
+def test_integers_of_two_widths_are_nodes_of_the_wider(spark: Any) -> None:
+    far = 2**40
+    edges = spark.createDataFrame([(1, 2), (2, far)], "src int, dst long")
+    for way, columns in (("there", ("src", "dst")), ("back", ("dst", "src"))):
+        found = spark_graphs.k_core(edges.toDF(*columns), 1)
+        assert [field.simpleString() for field in found.schema] == ["src:bigint", "dst:bigint"], way
+        rows = sorted(tuple(row) for row in found.collect())
+        assert rows == [(1, 2), (2, 1), (2, far), (far, 2)]

@@ -1,8 +1,8 @@
 """What is asked of graphs, on DataFrames of edges: each is one call, and runs inside the Spark job.
 
 The functions are those of `pointstamp.graphs`, with the same definitions. Edges are a DataFrame with the
-columns ``src`` and ``dst``, and the result is a DataFrame. Nothing runs before an
-action asks for it.
+columns ``src`` and ``dst`` of one type, or of integers of two widths, and the result is a DataFrame. Nothing
+runs before an action asks for it.
 """
 
 from __future__ import annotations
@@ -160,11 +160,12 @@ def _call(
             f"the edges have no column {missing[0]!r}: they have {', '.join(edges.columns)}; rename one with "
             "withColumnRenamed"
         )
+    _check_nodes(edges)
 
     def build(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
         import pyarrow as pa
 
-        node = rows.schema.field("src").type
+        node = _wider(rows.schema.field("src").type, rows.schema.field("dst").type)
         pairs: ps.Collection[Any]
         if weight is None and all(_plain(kind) for kind in rows.schema.types):
             pairs = rows.as_collection().to_records()
@@ -179,6 +180,34 @@ def _call(
         return result.to_arrow(pa.schema(list(types.items())))
 
     return run(edges.select(*named), build, num_workers=num_workers)  # type: ignore[no-any-return]
+
+
+def _check_nodes(edges: DataFrame) -> None:
+    """Refuses edges from nodes of one type to nodes of another, which are never the same node.
+
+    Raises:
+        TypeError: It names the types, and how to cast one.
+    """
+    from pyspark.sql.types import IntegralType, StringType
+
+    source, target = (edges.schema[name].dataType for name in ("src", "dst"))
+    if any(isinstance(source, kind) and isinstance(target, kind) for kind in (IntegralType, StringType)):
+        return
+    kinds = [source.simpleString(), target.simpleString()]
+    if kinds[0] != kinds[1]:
+        raise TypeError(
+            f"the edges lead from nodes of type {kinds[0]} (src) to nodes of type {kinds[1]} (dst), and "
+            f"nodes are of one type: cast one column, such as withColumn('dst', edges.dst.cast('{kinds[0]}'))"
+        )
+
+
+def _wider(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """The type of nodes, of those of both columns: of two integers that which holds either."""
+    import pyarrow as pa
+
+    if pa.types.is_integer(one) and pa.types.is_integer(other) and other.bit_width > one.bit_width:
+        return other
+    return one
 
 
 def _plain(kind: pa.DataType) -> bool:
