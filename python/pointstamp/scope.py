@@ -203,7 +203,9 @@ class Scope(FromOutside, CollectionScope, Drawn):
         given: list[Any] = list(streams)
         if given and isinstance(given[0], ArrowStream):
             first, *others = given
-            columns: Any = ArrowStream(self, first.core, first.core_schema).concat(*others)
+            if first.scope is not self:
+                first = ArrowStream(self, first.core, first.core_schema)
+            columns: Any = first.concat(*others)
             return columns  # type: ignore[no-any-return]  # as many as there are kinds of streams
         return Stream(self, self.core.concatenate([stream.core for stream in given]))
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from operator import index
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._errors import TimeError
+from pointstamp._errors import GraphError, TimeError
 from pointstamp.event_times.clock import Clock, since_epoch
 from pointstamp.event_times.windows import Count, Session, Sliding, Tumbling
 from pointstamp.operators.picked import rows_where
@@ -25,6 +25,7 @@ __all__ = [
     "split_columns",
     "split_rows",
     "unit_of",
+    "untold",
     "whole_times",
 ]
 
@@ -85,6 +86,15 @@ def _fitting(what: str, units: int) -> int:
     if not -_MOST <= units <= _MOST:
         raise ValueError(f"{what} is {units}, which is longer than times of 64 bits reach")
     return units
+
+
+def untold(of: str = "") -> GraphError:
+    """What is raised where no column is known to tell the times."""
+    return GraphError(
+        f"which column tells the times{of}? Take the stream from event_time, or say column=. Rows that are "
+        "put together with late ones have none; records may be late: "
+        "on_time.to_records().concat(late.to_records())"
+    )
 
 
 def unit_of(data_type: Any) -> Unit:

@@ -323,6 +323,8 @@ class ArrowStream(ColumnOperators, Columnar):
     def concat(self, *others: ArrowStream, name: str | None = None) -> ArrowStream:
         """The rows of this stream and the others, which have its schema.
 
+        Where all are from `event_time`, of one column, so is what they are together.
+
         Raises:
             GraphError: If another schema differs; it names the fields.
         """
@@ -330,10 +332,7 @@ class ArrowStream(ColumnOperators, Columnar):
             if not isinstance(other, ArrowStream):
                 raise TypeError(f"an ArrowStream is concatenated with other ArrowStreams, not {other!r}")
             check_same(self.core_schema, other.core_schema, "concat")
-        streams = (self, *others)
-        made = self.scope.core.concatenate([stream.core for stream in streams])
-        placed = self.placed if all(stream.placed == self.placed for stream in others) else None
-        return ArrowStream(self.scope, made, self.core_schema, placed)
+        return self.scope.columns_together([self, *others])
 
     def branch_when(
         self, condition: Callable[[Time], bool], *, name: str | None = None

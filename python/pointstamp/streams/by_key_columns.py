@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp import _core
 from pointstamp._errors import GraphError
 from pointstamp._naming import named
-from pointstamp.event_times.columns import unit_of
+from pointstamp.event_times.columns import unit_of, untold
 from pointstamp.operators.in_time_columns import Kept, in_time_order, kept_in
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _by_key(
 ) -> ArrowStream:
     times = column or getattr(stream, "time_column", None)
     if times is None:
-        raise GraphError("which column tells the times? Take the stream from event_time, or say column=")
+        raise untold()
     at = _core.time_column_of(stream.core_schema, times)
     span = None if ttl is None else unit_of(stream.schema.field(at).type).span("ttl", ttl)
     if span is not None and span <= 0:

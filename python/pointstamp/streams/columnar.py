@@ -12,7 +12,7 @@ from pointstamp import _core
 from pointstamp._errors import GraphError
 from pointstamp._naming import named
 from pointstamp.event_times.clock import not_ahead
-from pointstamp.event_times.columns import ends_of, layout_of, split_columns, unit_of
+from pointstamp.event_times.columns import ends_of, layout_of, split_columns, unit_of, untold
 from pointstamp.event_times.windows import Count, Session
 from pointstamp.keyed.ordered import root_only
 from pointstamp.operators.event_time import event_times
@@ -330,7 +330,7 @@ class Columnar(JoinsInTime, KeyedColumns):
         stream: Any = self
         times = column or getattr(stream, "time_column", None)
         if times is None:
-            raise GraphError("which column tells the times? Take the stream from event_time, or say column=")
+            raise untold()
         at = _core.time_column_of(stream.core_schema, times)
         unit = unit_of(self.schema.field(at).type)
         keys = [by] if isinstance(by, str) else list(by)

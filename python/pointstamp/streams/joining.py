@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pointstamp import _core
 from pointstamp._errors import GraphError
 from pointstamp._naming import named
-from pointstamp.event_times.columns import layout_of, unit_of
+from pointstamp.event_times.columns import layout_of, unit_of, untold
 from pointstamp.event_times.windows import Count, Session
 from pointstamp.keyed.sides import left_or_inner, pairs_of
 from pointstamp.operators.in_time_columns import Kept, in_time_order, kept_in
@@ -268,10 +268,7 @@ def _times(left: Any, right: Any, column: Any) -> tuple[str, str]:
     ]
     if None in names:
         side = ("left", "right")[names.index(None)]
-        raise GraphError(
-            f"which column tells the times of the {side} side? Take the stream from event_time, or "
-            f"say column="
-        )
+        raise untold(f" of the {side} side")
     types = [_type_of(side, name) for side, name in zip((left, right), names, strict=True)]
     if types[0] != types[1]:
         raise GraphError(

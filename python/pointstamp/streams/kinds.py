@@ -12,7 +12,7 @@ from pointstamp.streams.event_records import EventStream
 from pointstamp.streams.records import Stream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pointstamp import _core
 
@@ -54,6 +54,18 @@ class StreamsOf:
         """A stream of rows at the times that a column tells, which come in batches of mixed times."""
         scope: Any = self
         return EventColumns(scope, batched, schema, time_column)
+
+    def columns_together(self, streams: Sequence[ArrowStream]) -> ArrowStream:
+        """The rows of streams of one schema; at event times, where one column tells those of all."""
+        scope: Any = self
+        schema, placed = streams[0].core_schema, streams[0].placed
+        timed = [stream for stream in streams if isinstance(stream, EventColumns)]
+        if len(timed) == len(streams) and len({stream.time_column for stream in timed}) == 1:
+            batched = scope.core.concatenate([stream.batched for stream in timed])
+            return EventColumns(scope, batched, schema, timed[0].time_column)
+        made = scope.core.concatenate([stream.core for stream in streams])
+        alike = all(stream.placed == placed for stream in streams)
+        return ArrowStream(scope, made, schema, placed if alike else None)
 
     # ------------------------------------------------------------ the unit of times
 
