@@ -19,8 +19,8 @@ use crate::sealing::{Run, Sealing, Timed, run_of};
 use crate::time::Time;
 use crate::updates::Updates;
 
-/// Updates in the buffer before it is sorted: larger ones load faster, and keep others waiting longer.
-const BUFFER: usize = 1 << 18;
+/// Updates in the buffer before it is sorted: larger ones load faster, and keep others waiting longer; fewer where tests run.
+const BUFFER: usize = if cfg!(debug_assertions) { 32 } else { 1 << 18 };
 
 /// Turns updates in any order into batches of consecutive intervals of times.
 ///

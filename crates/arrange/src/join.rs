@@ -185,11 +185,11 @@ struct Large<T> {
     all_theirs: Values,
 }
 
-/// Histories with so many edits, at several times, are worth adding up while they are joined.
-const LONG: usize = 16;
+/// Histories with so many edits, at several times, are worth adding up while they are joined; shorter ones where tests run.
+const LONG: usize = if cfg!(debug_assertions) { 4 } else { 16 };
 
-/// A key with more updates than this is loaded in parts, of about as many.
-const LARGE: usize = 1 << 12;
+/// A key with more updates than this is loaded in parts, of about as many; fewer where tests run.
+const LARGE: usize = if cfg!(debug_assertions) { 64 } else { 1 << 12 };
 
 impl<K: Rows, V0: Rows, V1: Rows, T: Time> Pairing<K, V0, V1, T> {
     fn new(fresh: Arc<Batch<K, V0, T>>, others: Vec<Arc<Batch<K, V1, T>>>) -> Self {

@@ -38,8 +38,8 @@ struct Side<K, V, T> {
     vals: Range<usize>,
 }
 
-/// A key with more updates than this may be merged in several steps.
-const LARGE: usize = 1 << 10;
+/// A key with more updates than this may be merged in several steps; fewer where tests run.
+const LARGE: usize = if cfg!(debug_assertions) { 16 } else { 1 << 10 };
 
 impl<K: Rows, V: Rows, T: Time> Side<K, V, T> {
     fn new(batch: Arc<Batch<K, V, T>>, times: &[T], since: &Antichain<T>) -> Self {

@@ -252,6 +252,27 @@ fn both_sides_of_a_key_may_be_large() {
 }
 
 #[test]
+fn a_join_looks_keys_up_a_part_at_a_time() {
+    let (mut left, mut right) = (Arranged::new(), Arranged::new());
+    let mut join = Join::new(Box::new(left.trace.clone()), Box::new(right.trace.clone()));
+    for key in 0..10_000 {
+        left.batcher.push(2 * key, 1, &0, 1).unwrap();
+        right.batcher.push(2 * key + 1, 1, &0, 1).unwrap();
+    }
+    join.push_left(&left.seal(0).unwrap(), 0u64);
+    join.push_right(&right.seal(0).unwrap(), 0);
+    let mut parts = 0;
+    while !join.is_idle() {
+        COMPARED.set(0);
+        join.work(&mut 100, |_, _, _, _, _| panic!("no key is in both"))
+            .unwrap();
+        assert!(COMPARED.get() < 2_000, "{} comparisons", COMPARED.get());
+        parts += 1;
+    }
+    assert!(parts >= 100);
+}
+
+#[test]
 fn a_reduction_works_on_a_key_of_many_values_a_part_at_a_time() {
     let mut arranged = Arranged::new();
     let calls = std::rc::Rc::new(Cell::new(0));

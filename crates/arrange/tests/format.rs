@@ -3,7 +3,7 @@
 #[path = "support/batch.rs"]
 mod batch;
 
-use pointstamp_arrange::{Batch, Batcher, Bytes, Time, Words};
+use pointstamp_arrange::{Batch, Batcher, Bytes, Rows, Time, Words};
 use pointstamp_order::Antichain;
 use proptest::prelude::*;
 
@@ -78,6 +78,97 @@ proptest! {
             prop_assert!(rows.iter().all(|(_, diff)| *diff != 0));
         }
     }
+}
+
+/// What there may be where a count or an index was: in every place another number, or, as if it were a count, as many words.
+fn damaged(written: &[u64]) -> impl Iterator<Item = Vec<u64>> {
+    (0..written.len()).flat_map(|place| {
+        let word = written[place];
+        let rest = &written[place + 1..];
+        let with = |word: u64, rest: &[u64]| [&written[..place], &[word], rest].concat();
+        let mut all = vec![with(0, rest), with(word ^ 1 << 40, rest)];
+        all.extend([1, 2, u64::MAX].map(|by| with(word.wrapping_add(by), rest)));
+        if let Ok(count @ 1..) = usize::try_from(word)
+            && count <= rest.len()
+        {
+            all.push(with(0, &rest[count..]));
+            all.push(with(word - 1, &rest[1..]));
+            all.push(with(word + 1, &[&rest[..1], rest].concat()));
+        }
+        all
+    })
+}
+
+/// Every number that is wrong in a batch is refused, or makes another batch.
+#[test]
+fn a_wrong_number_is_refused_or_harmless() {
+    let rows = [
+        vec![(1, 2, [0, 1], 1)],
+        vec![(1, 2, [0, 1], 1), (1, 3, [0, 1], 1), (4, 2, [0, 1], 1)],
+        vec![
+            (1, 2, [0, 0], 2),
+            (1, 2, [0, 1], -1),
+            (1, 4, [0, 1], 1),
+            (2, 4, [2, 0], 1),
+        ],
+        vec![
+            (1, 0, [0, 0], 1),
+            (2, 0, [0, 0], 3),
+            (3, 0, [1, 0], 1),
+            (3, 1, [0, 2], 1),
+        ],
+    ];
+    let (mut refused, mut read) = (0, 0);
+    for rows in rows {
+        let mut bytes = Vec::new();
+        words(&rows).unwrap().write(&mut bytes);
+        let numbers = bytes.len() / 8;
+        let (head, body) = bytes.split_at(bytes.len() - (numbers - 1) * 8);
+        let body: Vec<u64> = body
+            .as_chunks()
+            .0
+            .iter()
+            .map(|word| u64::from_le_bytes(*word))
+            .collect();
+        for damaged in damaged(&body) {
+            let body = damaged.iter().flat_map(|word| word.to_le_bytes());
+            let bytes: Vec<u8> = head.iter().copied().chain(body).collect();
+            let Ok(batch) = Batch::<Words, Words, [u64; 2]>::read(&mut &bytes[..]) else {
+                refused += 1;
+                continue;
+            };
+            read += 1;
+            check_columns(&batch);
+        }
+    }
+    assert!(
+        refused > 500 && read > 100,
+        "{refused} were refused, {read} were not"
+    );
+}
+
+/// A batch from somewhere: all that it holds is in order, and belongs to a key.
+fn check_columns(batch: &Batch<Words, Words, [u64; 2]>) {
+    let rows: Vec<_> = batch.iter().map(|(k, v, t, d)| ((k, v, *t), d)).collect();
+    assert!(
+        rows.is_sorted_by(|a, b| a.0 < b.0),
+        "in order, each once: {rows:?}"
+    );
+    assert!(rows.iter().all(|(_, diff)| *diff != 0));
+    assert_eq!(rows.len(), batch.len());
+    assert!(batch.times().is_sorted_by(|a, b| a < b));
+    let mut vals = 0;
+    for key in 0..batch.keys().len() {
+        let of_key = batch.vals_of(key);
+        assert!(of_key.start == vals && !of_key.is_empty());
+        vals = of_key.end;
+        assert!(
+            of_key
+                .into_iter()
+                .all(|val| batch.updates_of(val).len() > 0)
+        );
+    }
+    assert_eq!(vals, batch.vals().len());
 }
 
 #[test]
