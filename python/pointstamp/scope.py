@@ -12,11 +12,8 @@ from pointstamp._naming import named
 from pointstamp.collections.making import CollectionScope
 from pointstamp.custom.builder import OperatorBuilder, single_output
 from pointstamp.nested import Nested
-from pointstamp.operators.iterator_source import Source
 from pointstamp.outside.reading import FromOutside
 from pointstamp.seeing.drawn import Drawn
-from pointstamp.streams.arrow import ArrowStream
-from pointstamp.streams.arrow_input import ArrowInput
 from pointstamp.streams.records import Stream
 
 if TYPE_CHECKING:
@@ -27,6 +24,8 @@ if TYPE_CHECKING:
     from pointstamp._core import Activator, Capability, LoopHandle, OutputPort, UnorderedInput
     from pointstamp._types import Summary, Time
     from pointstamp.info import OperatorInfo
+    from pointstamp.streams.arrow import ArrowStream
+    from pointstamp.streams.arrow_input import ArrowInput
 
 __all__ = ["Scope"]
 
@@ -108,8 +107,11 @@ class Scope(FromOutside, CollectionScope, Drawn):
             TimeError: If the handle's times have another number of coordinates.
             CapabilityError: If the handle is closed.
         """
-        if isinstance(handle, ArrowInput):
-            return handle.to_stream(self)
+        if not isinstance(handle, InputHandle):
+            from pointstamp.streams.arrow_input import ArrowInput  # few programs have columns
+
+            if isinstance(handle, ArrowInput):
+                return handle.to_stream(self)
         return Stream(self, self.core.input_from(handle))
 
     @overload
@@ -191,6 +193,8 @@ class Scope(FromOutside, CollectionScope, Drawn):
             made 2
             sum 41
         """
+        from pointstamp.operators.iterator_source import Source
+
         if in_flight < 1:
             raise GraphError(f"source '{name}' cannot have {in_flight} times in flight: it takes at least 1")
         source = Source(name, items, in_flight)
@@ -201,12 +205,15 @@ class Scope(FromOutside, CollectionScope, Drawn):
     def concatenate(self, streams: Iterable[Stream[T]], *, name: str | None = None) -> Stream[T]:
         """One stream with the records of all."""
         given: list[Any] = list(streams)
-        if given and isinstance(given[0], ArrowStream):
-            first, *others = given
-            if first.scope is not self:
-                first = ArrowStream(self, first.core, first.core_schema)
-            columns: Any = first.concat(*others)
-            return columns  # type: ignore[no-any-return]  # as many as there are kinds of streams
+        if given and getattr(given[0], "core_schema", None) is not None:
+            from pointstamp.streams.arrow import ArrowStream  # loaded with the first stream of columns
+
+            if isinstance(given[0], ArrowStream):
+                first, *others = given
+                if first.scope is not self:
+                    first = ArrowStream(self, first.core, first.core_schema)
+                columns: Any = first.concat(*others)
+                return columns  # type: ignore[no-any-return]  # as many as there are kinds of streams
         return Stream(self, self.core.concatenate([stream.core for stream in given]))
 
     def operator(self, name: str) -> OperatorBuilder:

@@ -273,7 +273,7 @@ def test_duckdb_takes_columns_and_records(columns: bool, workers: int, tmp_path:
 
 def test_a_database_that_cannot_be_written_ends_the_dataflow(tmp_path: Path) -> None:
     sink = SQLiteSink(tmp_path / "none" / "words.db", "words", columns=["word", "n"])
-    with pytest.raises(ps.PointstampError, match="unable to open.*folder must be there") as raised:
+    with pytest.raises(ps.PointstampError, match=r"unable to open.*folder must be there") as raised:
         run(2, lambda scope: timed(scope).write(sink))
     assert isinstance(raised.value.__cause__, sqlite3.OperationalError)
     assert threading.active_count() == 1

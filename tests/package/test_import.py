@@ -4,6 +4,8 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
+
 
 def run(program: str) -> str:
     """The standard output of a program in an interpreter of its own."""
@@ -55,7 +57,8 @@ def test_import_opens_no_file_but_modules() -> None:
 
 
 def test_import_loads_neither_arrow_nor_anything_slow() -> None:
-    loaded = run("import sys, pointstamp; print(*sys.modules, sep='\\n')").split()
+    program = "import sys; before = {*sys.modules}; import pointstamp; print(*({*sys.modules} - before))"
+    loaded = run(program).split()
     assert "pointstamp._core" in loaded
     heavy = {
         "pyarrow",
@@ -64,8 +67,41 @@ def test_import_loads_neither_arrow_nor_anything_slow() -> None:
         "pyspark",
         "argparse",
         "asyncio",
+        *("csv", "html", "json", "logging", "pathlib", "pickle", "shutil", "socket", "urllib.parse"),
     }
     assert heavy.isdisjoint(loaded)
+
+
+def test_what_few_programs_use_is_loaded_with_its_first_use() -> None:
+    loaded = run("""
+        import sys
+        import pointstamp as ps
+
+        ps.example(lambda scope: scope.to_stream(range(3)).map(str).exchange(hash).capture()).extract()
+        rarely = "collections.collection connectors interactive keyed seeing.drawing streams.arrow".split()
+        print(*(name for name in rarely if f"pointstamp.{name}" in sys.modules))
+        used = ps.Collection, ps.KeyedStream, ps.ArrowStream, ps.Interactive, ps.connectors.Source
+        print(*(kind.__module__ for kind in used))
+    """).split("\n")
+    assert loaded[0] == ""
+    assert loaded[1].split() == [
+        "pointstamp.collections.collection",
+        "pointstamp.keyed.stream",
+        "pointstamp.streams.arrow",
+        "pointstamp.interactive.session",
+        "pointstamp.connectors.protocol",
+    ]
+
+
+def test_a_name_that_is_not_there_is_an_error_with_its_name() -> None:
+    import pointstamp
+
+    with pytest.raises(AttributeError, match="'pointstamp' has no attribute 'Colection'") as raised:
+        pointstamp.Colection  # type: ignore[attr-defined]  # noqa: B018
+    assert raised.value.name == "Colection"
+    assert raised.value.obj is pointstamp
+    assert {*pointstamp.__all__} <= {*dir(pointstamp)}
+    assert {*pointstamp.collections.__all__} <= {*dir(pointstamp.collections)}
 
 
 def test_the_public_names_are_there() -> None:
@@ -73,5 +109,6 @@ def test_the_public_names_are_there() -> None:
 
     assert len(pointstamp.__all__) > 5
     assert sorted(pointstamp.__all__) == sorted(set(pointstamp.__all__))
-    for name in pointstamp.__all__:
-        assert hasattr(pointstamp, name), name
+    for package in (pointstamp, pointstamp.collections):
+        for name in package.__all__:
+            assert hasattr(package, name), name

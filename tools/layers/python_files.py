@@ -2,7 +2,8 @@
 
 Imports in functions count: they are how a circle is hidden. Imports for type checkers alone
 (`if TYPE_CHECKING:`) do not: two classes may name each other. A name that a package's `__init__` imports from
-another module is an arrow to that module.
+another module is an arrow to that module; also where it imports the name for type checkers alone, and loads
+it with its first use.
 """
 
 import ast
@@ -50,7 +51,7 @@ def _defined_in(source: str, name: str, trees: dict[str, ast.Module], files: dic
     if f"{source}.{name}" in trees:
         return f"{source}.{name}"
     if source in trees and files[source].name == "__init__.py":
-        for node in trees[source].body:
+        for node in ast.walk(trees[source]):
             if isinstance(node, ast.ImportFrom) and any((a.asname or a.name) == name for a in node.names):
                 inner = _absolute(node, source, True)
                 return inner if inner == source else _defined_in(inner, name, trees, files)

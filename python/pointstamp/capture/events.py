@@ -17,7 +17,6 @@ from pointstamp import _core
 from pointstamp._core import EventQueue
 from pointstamp._errors import CodecError, GraphError, TimeError
 from pointstamp._mistakes import suggesting
-from pointstamp.capture import carriers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -177,6 +176,8 @@ class EventWriter:
     __slots__ = ("core",)
 
     def __init__(self, target: Target, *, overwrite: bool = False) -> None:
+        from pointstamp.capture import carriers  # sockets and pipes: most captures stay in memory
+
         if isinstance(target, (str, os.PathLike)):
             if carriers.is_pipe(target):
                 self.core = _core.EventSink.to_object(carriers.PipeTarget(target))
@@ -219,6 +220,8 @@ class EventReader:
     __slots__ = ("_carrier", "_pickle", "_started", "core", "name")
 
     def __init__(self, source: Origin, *, allow_pickle: bool = False, follow: bool = False) -> None:
+        from pointstamp.capture import carriers
+
         self._pickle = allow_pickle
         self._carrier: Any = None
         self._started = False
@@ -271,6 +274,8 @@ class EventReader:
     def begin(self) -> tuple[int, _core.Schema | None]:
         """Waits for how the capture begins: the number of coordinates of times, and the schema of columns."""
         if self._carrier is not None and not self._started:
+            from pointstamp.capture import carriers
+
             carriers.start_reading(self._carrier, self.core)
         self._started = True
         pause = 0.001

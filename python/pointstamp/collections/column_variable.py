@@ -46,6 +46,8 @@ class ColumnVariable:
         if initial is None:
             columns = _core.Schema(schema)
             _core.check_columns(columns)
+        elif not isinstance(initial, ColumnCollection):
+            raise TypeError(f"a variable of columns starts from a collection of columns, not {initial!r}")
         else:
             columns = initial.core_schema
             if schema is not None:

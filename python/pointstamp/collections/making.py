@@ -1,4 +1,4 @@
-"""What a scope makes collections with."""
+"""What a scope makes collections with. They are imported when the first is made."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 from pointstamp import _core
 from pointstamp._core import InputHandle
 from pointstamp._naming import named
-from pointstamp.collections.arranged import Arranged, Trace
-from pointstamp.collections.collection import Collection
-from pointstamp.collections.column_input import ColumnInput
-from pointstamp.collections.column_variable import ColumnVariable
-from pointstamp.collections.columns import ColumnCollection
-from pointstamp.collections.inputs import CollectionInput
-from pointstamp.collections.variable import Variable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import pyarrow as pa
 
+    from pointstamp.collections.arranged import Arranged, Trace
+    from pointstamp.collections.collection import Collection
+    from pointstamp.collections.column_input import ColumnInput
+    from pointstamp.collections.column_variable import ColumnVariable
+    from pointstamp.collections.columns import ColumnCollection
+    from pointstamp.collections.inputs import CollectionInput
+    from pointstamp.collections.variable import Variable
     from pointstamp.scope import Scope
 
 __all__ = ["CollectionScope"]
@@ -56,9 +56,14 @@ class CollectionScope:
             GraphError: If a collection cannot keep a column of the schema.
         """
         handle: InputHandle[Any] = InputHandle()
-        rows: Collection[Any] = Collection(self._scope, self._scope.core.input_from(handle))
+        rows: Collection[Any] = self._scope.collection_of(self._scope.core.input_from(handle))
         if schema is None:
+            from pointstamp.collections.inputs import CollectionInput
+
             return CollectionInput(handle), rows
+        from pointstamp.collections.column_input import ColumnInput
+        from pointstamp.collections.columns import ColumnCollection
+
         columns = _core.Schema(schema)
         _core.check_columns(columns)
         return ColumnInput(handle, columns), ColumnCollection(rows, columns)
@@ -105,8 +110,12 @@ class CollectionScope:
         Raises:
             GraphError: If neither the scope nor one around it is of a loop, or `initial` is of another scope.
         """
-        if schema is not None or isinstance(initial, ColumnCollection):
+        if schema is not None or getattr(initial, "core_schema", None) is not None:
+            from pointstamp.collections.column_variable import ColumnVariable
+
             return ColumnVariable(self._scope, initial, schema)
+        from pointstamp.collections.variable import Variable
+
         return Variable(self._scope, initial)
 
     def import_trace(self, trace: Trace[K, V], *, name: str | None = None) -> Arranged[K, V]:
@@ -119,6 +128,9 @@ class CollectionScope:
             PointstampError: If the trace is closed.
             TypeError: If it is not a `Trace`.
         """
+        from pointstamp.collections.arranged import Arranged, Trace
+        from pointstamp.collections.collection import Collection
+
         if not isinstance(trace, Trace):
             raise TypeError(
                 f"import_trace needs the trace of an arrangement, as in arranged.trace, not {trace!r}"

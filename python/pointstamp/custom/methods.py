@@ -2,6 +2,7 @@
 
 Owns the methods that `Stream` and `ArrowStream` share: those that take a constructor or logic, and those
 that only look at times. What an operator gives is as its stream carries, unless ``schema`` says otherwise.
+What few programs use is imported where it is called, so that `import pointstamp` does not load it.
 """
 
 from __future__ import annotations
@@ -13,10 +14,7 @@ from pointstamp._core import ProbeHandle
 from pointstamp._mistakes import called, unknown_attribute
 from pointstamp._naming import named
 from pointstamp.capture.events import Capture
-from pointstamp.connectors.writing import Writing
 from pointstamp.custom.builder import constructed, operator_info, single_output
-from pointstamp.custom.notify import notified
-from pointstamp.custom.vertex import Vertex, drive
 from pointstamp.pacts import Gather, Pipeline, pact_of
 
 if TYPE_CHECKING:
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
     from pointstamp._types import Time
     from pointstamp.capture.events import EventWriter
     from pointstamp.connectors.protocol import Sink
+    from pointstamp.custom.vertex import Vertex
     from pointstamp.info import OperatorInfo
     from pointstamp.pacts import Pact
     from pointstamp.scope import Scope
@@ -145,6 +144,8 @@ class CustomOperators(Generic[T]):
             logic: Called with the input, the output and the notificator.
             schema: As in `unary`.
         """
+        from pointstamp.custom.notify import notified
+
         columns = self._columns_of(schema)
         return notified(self.scope, [(self, pact)], name, init, logic, schema=columns)
 
@@ -180,6 +181,8 @@ class CustomOperators(Generic[T]):
             name: Its name; left out: the class's.
             schema: As in `unary`.
         """
+        from pointstamp.custom.vertex import drive
+
         title: str = name or getattr(vertex, "__name__", None) or "vertex"
         inputs = [(self, pact or Pipeline())]
         return self._operator(title, inputs, drive(vertex), schema, notify=True)
@@ -224,6 +227,8 @@ class CustomOperators(Generic[T]):
         schema: Schema = ...,
     ) -> Any:
         """An operator with two inputs, one output and notifications; as `unary_notify`."""
+        from pointstamp.custom.notify import notified
+
         inputs = [(self, pact1), (other, pact2)]
         return notified(self.scope, inputs, name, init, logic, schema=self._columns_of(schema))
 
@@ -256,6 +261,8 @@ class CustomOperators(Generic[T]):
             The times that this worker has committed. Its frontier is that of times that are committed on all
             workers: attach a probe to know.
         """
+        from pointstamp.connectors.writing import Writing
+
         writing = Writing(sink)
         pact = Gather() if sink.single else Pipeline()
         prepared = self._operator(name, [(self, pact)], writing.build_writing, None, notify=True)

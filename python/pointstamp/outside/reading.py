@@ -1,6 +1,6 @@
 """What every `Scope` can read from outside: captured streams, and sources.
 
-Owns the methods; `capture` and `connectors` have what they do.
+Owns the methods; `capture` and `connectors` have what they do. The second is imported with the first source.
 """
 
 from __future__ import annotations
@@ -11,9 +11,6 @@ from pointstamp import _core
 from pointstamp._errors import GraphError
 from pointstamp._naming import named
 from pointstamp.capture.events import replayed
-from pointstamp.connectors.reading import Reading
-from pointstamp.connectors.timing import Arrival, EventTime, Timing
-from pointstamp.outside.event_times import late_apart, times_of
 from pointstamp.streams.kinds import StreamsOf
 
 if TYPE_CHECKING:
@@ -137,6 +134,10 @@ class FromOutside(StreamsOf):
         Raises:
             GraphError: If times have more than one coordinate here, or `offsets` names no partition.
         """
+        from pointstamp.connectors.reading import Reading
+        from pointstamp.connectors.timing import Arrival, EventTime, Timing
+        from pointstamp.outside.event_times import late_apart, times_of
+
         if self.dims != 1:
             raise GraphError(f"a source gives times of one coordinate, and they have {self.dims} here")
         if sum(given is not None for given in (time, event_time, every)) > 1:

@@ -8,8 +8,6 @@ the interpreter.
 
 from __future__ import annotations
 
-import logging
-
 from pointstamp import _core
 
 __all__ = ["keep", "pass_on"]
@@ -19,6 +17,8 @@ ROOT = "pointstamp"
 
 def keep() -> None:
     """Keeps what the loggers want, from now on."""
+    import logging  # needed by a computation, not by `import pointstamp`
+
     level = logging.getLogger(ROOT).getEffectiveLevel()
     if logging.root.manager.disable >= level:
         level = logging.root.manager.disable + 1
@@ -27,6 +27,8 @@ def keep() -> None:
 
 def pass_on() -> None:
     """Gives `logging` what was kept."""
+    import logging
+
     texts, lost = _core.take_diagnostics()
     for level, place, text in texts:
         logging.getLogger(_logger(place)).log(level, "%s", text)

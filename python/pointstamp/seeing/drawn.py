@@ -1,11 +1,13 @@
-"""What a scope shows of itself: its graph, and pictures of it."""
+"""What a scope shows of itself: its graph, and pictures of it.
+
+What draws them is imported with the first picture.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from pointstamp._errors import GraphError
-from pointstamp.seeing.drawing import to_dot, to_mermaid, to_svg
 from pointstamp.seeing.graph import Graph
 
 if TYPE_CHECKING:
@@ -68,6 +70,8 @@ class Drawn:
               n0_1 == exchange ==> n0_2
               n0_2 --> n0_3
         """
+        from pointstamp.seeing.drawing import to_mermaid
+
         return to_mermaid(self.graph, self.address)
 
     def to_dot(self) -> str:
@@ -76,10 +80,14 @@ class Drawn:
         Raises:
             GraphError: While the dataflow is being built.
         """
+        from pointstamp.seeing.drawing import to_dot
+
         return to_dot(self.graph, self.address)
 
     def _repr_html_(self) -> str | None:
         """What notebooks show: a picture of the scope; while it is being built, its `repr`."""
+        from pointstamp.seeing.drawing import to_svg
+
         try:
             return to_svg(self.graph, self.address)
         except GraphError:

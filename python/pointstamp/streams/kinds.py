@@ -1,20 +1,23 @@
-"""How a scope makes streams of every kind, for the modules that cannot name one another."""
+"""How a scope makes streams of every kind, for the modules that cannot name one another.
+
+A kind is imported when its first stream is made: programs over records have no use for columns.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, overload
 
-from pointstamp.collections import Collection, ColumnCollection
-from pointstamp.event_times.clock import Clock
-from pointstamp.streams.arrow import ArrowStream
-from pointstamp.streams.event_columns import EventColumns
-from pointstamp.streams.event_records import EventStream
 from pointstamp.streams.records import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pointstamp import _core
+    from pointstamp.collections import Collection, ColumnCollection
+    from pointstamp.event_times.clock import Clock
+    from pointstamp.streams.arrow import ArrowStream
+    from pointstamp.streams.event_columns import EventColumns
+    from pointstamp.streams.event_records import EventStream
 
 __all__ = ["StreamsOf"]
 
@@ -43,20 +46,31 @@ class StreamsOf:
         through their scope.
         """
         scope: Any = self
-        return Stream(scope, core) if schema is None else ArrowStream(scope, core, schema)
+        if schema is None:
+            return Stream(scope, core)
+        from pointstamp.streams.arrow import ArrowStream
+
+        return ArrowStream(scope, core, schema)
 
     def event_stream_of(self, stretches: _core.Stream, clock: Clock) -> EventStream[Any]:
         """A stream of records at their event times, from stretches ``(times, records)``."""
+        from pointstamp.streams.event_records import EventStream
+
         scope: Any = self
         return EventStream(scope, stretches, clock)
 
     def event_columns_of(self, batched: _core.Stream, schema: _core.Schema, time_column: str) -> EventColumns:
         """A stream of rows at the times that a column tells, which come in batches of mixed times."""
+        from pointstamp.streams.event_columns import EventColumns
+
         scope: Any = self
         return EventColumns(scope, batched, schema, time_column)
 
     def columns_together(self, streams: Sequence[ArrowStream]) -> ArrowStream:
         """The rows of streams of one schema; at event times, where one column tells those of all."""
+        from pointstamp.streams.arrow import ArrowStream
+        from pointstamp.streams.event_columns import EventColumns
+
         scope: Any = self
         schema, placed = streams[0].core_schema, streams[0].placed
         timed = [stream for stream in streams if isinstance(stream, EventColumns)]
@@ -79,6 +93,8 @@ class StreamsOf:
         Raises:
             TypeError: If these are of different kinds.
         """
+        from pointstamp.event_times.clock import Clock
+
         known = self._clocks
         found = [known[index][1] for index in stream.comes_from([stream for stream, _ in known])]
         if not found:
@@ -104,6 +120,12 @@ class StreamsOf:
     def collection_of(self, core: _core.Stream, schema: _core.Schema | None) -> Any: ...
     def collection_of(self, core: _core.Stream, schema: _core.Schema | None = None) -> Any:
         """A collection here of a stream of updates; for the modules below this one, as `stream_of`."""
+        from pointstamp.collections.collection import Collection
+
         scope: Any = self
         rows: Collection[Any] = Collection(scope, core)
-        return rows if schema is None else ColumnCollection(rows, schema)
+        if schema is None:
+            return rows
+        from pointstamp.collections.columns import ColumnCollection
+
+        return ColumnCollection(rows, schema)

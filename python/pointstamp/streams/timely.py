@@ -1,7 +1,8 @@
 """What every `Stream` can do with times, keys and the world outside.
 
 Owns the methods of `Stream` that lead to event time, keys and windows, those of the everyday that work per
-time, and calls that wait. Each is a few lines over the module that has its operator.
+time, and calls that wait. Each is a few lines over the module that has its operator, which is imported when
+the method is called, so that `import pointstamp` does not load it.
 """
 
 from __future__ import annotations
@@ -11,12 +12,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pointstamp._mistakes import function_of
 from pointstamp._naming import named
 from pointstamp.custom.builder import single_output
-from pointstamp.event_times.clock import Clock, not_ahead
-from pointstamp.event_times.splitting import split_records, with_keys
-from pointstamp.keyed import KeyedState, KeyedStream, WindowedStream
-from pointstamp.operators.event_time import event_times
-from pointstamp.operators.everyday import gathered, join_per_time
-from pointstamp.outside.calls import Terms, async_map
 from pointstamp.pacts import ByKey, Pipeline
 
 if TYPE_CHECKING:
@@ -25,7 +20,9 @@ if TYPE_CHECKING:
 
     from pointstamp._core import Capability
     from pointstamp._core import Stream as CoreStream
+    from pointstamp.event_times.clock import Clock
     from pointstamp.event_times.windows import WindowKind
+    from pointstamp.keyed import KeyedState, KeyedStream, WindowedStream
     from pointstamp.scope import Scope
     from pointstamp.streams.records import Stream
 
@@ -102,6 +99,10 @@ class Timely(Generic[T]):
             >>> [words for _, words in late.extract()]
             [[('c', 1)]]
         """
+        from pointstamp.event_times.clock import Clock, not_ahead
+        from pointstamp.event_times.splitting import split_records
+        from pointstamp.operators.event_time import event_times
+
         function_of("event_time", timestamp)
         clock = Clock()
         units = clock.span("lateness", lateness)
@@ -122,6 +123,8 @@ class Timely(Generic[T]):
             value: Returns what is kept of a record; None keeps the record.
             name: The operator's name.
         """
+        from pointstamp.keyed import KeyedStream
+
         function_of("key_by", key)
         return KeyedStream(self.scope, *self.with_keys(key, value))
 
@@ -137,6 +140,8 @@ class Timely(Generic[T]):
             early: As in `KeyedStream.window`.
             state: As in `KeyedStream.window`; its one key is None.
         """
+        from pointstamp.keyed import WindowedStream
+
         keyed = self.key_by(_no_key)
         return WindowedStream(
             self.scope, keyed.keyed, keyed.clock, window, early=early, state=state, by_key=False
@@ -146,6 +151,7 @@ class Timely(Generic[T]):
         self, key: Callable[[Any], Any], value: Callable[[Any], Any] | None
     ) -> tuple[CoreStream, Clock]:
         """The records as stretches by key, and the unit of the times; for `key_by`."""
+        from pointstamp.event_times.splitting import with_keys
 
         def build(capability: Capability, _info: Any) -> Callable[..., None]:
             capability.drop()
@@ -216,6 +222,8 @@ class Timely(Generic[T]):
             >>> [captured.extract() for captured in ps.example(build)]
             [[(0, [0.25, 0.5])], [(0, [0])]]
         """
+        from pointstamp.outside.calls import Terms, async_map
+
         if not callable(function):
             raise TypeError(f"async_map needs a coroutine function, not {function!r}")
         terms = Terms(
@@ -247,6 +255,8 @@ class Timely(Generic[T]):
             >>> ps.example(build).extract()
             [(0, [('ann', (7, 'Ulm'))])]
         """
+        from pointstamp.operators.everyday import join_per_time
+
         inputs: Any = [(self, ByKey()), (other, ByKey())]
         return single_output(self.scope, "join", inputs, join_per_time, notify=True)
 
@@ -282,6 +292,8 @@ class Timely(Generic[T]):
             by: What they are compared by; None: the records themselves.
             name: The operator's name.
         """
+        from pointstamp.operators.everyday import gathered
+
         if k < 1:
             raise ValueError(f"top_k takes a number of records, at least 1, not {k}")
         shaped: Stream[T] = gathered(
@@ -299,6 +311,8 @@ class Timely(Generic[T]):
             reverse: The greatest first.
             name: The operator's name.
         """
+        from pointstamp.operators.everyday import gathered
+
         shaped: Stream[T] = gathered(
             self, "sort", lambda records: sorted(records, key=by, reverse=reverse), locally=False
         )
