@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from mutation.found import Change, Source, numbered, sources
-from mutation.outcomes import Outcomes, explained, missed_before
+from mutation.outcomes import Outcomes, explained, settled
 from mutation.planted import compilable, copy
 from mutation.tests import Program, Trial, built, tried
 
@@ -34,7 +34,7 @@ PROFILE = {
 
 
 def chosen(
-    found: list[Source], reasons: list[re.Pattern[str]], before: set[str] | None, asked: argparse.Namespace
+    found: list[Source], reasons: list[re.Pattern[str]], done: set[str], asked: argparse.Namespace
 ) -> list[Change]:
     """Keeps the changes that are asked for, and have no explanation."""
     part, parts = (int(number) for number in asked.shard.split("/"))
@@ -43,7 +43,7 @@ def chosen(
             change
             for change in source.changes
             if re.search(asked.only, change.name)
-            and (before is None or change.name in before)
+            and change.name not in done
             and not any(reason.search(change.name) for reason in reasons)
         ]
     changes = list(numbered(found))
@@ -93,7 +93,7 @@ def main(argv: Sequence[str], root: Path = ROOT) -> int:
         "--also", nargs="*", default=[], metavar="CRATE", help="whose tests see survivors, too"
     )
     parser.add_argument("--only", default="", metavar="REGEX", help="changes whose names match")
-    parser.add_argument("--again", action="store_true", help="only what was missed last time")
+    parser.add_argument("--again", action="store_true", help="goes on: not what was noticed before")
     parser.add_argument("--shard", default="1/1", metavar="K/N", help="each Nth change, from the Kth")
     parser.add_argument(
         "--seed", type=int, default=20, help="of the random cases (20, as in .cargo/config.toml)"
@@ -108,9 +108,10 @@ def main(argv: Sequence[str], root: Path = ROOT) -> int:
     crate = Path("crates") / asked.crate
     folder = root / "target/mutants" / asked.crate
     log = folder / "outcomes"
-    before = missed_before(log) if asked.again else None
+    if not asked.again:
+        log.unlink(missing_ok=True)
     found = sources(root, crate)
-    changes = chosen(found, explained(root), before, asked)
+    changes = chosen(found, explained(root), settled(log), asked)
     if asked.list:
         print("\n".join(change.name for change in changes))
         return 0

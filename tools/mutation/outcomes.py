@@ -21,21 +21,20 @@ def explained(root: Path) -> list[re.Pattern[str]]:
     return [re.compile(json.loads(line)) for line in re.findall(r'^ *(".*"),$', listed, re.MULTILINE)]
 
 
-def missed_before(log: Path) -> set[str]:
-    """The changes that no test noticed in an earlier run, by its log."""
-    words = (line.split("\t") for line in log.read_text().splitlines())
-    return {name for name, how in {name: how for how, name, _ in words}.items() if how in MISSED}
+def settled(log: Path) -> set[str]:
+    """The changes that need not be made again, by the log of an earlier run: it has not missed them."""
+    words = (line.split("\t") for line in log.read_text().splitlines()) if log.exists() else ()
+    return {name for name, how in {name: how for how, name, _ in words}.items() if how not in MISSED}
 
 
 class Outcomes:
-    """A log that grows as tests run; the last word on a change counts."""
+    """A log that grows as tests run, over several runs; the last word on a change counts."""
 
     def __init__(self, log: Path) -> None:
         self.log = log
         self.ended: dict[int, tuple[str, str]] = {}
         self._lock = threading.Lock()
         log.parent.mkdir(parents=True, exist_ok=True)
-        log.write_text("")
 
     def put(self, change: Change, how: str, by: str = "") -> None:
         """Notes how a change ended, and by which program."""

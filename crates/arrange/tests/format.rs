@@ -3,7 +3,7 @@
 #[path = "support/batch.rs"]
 mod batch;
 
-use pointstamp_arrange::{Batch, Batcher, Bytes, Rows, Time, Words};
+use pointstamp_arrange::{Batch, Batcher, Bytes, Rows, Time, Units, Words};
 use pointstamp_order::Antichain;
 use proptest::prelude::*;
 
@@ -169,6 +169,23 @@ fn check_columns(batch: &Batch<Words, Words, [u64; 2]>) {
         );
     }
     assert_eq!(vals, batch.vals().len());
+}
+
+#[test]
+fn a_collection_without_values_is_written_and_read() {
+    let mut batcher = Batcher::<Words, Units, u64>::new(Antichain::from_elem(0));
+    for key in [7, 3, 7] {
+        batcher.push(key, (), &2, 1).unwrap();
+    }
+    let (_, written) = batcher.seal(&Antichain::new()).unwrap().remove(0);
+    let mut bytes = Vec::new();
+    written.write(&mut bytes);
+    let read = Batch::<Words, Units, u64>::read(&mut &bytes[..]).unwrap();
+    assert_eq!(
+        read.iter().collect::<Vec<_>>(),
+        [(3, (), &2, 1), (7, (), &2, 2)]
+    );
+    assert_eq!(read.keys().as_slice(), [3, 7]);
 }
 
 #[test]

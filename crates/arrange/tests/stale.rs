@@ -167,6 +167,11 @@ fn what_a_reduction_put_out_is_compacted_too() {
     let mut source = arranged.trace.clone();
     source.follow();
     let mut reduce = Reduce::new(Box::new(source), Antichain::from_elem(0), Count);
+    let told = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&told);
+    reduce.when_stale(move || {
+        counter.fetch_add(1, Ordering::Relaxed);
+    });
     let mut output = reduce.trace();
     for time in 0..2 {
         let diff = 1 - 2 * (time as i64);
@@ -185,9 +190,11 @@ fn what_a_reduction_put_out_is_compacted_too() {
             reduce.work(&mut 1_000).unwrap();
         }
         arranged.trace.allow_compaction(&upper);
-        output.allow_compaction(&upper);
     }
     arranged.compact();
+    assert_eq!((told.load(Ordering::Relaxed), output.len()), (0, 2_000));
+    output.allow_compaction(&Antichain::from_elem(2));
+    assert_eq!(told.load(Ordering::Relaxed), 1);
     while !reduce.compact(&mut 10).unwrap() {}
     assert_eq!((arranged.trace.len(), output.len()), (0, 0));
 }

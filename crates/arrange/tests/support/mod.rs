@@ -318,8 +318,10 @@ impl<'a, T: Time> Pipeline<'a, T> {
         }
         let mut fuel = fuel;
         while fuel > 0 && !self.reduce.is_idle() {
+            let before = self.reduce.frontier();
             if let Some(output) = self.reduce.work(&mut fuel).unwrap() {
                 for (time, sealed) in output {
+                    assert!(before.less_equal(&time), "at or after the frontier");
                     assert!(self.held.less_equal(&time), "a capability that is held");
                     check_batch(&sealed.batch);
                     for (key, val, at, diff) in sealed.batch.iter() {

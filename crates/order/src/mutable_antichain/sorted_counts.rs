@@ -13,12 +13,12 @@ use std::collections::VecDeque;
 
 use crate::PartialOrder;
 
-/// A block is split when it has more entries.
-const BLOCK: usize = 32;
+/// A block is split when it has more entries; fewer where tests run.
+const BLOCK: usize = if cfg!(debug_assertions) { 4 } else { 32 };
 /// Merging makes blocks of this size, which leaves room.
-const FILL: usize = 24;
+const FILL: usize = BLOCK / 4 * 3;
 /// Up to this many changes are put off, whatever the number of counts.
-const PUT_OFF: usize = 32;
+const PUT_OFF: usize = BLOCK;
 
 #[derive(Clone, Debug)]
 pub(super) struct SortedCounts<T> {

@@ -1,0 +1,163 @@
+//! Readers that come and go, and what is kept while there are none.
+
+use pointstamp_arrange::{
+    Batcher, Cursor, Error, Lists, Overflow, Sealed, Trace, TraceWriter, Words,
+};
+use pointstamp_order::Antichain;
+
+struct Arranged {
+    batcher: Batcher<Words, Words, u64>,
+    writer: TraceWriter<Words, Words, u64>,
+}
+
+impl Arranged {
+    fn new() -> (Self, Trace<Words, Words, u64>) {
+        let least = Antichain::from_elem(0);
+        let (writer, trace) = TraceWriter::new(least.clone());
+        let batcher = Batcher::new(least);
+        (Self { batcher, writer }, trace)
+    }
+
+    /// A round in which a key comes.
+    fn round(&mut self, time: u64, key: u64) -> Sealed<Words, Words, u64> {
+        self.batcher.push(key, 1, &time, 1).unwrap();
+        let upper = Antichain::from_elem(time + 1);
+        let (_, batch) = self.batcher.seal(&upper).unwrap().remove(0);
+        let sealed = self.writer.insert(batch).unwrap().unwrap();
+        self.writer.seal(upper);
+        sealed
+    }
+}
+
+fn keys(trace: &Trace<Words, Words, u64>, time: u64) -> Vec<u64> {
+    let batches = trace.batches();
+    let mut cursor = Cursor::new(&batches);
+    let mut keys = Vec::new();
+    while let Some(key) = cursor.key() {
+        if cursor.count_at(&time).unwrap() > 0 {
+            keys.push(key);
+        }
+        cursor.pass();
+    }
+    keys
+}
+
+#[test]
+fn a_late_reader_reads_what_others_have_kept_apart() {
+    let (mut arranged, mut trace) = Arranged::new();
+    for time in 0..4 {
+        arranged.round(time, 10 + time);
+    }
+    let origin = arranged.writer.origin();
+    let from_now = origin.reader().unwrap();
+    assert_eq!(from_now.since(), Antichain::from_elem(4));
+    trace.allow_compaction(&Antichain::from_elem(7));
+    let later = trace.origin().reader().unwrap();
+    // The reader made at 4 still reads from there.
+    assert_eq!(
+        (later.since(), later.upper()),
+        (Antichain::from_elem(4), Antichain::from_elem(4))
+    );
+    drop((from_now, later));
+    let last = origin.reader().unwrap();
+    assert_eq!(last.since(), Antichain::from_elem(7));
+    for time in 4..8 {
+        arranged.round(time, 10 + time);
+    }
+    for reader in [&trace, &last] {
+        assert_eq!(keys(reader, 7), (10..18).collect::<Vec<_>>());
+    }
+    // One that goes leaves its place to the next, and the others theirs.
+    drop(trace);
+    let (a, b) = (last.clone(), origin.reader().unwrap());
+    drop(last);
+    for reader in [a, b] {
+        assert_eq!(reader.len(), 8);
+        assert_eq!(keys(&reader, 8), (10..18).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn what_comes_while_there_is_no_reader_is_counted_and_not_kept() {
+    let (mut arranged, trace) = Arranged::new();
+    assert_eq!(arranged.round(0, 1).number, 1);
+    let origin = arranged.writer.origin();
+    drop(trace);
+    assert!(origin.is_empty() && origin.reader().is_none());
+    assert_eq!(arranged.round(1, 2).number, 2);
+    assert_eq!(arranged.round(2, 3).number, 3);
+    assert!(!arranged.writer.owes() && origin.is_empty() && origin.reader().is_none());
+    for done in [
+        arranged.writer.pay(&mut 10),
+        arranged.writer.exert(&mut 10),
+        arranged.writer.compact(&mut 10),
+    ] {
+        assert_eq!(done, Ok(true));
+    }
+}
+
+#[test]
+fn where_nothing_came_while_there_was_no_reader_there_may_be_one_again() {
+    let (mut arranged, trace) = Arranged::new();
+    arranged.writer.seal(Antichain::from_elem(3));
+    drop(trace);
+    arranged.writer.seal(Antichain::from_elem(5));
+    let origin = arranged.writer.origin();
+    let reader = origin.reader().unwrap();
+    assert_eq!(
+        (reader.since(), reader.upper()),
+        (Antichain::from_elem(5), Antichain::from_elem(5))
+    );
+    arranged
+        .batcher
+        .begin_seal(&Antichain::from_elem(5))
+        .unwrap();
+    arranged.batcher.work(&mut 10).unwrap();
+    arranged.round(6, 4);
+    assert_eq!(keys(&reader, 6), [4]);
+    // At the end there is nothing to come; what there is can be read as long as one reader is there.
+    arranged.writer.seal(Antichain::new());
+    assert_eq!(keys(&origin.reader().unwrap(), 6), [4]);
+    let mut last = reader;
+    last.allow_compaction(&Antichain::new());
+    assert!(origin.reader().is_none(), "it asks about no time any more");
+}
+
+#[test]
+fn a_reader_moves_forward_only() {
+    let (mut arranged, mut trace) = Arranged::new();
+    arranged.round(0, 1);
+    trace.allow_compaction(&Antichain::from_elem(5));
+    trace.allow_compaction(&Antichain::from_elem(3));
+    assert_eq!(trace.since(), Antichain::from_elem(5));
+}
+
+#[test]
+fn lists_say_what_is_in_them() {
+    let mut lists = Lists::<Words>::default();
+    assert!(lists.is_empty());
+    lists.end();
+    for (val, diff) in [(3, 1), (5, -2)] {
+        lists.push(val, diff);
+    }
+    lists.end();
+    assert_eq!((lists.len(), lists.is_empty()), (2, false));
+    assert_eq!(
+        (lists.vals().as_slice(), lists.diffs()),
+        (&[3, 5][..], &[1, -2][..])
+    );
+    assert_eq!((lists.range(0), lists.range(1)), (0..0, 0..2));
+    assert!(lists.list(1).rev().eq([(5, -2), (3, 1)]));
+    lists.clear();
+    assert!(lists.is_empty() && lists.vals().as_slice().is_empty());
+}
+
+#[test]
+fn an_error_says_what_it_is() {
+    use std::error::Error as _;
+    let overflow = Error::from(Overflow);
+    assert!(overflow.source().is_none() && overflow.to_string().contains("64 bits"));
+    let caller = Error::Caller("the reducer's own".into());
+    assert_eq!(caller.source().unwrap().to_string(), "the reducer's own");
+    assert_eq!(caller.to_string(), "the reducer's own");
+}
