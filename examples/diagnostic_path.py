@@ -20,7 +20,7 @@ import pointstamp as ps
 def counter(
     words: ps.Stream[str], questions: ps.Stream[str]
 ) -> tuple[ps.Stream[tuple[str, int]], ps.Stream[tuple[str, int]]]:
-    """Running counts of words, and what the counts are when somebody asks."""
+    """Running counts of words, and what the counts are when the program asks."""
     builder = words.scope.operator("Count words")
     data = builder.new_input(words, ps.Exchange(lambda word: word))
     asked = builder.new_input(questions, ps.Exchange(lambda word: word))

@@ -1,4 +1,4 @@
-"""Groups of friends, live: friendships begin and end, and everybody's group is known after each change.
+"""Groups of friends, live: friendships begin and end, and each person's group is known after each change.
 
 The dataflow is one line, `graphs.connected_components`. A friendship that ends may split a group, which takes
 nothing that was computed of the others. The example checks its groups against a search from scratch now and

@@ -1,6 +1,6 @@
 """Union-find: each worker leaves out the edges that join nothing new, and one worker puts the rest together.
 
-An edge that closes a circle among a worker's own edges cannot matter to anyone. What is left is a
+An edge that closes a circle among a worker's own edges cannot matter to the result. What is left is a
 forest: at most as many edges as there are nodes travel, however large the graph is.
 
     python examples/union_find.py --nodes 10000 --edges 100000 --check

@@ -30,7 +30,7 @@ EVER = 10 * DAY
 
 
 class Person(NamedTuple):
-    """Someone who sells or bids."""
+    """A seller or bidder."""
 
     id: int
     name: str

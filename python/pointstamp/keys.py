@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 _registered: dict[type, Callable[[Any], Hashable]] = {}
 _found: dict[type, Callable[[Any], Hashable] | None] = {}
-"""How keys of a type are simplified, once somebody has asked."""
+"""How keys of a type are simplified, of the types that were met."""
 
 _MODULUS = 2**64
 _MICROSECONDS = {"W": 604_800_000_000, "D": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000}

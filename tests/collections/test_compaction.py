@@ -1,4 +1,4 @@
-"""What cancels is gone without further input, as soon as nobody can tell it apart any more."""
+"""What cancels is gone without further input, as soon as no reader can tell it apart any more."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_what_cancels_is_gone_once_main_lets_go_of_it(fuel: int) -> None:
             for probe in probes:
                 while probe.less_than(time + 1):
                     worker.step()
-        assert trace.get(7, at=0) == [(7, 1)], "history is there while somebody may ask"
+        assert trace.get(7, at=0) == [(7, 1)], "history is there while a reader may ask"
         before = kept(trace, counted)
         for one in (trace, counted):
             one.allow_merging_before(1)

@@ -56,7 +56,7 @@ def test_played_changes_give_what_changes_by_hand_give(workers: int, changes: li
                 handle, pairs = scope.new_collection()
             captured = results(pairs)
             captured.append(pairs.join(pairs).capture())
-            # Each worker brings its own, and all go on to the last time, so that nobody waits for another.
+            # Each worker brings its own, and all go on to the last time, so that no worker waits for another.
             probe = pairs.join(pairs).probe()
         mine = changes[worker.index :: worker.peers]
         watched = probe if "probed" in how and worker.peers == 1 else None

@@ -52,7 +52,7 @@ def rows(name: str) -> list[dict[str, Any]]:
 def read(build: Any, workers: int) -> tuple[list[Any], list[Any]]:
     """The files and numbers of what is on time, with its times, and of what is late.
 
-    What is late is at the watermark of its file that it came behind, whoever reads it.
+    What is late is at the watermark of its file that it came behind, whichever worker reads it.
     """
 
     def main(worker: ps.Worker) -> Any:

@@ -140,7 +140,7 @@ def test_who_sends_faster_than_the_dataflow_takes_has_to_wait() -> None:
             scope.read(TCPLineSource(address)).inspect(lambda _: None)
         worker.step()
         before = -1
-        while before != sent:  # nobody takes any more, and the sender stops
+        while before != sent:  # no more is taken, and the sender stops
             before = sent
             time.sleep(0.3)
         raise Enough
@@ -170,7 +170,7 @@ def test_a_reader_that_waits_is_let_go_of_at_once() -> None:
                 try:
                     reader.read()
                 except OSError:
-                    pass  # nobody is at port 9
+                    pass  # nothing listens at port 9
                 ended.set()
 
             thread = threading.Thread(target=read)

@@ -248,7 +248,7 @@ def test_idle_partitions_hold_nothing_up(monkeypatch: pytest.MonkeyPatch) -> Non
     list(timing.times("b", [30]))
     assert timing.frontier() == 20
     now = 200.0
-    assert timing.frontier() == 30, "nobody comes"
+    assert timing.frontier() == 30, "no record comes"
     assert timing.looks_again() is None
 
 

@@ -1,4 +1,4 @@
-"""Reading: what waits holds nobody up, what fails hides nothing, and what is over is let go of."""
+"""Reading: what waits holds nothing up, what fails hides nothing, and what is over is let go of."""
 
 import asyncio
 import json

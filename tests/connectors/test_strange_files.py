@@ -1,4 +1,4 @@
-"""Files that somebody else wrote, and that are not what they should be: errors that name them, no crash."""
+"""Files of other programs that are not what they should be: errors that name them, no crash."""
 
 import csv
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Sources that wait: they cost no processor time, and hold nobody up who has something to do."""
+"""Sources that wait: they cost no processor time, and hold up no worker that has something to do."""
 
 import socket
 import time

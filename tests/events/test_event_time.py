@@ -108,7 +108,7 @@ def test_an_idle_worker_does_not_hold_the_others_up(workers: int) -> None:
             source.flush()
         deadline = time.monotonic() + 30
         while probe.less_than(25) and time.monotonic() < deadline:
-            worker.step_or_park(0.01)  # nobody has closed an input
+            worker.step_or_park(0.01)  # no input was closed
         passed = not probe.less_than(25)
         source.close()
         worker.run()

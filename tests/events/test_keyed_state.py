@@ -330,7 +330,7 @@ def test_after_a_snapshot_a_key_that_had_no_state_is_forgotten_too(name: str) ->
 
 
 def test_what_a_run_without_time_to_live_did_not_see_does_not_count() -> None:
-    """Of the run between, nobody knows when a key was last heard: its time begins with the next run."""
+    """Of the run between it is not known when a key was last heard: its time begins with the next run."""
     first, _ = run_with_ttl("process", [(1, "a", "x"), (1, "b", "drop")], [], 2)
     second, kept = run_with_ttl("process", [(20, "a", "z")], [first], 21, ttl=None)
     assert kept == ({"a": "z"}, [])

@@ -75,7 +75,7 @@ class Hosts:
             command("ip", "-n", name, "link", "set", "lo", "up")
 
     def unplug(self, host: int) -> None:
-        """Takes a host off the network, without a word to anybody."""
+        """Takes a host off the network, without telling the others."""
         command("ip", "-n", self.bridge, "link", "set", f"port{host}", "down")
 
     def remove(self) -> None:

@@ -1,4 +1,4 @@
-"""Somebody between two processes, who knows no secret, and puts something of its own among what they say."""
+"""A relay between two processes, which knows no secret, and puts something of its own among what they say."""
 
 import pickle
 import socket

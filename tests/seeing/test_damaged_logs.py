@@ -257,7 +257,7 @@ def test_events_that_lack_what_their_kind_has_are_not_whole(
         with caplog.at_level(logging.WARNING, "pointstamp"):
             assert read_in_each_way(folder, tmp_path / "trace") == [None] * 3  # worker 0's
         said = [record.getMessage() for record in caplog.records]
-        if name == "peer":  # which only messages to others have, and nobody needs
+        if name == "peer":  # which only messages to others have, and no reader needs
             assert said == []
         else:
             assert len(said) == 3

@@ -187,7 +187,7 @@ def test_elsewhere_than_on_loopback_it_asks_for_a_token() -> None:
 def test_the_page_fetches_nothing_from_elsewhere() -> None:
     text = document("a word")
     links = set(re.findall(r"https?://[^\"'\s)]+", text))
-    assert links == {"http://www.w3.org/2000/svg"}, "the name of a language, which nobody fetches"
+    assert links == {"http://www.w3.org/2000/svg"}, "the name of a language, which is never fetched"
     assert "innerHTML" not in text
 
 

@@ -46,7 +46,7 @@ def on_terminal(command: list[str]) -> tuple[int, str]:
             while True:
                 try:
                     data = os.read(ours, 1 << 16)
-                except OSError:  # nobody has the terminal any more
+                except OSError:  # the terminal is closed
                     break
                 written += data
             return process.wait(60), written.decode()

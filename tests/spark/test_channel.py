@@ -1,4 +1,4 @@
-"""Attacks on the connections of `pointstamp.spark`: strangers, and somebody between the two ends."""
+"""Attacks on the connections of `pointstamp.spark`: strangers, and a relay between the two ends."""
 
 import logging
 import os

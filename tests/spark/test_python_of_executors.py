@@ -47,7 +47,7 @@ PROGRAM = """
     theirs = lambda error: original(error)
     ours, captured.convert_exception = captured.convert_exception, theirs
     spark.stop()
-    assert captured.convert_exception is theirs, "what somebody else has put there stays"
+    assert captured.convert_exception is theirs, "what another library has put there stays"
     print("all of it")
 """
 

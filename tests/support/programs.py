@@ -154,7 +154,7 @@ def rows_of(capture: ps.Capture[Any]) -> list[tuple[Any, ...]]:
 
 
 def broadcasts(worker: ps.Worker) -> list[Any]:
-    """Everything to everybody; each worker returns how often it saw each record."""
+    """Everything to every worker; each returns how often it saw each record."""
     with worker.dataflow() as scope:
         seen = scope.to_stream(dealt(worker, range(3000))).broadcast().capture()
     worker.run()

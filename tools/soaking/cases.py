@@ -179,7 +179,7 @@ class Case:
             raise Wrong(f"{self._shape}: lost {expected - found}, and too much is {found - expected}")
 
     def close(self) -> None:
-        """Ends what is left; somebody or a port that is left is `Wrong`."""
+        """Ends what is left; a process or a port that is left is `Wrong`."""
         left = [process.pid for process in self._all if process.close()]
         names = [
             path.name
@@ -248,7 +248,7 @@ def interrupted(case: Case) -> str:
 
 
 def relayed(case: Case) -> str:
-    """Somebody is between two processes, and changes, leaves out, repeats or breaks off what they say."""
+    """A relay is between two processes, and changes, leaves out, repeats or breaks off what they say."""
     listener, between = bind()
     real, target = bind()
     real.close()

@@ -169,7 +169,7 @@ class Forked:
         return self._status is not None
 
     def close(self) -> bool:
-        """Kills what is left of it and of its group; whether somebody of the group was left behind by it."""
+        """Kills what is left of it and of its group; whether a process of the group was left behind by it."""
         if self._status is None:
             os.kill(self.pid, signal.SIGKILL)
             self._status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])

@@ -1,4 +1,4 @@
-"""Who comes between: somebody who floods a port, and a relay that changes what it passes on."""
+"""Who comes between: a client that floods a port, and a relay that changes what it passes on."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ impl<T: Time> Stale<T> {
     /// counted no more.
     pub(crate) fn due(&mut self, held: usize, demands: &Demands<T>) -> Option<u64> {
         if demands.since.is_empty() {
-            return None; // nobody asks about any time: nothing adds up
+            return None; // no reader asks about any time: nothing adds up
         }
         let (merged, through) = (&mut self.merged, &mut self.through);
         self.apart.retain(|came| {

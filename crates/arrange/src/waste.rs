@@ -23,7 +23,7 @@ pub(crate) struct Waste {
 }
 
 impl Waste {
-    /// Takes a batch over, unless somebody else holds it, who frees it then.
+    /// Takes a batch over, unless another owner holds it, which frees it then.
     pub(crate) fn add<K: Rows, V: Rows, T: Time>(&mut self, batch: Arc<Batch<K, V, T>>) {
         let Some(batch) = Arc::into_inner(batch) else {
             return;

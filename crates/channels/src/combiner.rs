@@ -192,7 +192,7 @@ impl Combiner {
         }
     }
 
-    /// A worker need be waited for less. Sends, unless there is somebody to wait for: then until when.
+    /// A worker need be waited for less. Sends, unless there is a worker to wait for: then until when.
     fn speaks(&self, worker: usize, less: u8) -> Option<Instant> {
         let mut pending = lock(&self.pending);
         if pending.pots.is_empty() {

@@ -1,6 +1,6 @@
 //! Typed queues between workers, of one process or of several, and the doorbells that wake them.
 //!
-//! * [`mailbox`]: what a worker sleeps on. Anyone with a [`Doorbell`] may wake it.
+//! * [`mailbox`]: what a worker sleeps on. The holder of a [`Doorbell`] may wake it.
 //! * [`queue`]: a typed queue into one worker. A burst of messages rings the doorbell once.
 //! * [`sender`]: the other end, also of the way to another process.
 //! * [`fabric`]: how workers that build the same dataflow find each other's queues, by [`ChannelId`].

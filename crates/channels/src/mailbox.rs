@@ -17,7 +17,7 @@ use crate::sync::{Parker, SegQueue, Unparker};
 pub enum Ring {
     /// A channel that was empty has messages.
     Channel(ChannelId),
-    /// Somebody asked for the operator registered under this number to run.
+    /// The operator registered under this number was asked to run.
     Activate(u64),
 }
 

@@ -57,7 +57,7 @@ pub(crate) struct Pressure {
     stalled: Duration,
 }
 
-/// What was found when somebody last asked.
+/// What was found when it was last asked for.
 struct Watch {
     asked: Instant,
     level: usize,

@@ -1,6 +1,6 @@
 //! The workers of one computation, in one process or in several, and how they end together.
 //!
-//! The first failure is kept, and stops everybody: workers look at the flag between operators, and parked ones are
+//! The first failure is kept, and stops every worker: workers look at the flag between operators, and parked ones are
 //! woken; other processes hear of it by the farewell of this one. [`Seed`]s are sent to the threads that become workers.
 //!
 //! A process leaves when all its workers have come to their end, and is done when all others have left too: a failure that comes

@@ -165,7 +165,7 @@ pub enum Observation<'a> {
     },
     /// A capability moves to a later time.
     CapabilityDowngraded {
-        /// Its number; 0 where it was made before anybody observed.
+        /// Its number; 0 where it was made before there was an observer.
         capability: u64,
         /// Whose it is.
         operator: OperatorId,
@@ -178,7 +178,7 @@ pub enum Observation<'a> {
     },
     /// A capability is given up.
     CapabilityDropped {
-        /// Its number; 0 where it was made before anybody observed.
+        /// Its number; 0 where it was made before there was an observer.
         capability: u64,
         /// Whose it was.
         operator: OperatorId,
@@ -261,13 +261,13 @@ impl Room {
         Latest(Arc::clone(&self.latest))
     }
 
-    /// Whether anybody is told. Never in a build with `--cfg unobserved`, with which is measured what asking this costs.
+    /// Whether there is an observer. Never in a build with `--cfg unobserved`, with which is measured what asking this costs.
     #[inline]
     pub(crate) fn is_observed(&self) -> bool {
         !cfg!(unobserved) && self.observed.get()
     }
 
-    /// Tells what happens, if anybody is there to be told.
+    /// Tells what happens, if there is an observer.
     #[inline]
     pub(crate) fn tell<'a>(&self, observation: impl FnOnce() -> Observation<'a>) {
         if self.is_observed() {
@@ -307,7 +307,7 @@ impl Room {
         self.observed.set(!observers.is_empty());
     }
 
-    /// Shows everybody out.
+    /// Shows all observers out.
     pub(crate) fn clear(&self) {
         self.observed.set(false);
         let observers = self.observers.take();

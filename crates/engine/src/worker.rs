@@ -1,7 +1,7 @@
 //! A worker: one thread that builds dataflows and runs them.
 //!
 //! A worker owns its dataflows and shares nothing with other workers but channels, the agreement on what is
-//! built, and the flag that stops everybody. Its dataflows are in `registry`; how it runs them is in `step`, and how
+//! built, and the flag that stops all workers. Its dataflows are in `registry`; how it runs them is in `step`, and how
 //! it sleeps in `park`, after a look in `spin`; how they are built, above it, in `build`.
 
 mod abandoned;

@@ -29,7 +29,7 @@ fn open_dataflow(worker: &Worker<Batch>, name: &str) -> Result<(Input<Batch>, Pr
     Ok((input, probe))
 }
 
-/// Runs until somebody else ends it.
+/// Runs until another worker ends it.
 fn for_ever(worker: &Worker<Batch>) -> Result<(), Error> {
     let (_input, _probe) = open_dataflow(worker, "for ever")?;
     worker.step_while(|| true)

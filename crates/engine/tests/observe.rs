@@ -214,7 +214,7 @@ fn who_observes_nothing_costs_no_numbers() {
         let hears = Rc::clone(&count);
         worker.observe(Rc::new(move |said: &Observation<'_>| {
             if let Observation::CapabilityDropped { capability, .. } = said {
-                assert_eq!(*capability, 0, "made before anybody observed");
+                assert_eq!(*capability, 0, "made before there was an observer");
                 hears.set(hears.get() + 1);
             }
         }));

@@ -38,7 +38,7 @@ struct Heard {
     socket: TcpStream,
     /// It has shown the secret: the connection is not the gate's to end any more.
     proved: Arc<AtomicBool>,
-    /// Somebody has seen to it that this stranger is logged.
+    /// A thread has seen to it that this stranger is logged.
     told: Arc<AtomicBool>,
 }
 

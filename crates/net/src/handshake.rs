@@ -252,7 +252,7 @@ fn answer(incoming: &mut Incoming) -> Result<Hello, Failure> {
 
 /// Who may come in, as the accepting side knows.
 pub(crate) trait Admission {
-    /// Somebody who knows the secret made the first message, under this fresh key; whether it was not seen before.
+    /// A holder of the secret made the first message, under this fresh key; whether it was not seen before.
     fn greeted(&self, ephemeral: &[u8; 32]) -> bool;
 
     /// A process is there, for certain: what speaks against it.

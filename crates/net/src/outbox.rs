@@ -124,7 +124,7 @@ impl Batch {
 #[allow(clippy::struct_excessive_bools)] // facts that are independent of each other
 struct State {
     queue: VecDeque<Parcel>,
-    /// Somebody writes.
+    /// A thread writes.
     busy: bool,
     /// A sender could not write all of its frame, or TLS not all of what is encrypted.
     left_over: bool,

@@ -86,7 +86,7 @@ impl Party {
     }
 }
 
-/// Everybody who knows the secret may come, as often as they like; `fresh` knows recordings of greetings.
+/// Every holder of the secret may come, any number of times; `fresh` knows recordings of greetings.
 struct Open<'a> {
     fresh: &'a dyn Fn(&[u8; 32]) -> bool,
 }
@@ -284,7 +284,7 @@ impl SealedLink {
             }
         };
         if sent.is_err() {
-            self.close(); // a part of a message is of no use to anybody
+            self.close(); // a part of a message is of no use
         }
         sent
     }

@@ -3,8 +3,8 @@
 //! The secret may have any length and any bytes, and the key has to have 32 that look random: PBKDF2 with HMAC-SHA256 makes
 //! them, under a label of this use, so that what else is derived from the same secret has nothing in common with it. Its
 //! [`ROUNDS`] make each guess dear, some 17 bits for an attacker, and cost this process tens of milliseconds, once for each
-//! secret: the last few are remembered. They do not make a weak secret strong: who records a greeting can try guesses without asking
-//! anybody, so that a secret should have 128 random bits (`secrets.token_hex(32)` has 256).
+//! secret: the last few are remembered. They do not make a weak secret strong: who records a greeting can try guesses without a
+//! further connection, so that a secret should have 128 random bits (`secrets.token_hex(32)` has 256).
 
 use std::num::NonZeroU32;
 

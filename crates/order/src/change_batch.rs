@@ -26,7 +26,7 @@ pub struct ChangeBatch<T> {
     clean: usize,
 }
 
-/// Up to this many updates are not worth consolidating before someone looks.
+/// Up to this many updates are not worth consolidating before a reader looks.
 const SMALL: usize = 32;
 
 impl<T> ChangeBatch<T> {

@@ -78,7 +78,7 @@ pub struct Protocol<T: Timestamp> {
     peers: usize,
     /// Changes made here that no other worker knows of.
     local: ChangeBatch<(Location, T)>,
-    /// Changes that everyone knows or is being told, for the next propagation.
+    /// Changes that every worker knows or is being told, for the next propagation.
     shared: ChangeBatch<(Location, T)>,
 }
 
@@ -126,7 +126,7 @@ impl<T: Timestamp> Protocol<T> {
     }
 
     /// The changes to send to every other worker now, if there are any and, in demand mode, one of
-    /// them may matter to someone. They become part of our own view with the next propagation.
+    /// them may matter to another worker. They become part of our own view with the next propagation.
     ///
     /// With one worker there is no peer to send to, and the result is always `None`.
     pub fn take_outgoing(&mut self) -> Option<ProgressBatch<T>> {

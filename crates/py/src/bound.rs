@@ -181,7 +181,7 @@ impl Home {
         if ended {
             self.bury_after_the_end();
         } else {
-            // It may be a capability that everybody waits for, and the worker asleep.
+            // It may be a capability that all workers wait for, and the worker asleep.
             self.cluster.wake_worker(self.worker);
         }
     }
@@ -189,7 +189,7 @@ impl Home {
     fn bury_after_the_end(&self) {
         let mut left = self.left();
         if std::mem::replace(&mut left.burying, true) {
-            return; // somebody is at it, and will find this, too
+            return; // another thread is at it, and will find this, too
         }
         while !left.orphans.is_empty() {
             let orphans = std::mem::take(&mut left.orphans);

@@ -247,7 +247,7 @@ impl Stage {
             return Ok(());
         }
         let readers = &self.parts[part];
-        // The last reader gets the batch itself: unless somebody else shares it, it need not be copied.
+        // The last reader gets the batch itself: unless another owner shares it, it need not be copied.
         let Some(output) = &readers.output else {
             let Some((&last, others)) = readers.stages.split_last() else {
                 return Ok(());

@@ -126,7 +126,7 @@ impl Connections {
     }
 }
 
-/// How much is kept at most, of what is to be said, until somebody says it.
+/// How much is kept at most, of what is to be said, until it is said.
 const MANY: usize = 1000;
 
 /// A number of seconds; one that is finite and too large for the clock is as good as for ever.

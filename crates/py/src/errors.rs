@@ -2,7 +2,7 @@
 //!
 //! The classes are declared in `python/pointstamp/_errors.py` (several have two bases, and readers
 //! of Python look there); the names below import them when first raised. Every `match` here names
-//! every variant: a new one does not compile until someone has decided what Python sees. The engine's errors, which may
+//! every variant: a new one does not compile until it is decided what Python sees. The engine's errors, which may
 //! hold a user's own exception, are in `raised`.
 
 use pointstamp_channels::ChannelError;

@@ -4,7 +4,7 @@
 //! of its own. Operators by key look keys over as these arrive, and put `math.nan` in the place of every float that is none,
 //! in tuples too. Of other types whose objects do not equal themselves (`Decimal`, what NumPy has, a subclass of float, a
 //! class with a NaN among its parts), the first stands for all of its type that have its stable hash. It is kept for as long
-//! as somebody else has it, where the type allows weak references.
+//! as anything else refers to it, where the type allows weak references.
 //!
 //! Cost: a look at the type of each key; for a float a compare, for a tuple its elements. A list without any stays as it is.
 

@@ -185,7 +185,7 @@ impl Scope {
         })
     }
 
-    /// Makes a probe report the times that are anywhere downstream of a stream, and activates someone when they change.
+    /// Makes a probe report the times that are anywhere downstream of a stream, and activates an operator when they change.
     #[allow(
         clippy::unused_self,
         reason = "a scope's method, like all that add operators"

@@ -475,7 +475,7 @@ impl Cluster {
     }
 }
 
-/// How long somebody who asks waits at most before it looks whether it is asked itself.
+/// How long a thread that asks waits at most before it looks whether it is asked itself.
 const SLICE: Duration = Duration::from_millis(5);
 
 fn traffic(cluster: &EngineCluster) -> (u64, u64, u64, u64) {

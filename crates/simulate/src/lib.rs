@@ -6,7 +6,7 @@
 //! neither the time nor on threads of its own.
 //!
 //! Every link keeps its order; links overtake each other, and so do workers. The draw is uneven on purpose, and changes:
-//! some workers and links are rarely chosen for a while. The orders in which programs go wrong are those in which somebody is far behind.
+//! some workers and links are rarely chosen for a while. The orders in which programs go wrong are those in which one is far behind.
 //!
 //! A draw costs time in proportion to the number of workers and links.
 

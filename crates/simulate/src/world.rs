@@ -13,7 +13,7 @@ use crate::ways::{Item, Ways};
 /// For how long a worker sleeps where no worker has anything to do: only another thread of the program, or a timer, can change that.
 const NAP: Duration = Duration::from_millis(1);
 
-/// How often a worker that waits for its turn looks whether it is asked, while somebody asks.
+/// How often a worker that waits for its turn looks whether it is asked, while a thread asks.
 const LOOKS: Duration = Duration::from_millis(1);
 
 /// No worker had anything to do, and nothing was on its way.
@@ -90,7 +90,7 @@ impl World {
         self.wait(self.state.lock(), worker, &|| ());
     }
 
-    /// Ends the turn of a worker, which has found nothing to do if `idle`, and waits for its next. While somebody asks
+    /// Ends the turn of a worker, which has found nothing to do if `idle`, and waits for its next. While a thread asks
     /// ([`ask`](Self::ask)), `answer` is called again and again, on the worker's thread.
     ///
     /// # Errors

@@ -30,7 +30,7 @@ PIECE = 256 * 1024
 """Bytes that are read at once."""
 
 LOOK_UP = 0.25
-"""Seconds after which a thread that waits for a pipe looks whether anybody wants more still."""
+"""Seconds after which a thread that waits for a pipe looks whether more is wanted still."""
 
 ASK_AGAIN = 0.02
 """Seconds after which a pipe without a reader is tried again."""
@@ -117,7 +117,7 @@ class SocketTarget:
 
 
 class PipeTarget:
-    """Writes to a named pipe, which is opened once there is something to write and somebody to read it."""
+    """Writes to a named pipe, which is opened once there is something to write and a reader."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = os.fspath(path)
@@ -251,7 +251,7 @@ def _is_ready(file: Any, event: int) -> bool:
 
 
 def _read_pipe(pipe: Pipe, feed: EventFeed) -> None:
-    # Opened so, it is there at once; that it can be read says that somebody writes, or has written and gone.
+    # Opened so, it is there at once; that it can be read says that there is a writer, or was one.
     descriptor = os.open(pipe.path, os.O_RDONLY | os.O_NONBLOCK)
     with open(descriptor, "rb", buffering=0) as file:
         while not feed.closed:

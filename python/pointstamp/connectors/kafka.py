@@ -27,7 +27,7 @@ MESSAGES = 4096
 """Messages that one `read` returns at most."""
 
 LOOK_UP = 0.2
-"""Seconds after which a reader that waits looks whether anybody wants more."""
+"""Seconds after which a reader that waits looks whether more is wanted."""
 
 END_OF_PARTITION = -191
 """The client's code for having reached the end, for which it has a private name only."""

@@ -105,7 +105,7 @@ class SessionWorkers:
 
         Raises:
             PointstampError: On a worker of this cluster, which would wait for itself.
-            BaseException: What has ended the workers, or what one of them raised since somebody asked last.
+            BaseException: What has ended the workers, or what one of them raised since this was last asked.
         """
         if threading.get_ident() in self._threads:
             raise PointstampError(
@@ -130,7 +130,7 @@ class SessionWorkers:
         self._commands.put(Command(worker, None, what, arguments), wait=wait)
 
     def raise_error(self) -> None:
-        """Raises what has gone wrong since somebody asked last."""
+        """Raises what has gone wrong since this was last asked."""
         if self.failure is not None:
             raise self.failure
         error = self._replies.error()

@@ -1,9 +1,9 @@
 """Starting the processes of a cluster on this machine, and watching over them until the last has ended.
 
 Every process gets a listening socket on the loopback interface that is bound already, so that no port can be
-taken by somebody else in between, and a secret made for this run. Each leads a process group of its own: so a
-signal reaches it once, through the launcher, whether a terminal or a program sent it, and what it has started
-itself goes with it.
+taken by another program in between, and a secret made for this run. Each leads a process group of its own:
+so a signal reaches it once, through the launcher, whether a terminal or a program sent it, and what it has
+started itself goes with it.
 
 One thread waits for everything: output, signals, and ends, of which the system tells by a signal, too.
 """

@@ -1,9 +1,10 @@
 """What a process that was started by the launcher does first.
 
 It has been handed its place in the cluster in an environment variable, and two sockets: one that listens
-on its address, bound before anybody was told that address, and its leash. The launcher sends nothing on the
-leash: it comes to its end when the launcher does, however that came about, also by `kill -9`, and then the
-process ends itself. (On Linux a signal could do that, `PR_SET_PDEATHSIG`; other systems have nothing such.)
+on its address, bound before any other process was told that address, and its leash. The launcher sends
+nothing on the leash: it comes to its end when the launcher does, however that came about, also by
+`kill -9`, and then the process ends itself. (On Linux a signal could do that, `PR_SET_PDEATHSIG`; other
+systems have nothing such.)
 """
 
 from __future__ import annotations

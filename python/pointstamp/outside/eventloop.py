@@ -169,7 +169,7 @@ class EventLoop:
         if self._seats or self._ending:
             return
         self._ending = True
-        if self._seats:  # somebody came in: see the module
+        if self._seats:  # a worker came in: see the module
             self._ending = False
         else:
             self._last = self._loop.create_task(self._wind_up())

@@ -100,7 +100,7 @@ def batches_of(path: Path) -> Iterator[pa.RecordBatch]:
         with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as reader:
             _check(path, reader.schema)
             for batch in reader:
-                batch.validate(full=True)  # before anybody looks into it
+                batch.validate(full=True)  # before it is looked into
                 _check_events(batch)
                 count, events = count + 1, events + batch.num_rows
                 yield batch

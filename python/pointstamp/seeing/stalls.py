@@ -1,4 +1,4 @@
-"""Saying what a computation waits for: when somebody asks, interrupts it, or it stands still.
+"""Saying what a computation waits for: when it is asked, interrupted, or stands still.
 
 Owns who asks, and where the answer goes: an `Explanation` to the program, a note on a `KeyboardInterrupt`, a
 text on standard error for signals and for `stall_report=`. Signals are only taken over where the program has

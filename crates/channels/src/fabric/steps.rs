@@ -99,7 +99,7 @@ impl Fabric {
         self.pressure.ask();
     }
 
-    /// Sends what is combined, without waiting for anybody.
+    /// Sends what is combined, without waiting for other workers.
     pub fn flush(&self) {
         if let Some(combiner) = &self.combiner {
             combiner.flush();

@@ -1,8 +1,8 @@
 //! Operators made of a closure.
 //!
 //! An [`OperatorBuilder`] collects inputs, outputs and the path summaries between them, and ends with the logic:
-//! a closure that runs whenever a message arrives, a frontier changes (if it asked for that), or somebody
-//! activates the operator. Ports may be added until the dataflow is installed: a loop connects its
+//! a closure that runs whenever a message arrives, a frontier changes (if it asked for that), or the
+//! operator is activated. Ports may be added until the dataflow is installed: a loop connects its
 //! input after its output, and a chain of record functions grows an output for each branch.
 
 use std::cell::RefCell;

@@ -9,7 +9,7 @@ use std::rc::{Rc, Weak};
 use pointstamp_channels::ChannelId;
 use rustc_hash::FxHashMap;
 
-/// Somebody who is told that a channel has messages.
+/// What is told that a channel has messages.
 pub(crate) trait Arrival {
     /// The channel was empty and has messages now, or it may have.
     fn arrived(&self);

@@ -131,7 +131,7 @@ impl Capability {
         &self.output
     }
 
-    /// Its number in what observers are told; 0 where it was made before anybody observed.
+    /// Its number in what observers are told; 0 where it was made before there was an observer.
     pub fn number(&self) -> u64 {
         self.number
     }

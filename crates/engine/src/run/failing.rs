@@ -57,7 +57,7 @@ impl Failing {
         }
     }
 
-    /// Runs something of the engine's. A panic in it ends the computation, also where somebody further out catches what is
+    /// Runs something of the engine's. A panic in it ends the computation, also where a caller further out catches what is
     /// thrown: what it was at is left half done.
     ///
     /// # Errors

@@ -120,7 +120,7 @@ impl<P: Payload> Tee<P> {
         Ok(())
     }
 
-    /// Whether what is sent is read by nobody, now and later.
+    /// Whether what is sent has no reader, now and later.
     #[inline]
     pub(crate) fn leads_nowhere(&self) -> bool {
         self.0.readers.get() == 0 && self.0.phase.get() != Phase::Building

@@ -1,4 +1,4 @@
-//! Somebody between two processes, who passes on what they say and knows no secret.
+//! A relay between two processes, which passes on what they say and knows no secret.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -75,7 +75,7 @@ fn between(there: &str, meddling: Meddling) -> Between {
     Between { address, after }
 }
 
-/// A cluster of two whose second process has somebody between it and the first.
+/// A cluster of two whose second process has a relay between it and the first.
 fn with_one_between(meddling: Meddling) -> (Vec<Arc<dyn Transport>>, Vec<Arc<Recorder>>, Between) {
     let (mut listeners, mut addresses) = listeners(2);
     let second = listeners.pop();

@@ -1,7 +1,7 @@
 //! Counts of elements in the order of a linear extension.
 //!
 //! Owns [`SortedCounts`]: sorted blocks of counts, and changes that have been put off. A change is
-//! put off for the price of a push until someone looks, or until there are twice as many as counts;
+//! put off for the price of a push until a reader looks, or until there are twice as many as counts;
 //! few are then inserted one by one, and many are merged in one pass. Each change costs
 //! its share of that: a search among the blocks or, in bulk, a sort and a few moves.
 //!

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 /// The requests and answers of one worker.
 #[derive(Default)]
 pub(crate) struct Inquiry {
-    /// Whether somebody waits; looked at before each step.
+    /// Whether a thread waits; looked at before each step.
     wanted: AtomicBool,
     answers: Mutex<Answers>,
     answered: Condvar,
@@ -51,7 +51,7 @@ impl Inquiry {
         answers.asked
     }
 
-    /// Whether somebody waits for an answer.
+    /// Whether a thread waits for an answer.
     #[inline]
     pub(crate) fn is_wanted(&self) -> bool {
         self.wanted.load(Ordering::Acquire)

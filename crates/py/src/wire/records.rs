@@ -69,7 +69,7 @@ fn copied(view: &Bound<'_, PyAny>, len: usize) -> PyResult<Bytes> {
     let assigned = exposed.set_item(pyo3::types::PySlice::full(py), view);
     let released = exposed.call_method0(intern!(py, "release"));
     if released.is_err() {
-        std::mem::forget(copy); // somebody still looks at it
+        std::mem::forget(copy); // Python still has a view of it
         return Err(assigned.err().unwrap_or_else(not_a_batch));
     }
     assigned?;

@@ -45,8 +45,8 @@ class TCPListenSource(Source[str]):
 
     One worker listens at an address and reads all connections to it, each line whole. What a connection sends
     comes in its order. A connection that sends a line that is too long, or is not text, is closed, with a
-    `TruncatedWarning`: strangers do not end the dataflow. Anybody who reaches the address can send: listen at
-    a loopback address, or behind what asks for certificates.
+    `TruncatedWarning`: strangers do not end the dataflow. Every host that reaches the address can send:
+    listen at a loopback address, or behind what asks for certificates.
 
     Args:
         addresses: ``host:port``, or several. For port 0 the system chooses one, which `bound` tells.

@@ -38,7 +38,7 @@ KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 system's own first question comes after two hours."""
 
 LOOK = 0.1
-"""Seconds after which a thread that connects looks whether anybody wants it to."""
+"""Seconds after which a thread that connects looks whether it is to go on."""
 
 
 class Lost(Exception):

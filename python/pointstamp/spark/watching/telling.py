@@ -165,7 +165,7 @@ class Reporting:
         asking: Who asks the workers.
         seconds: For how long nothing has moved.
         ignored: Names of dataflows that stand by.
-        wanted: Whether anybody waits for them now; otherwise no worker is asked.
+        wanted: Whether a caller waits for them now; otherwise no worker is asked.
         send: What takes the text.
     """
 
