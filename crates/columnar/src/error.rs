@@ -126,7 +126,8 @@ pub enum Error {
     /// A row whose time is before that of the message it came in.
     #[error(
         "a row has event time {time}, before {least}, the earliest that may still come here: take the stream from \
-         event_time, which sends such rows to the stream of late ones"
+         event_time, without the late rows that it sends apart; records may be late here: \
+         on_time.to_records().concat(late.to_records())"
     )]
     TimeBefore {
         /// The row's time.
