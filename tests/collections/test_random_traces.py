@@ -1,7 +1,8 @@
 """Traces that are read, imported, closed and taken anew while their batches are sealed and merged.
 
 What a trace gives at a time is what the updates at that time and before add up to, wherever work was
-stopped; and an arrangement that was imported in the middle is exact from the trace's `since` on.
+stopped; and an arrangement that was imported in the middle is exact from the trace's `since` on, by whatever
+it is read.
 """
 
 from __future__ import annotations
@@ -26,10 +27,13 @@ Action = tuple[Any, ...]
 
 RECORDS = st.tuples(st.integers(0, 3), st.integers(0, 2))
 POINTS = st.tuples(st.integers(0, 2), st.integers(0, 2))
+CHANGES = st.tuples(RECORDS, st.sampled_from([1, 1, 2, -1]))
 ACTIONS = st.one_of(
+    # A batch, of more than another, so that not all are merged at once.
+    st.tuples(st.just("round"), st.lists(CHANGES, min_size=1, max_size=6)),
     st.tuples(st.just("update"), st.integers(0, 1), POINTS, RECORDS, st.sampled_from([1, 1, 2, -1])),
-    st.tuples(st.just("advance"), st.integers(0, 1), POINTS),
-    st.tuples(st.just("step"), st.integers(1, 4)),
+    st.tuples(st.just("advance"), st.sampled_from([(0,), (1,), (0, 1), (0, 1)]), POINTS),
+    st.tuples(st.just("step"), st.sampled_from([1, 2, 8])),
     st.tuples(st.just("read"), st.integers(0, 2)),
     st.tuples(st.just("allow"), st.integers(0, 2), POINTS),
     st.tuples(st.just("import"), st.integers(0, 2)),
@@ -61,6 +65,48 @@ def there(updates: list[tuple[Point, Any, int]], at: Point) -> Counter[Any]:
     return Counter({record: count for record, count in total.items() if count})
 
 
+def readers(arranged: Any) -> dict[str, Any]:
+    """What reads an arrangement that was imported, each in its own way."""
+    keys = arranged.as_collection().map(lambda pair: pair[0])
+    return {
+        "pairs": arranged.as_collection(),
+        "count": arranged.count_by_key(),
+        "least": arranged.min(),
+        "two greatest": arranged.top_k(2),
+        "sum": arranged.sum(),
+        "list": arranged.reduce(lambda _, values: [tuple(values)]),
+        "distinct": arranged.as_collection().distinct(),
+        "least of distinct": keys.distinct().map(lambda key: (key % 2, key)).min(),
+        "join": arranged.join(arranged.count_by_key()),
+    }
+
+
+def expected_of(there: Counter[Any]) -> dict[str, Counter[Any]]:
+    """What they say of a collection."""
+    lists: dict[int, list[tuple[int, int]]] = {}
+    for (key, value), count in sorted(there.items()):
+        lists.setdefault(key, []).append((value, count))
+    counts = {key: sum(count for _, count in values) for key, values in lists.items()}
+    positive = {key: [v for v, n in values for _ in range(n)] for key, values in lists.items()}
+    distinct: dict[int, int] = {}
+    for key, count in sorted(counts.items(), reverse=True):
+        if count > 0:
+            distinct[key % 2] = key
+    return {
+        "pairs": there,
+        "count": Counter((key, count) for key, count in counts.items() if count),
+        "least": Counter((key, values[0]) for key, values in positive.items() if values),
+        "two greatest": Counter((key, value) for key, values in positive.items() for value in values[-2:]),
+        "sum": Counter((key, sum(v * n for v, n in values)) for key, values in lists.items()),
+        "list": Counter((key, tuple(values)) for key, values in lists.items()),
+        "distinct": Counter(record for record, count in there.items() if count > 0),
+        "least of distinct": Counter(distinct.items()),
+        "join": Counter(
+            {(k, (v, counts[k])): n for k, values in lists.items() if counts[k] for v, n in values}
+        ),
+    }
+
+
 class Program:
     """What one worker does, and what it read."""
 
@@ -81,7 +127,7 @@ class Program:
         assert first.trace.since == [outer((0,) * dims)]
         self.stands = [(0,) * dims, (0,) * dims]
         self.reads: list[tuple[Point, Counter[Any]]] = []
-        self.imports: list[tuple[list[Point], Any]] = []
+        self.imports: list[tuple[list[Point], dict[str, Any]]] = []
 
     def later(self, which: int, by: Point) -> Point:
         return tuple(min(LAST, now + more) for now, more in zip(self.stands[which], by, strict=False))
@@ -104,12 +150,19 @@ class Program:
             if which % self.worker.peers == self.worker.index:
                 self.handles[which].send((outer(time), (record, diff)))
         elif kind == "advance":
-            which, by = given
-            self.stands[which] = self.later(which, by)
-            if which % self.worker.peers == self.worker.index:
-                self.handles[which].advance_to(outer(self.stands[which]))
-            else:
-                self.handles[which].close()
+            inputs, by = given
+            for which in inputs:
+                self.stands[which] = self.later(which, by)
+                if which % self.worker.peers == self.worker.index:
+                    self.handles[which].advance_to(outer(self.stands[which]))
+                else:
+                    self.handles[which].close()
+        elif kind == "round":
+            by = tuple(1 for _ in self.stands[0])
+            for record, diff in given[0]:
+                self.act(("update", 0, (0, 0), record, diff), updates)
+            self.act(("advance", (0, 1), by), updates)
+            self.act(("step", 8), updates)
         elif kind == "step":
             for _ in range(given[0]):
                 self.worker.step()
@@ -123,10 +176,11 @@ class Program:
             since = points(trace.since)
             with self.worker.dataflow(dims=self.dims) as scope:
                 arranged = scope.import_trace(trace)
-                captured = arranged.as_collection().capture(), arranged.count_by_key().capture()
+                captured = {name: made.capture() for name, made in readers(arranged).items()}
             self.arranged.append(arranged)
             self.imports.append((since, captured))
-        else:
+        elif self.worker.peers == 1:
+            # Of several workers one may be left with nothing to import where another is not.
             trace.close()
 
     def read(self, trace: Any) -> None:
@@ -168,7 +222,8 @@ def test_traces_give_what_updates_add_up_to(workers: int, dims: int) -> None:
                 if (trace := program.trace(index)) is not None:
                     program.read(trace)
             imports = [
-                (since, [captured.extract() for captured in captures]) for since, captures in program.imports
+                (since, {name: captured.extract() for name, captured in captures.items()})
+                for since, captures in program.imports
             ]
             return updates, program.reads, imports
 
@@ -178,7 +233,7 @@ def test_traces_give_what_updates_add_up_to(workers: int, dims: int) -> None:
         owners: dict[int, int] = {}
         for worker, (_, reads, imports) in enumerate(results):
             seen = [record for _, items in reads for record in items]
-            seen += [record for _, (pairs, _) in imports for _, changes in pairs for record, _ in changes]
+            seen += [record for _, read in imports for _, changes in read["pairs"] for record, _ in changes]
             for key, _ in seen:
                 assert owners.setdefault(key, worker) == worker
         for worker, (_, reads, _) in enumerate(results):
@@ -188,21 +243,20 @@ def test_traces_give_what_updates_add_up_to(workers: int, dims: int) -> None:
                         assert items[record] == count, at
                 for record, count in items.items():
                     assert there(updates, at)[record] == count, at
-        if workers > 1:
-            return
-        for since, (pairs, counts) in results[0][2]:
-            for at in itertools.product(range(LAST + 1), repeat=dims):
-                if not any(before(time, at) for time in since):
-                    continue
-                expected = there(updates, at)
-                found = [
-                    there([(points([t])[0], r, d) for t, c in each for r, d in c], at)
-                    for each in (pairs, counts)
+        for shares in zip(*(imports for _, _, imports in results), strict=True):
+            found = {
+                name: [
+                    (points([time])[0], record, diff)
+                    for _, read in shares
+                    for time, changes in read[name]
+                    for record, diff in changes
                 ]
-                assert found[0] == expected, (since, at)
-                keys: Counter[int] = Counter()
-                for (key, _), count in expected.items():
-                    keys[key] += count
-                assert found[1] == Counter((key, count) for key, count in keys.items() if count), (since, at)
+                for name in shares[0][1]
+            }
+            for at in itertools.product(range(LAST + 1), repeat=dims):
+                if all(any(before(time, at) for time in since) for since, _ in shares):
+                    expected = expected_of(there(updates, at))
+                    for name, changes in found.items():
+                        assert there(changes, at) == expected[name], (name, at)
 
     property_()

@@ -55,7 +55,7 @@ impl<K: Rows, V: Rows, T0: Time, T: Time> Source<K, V, T> for Entered<K, V, T0, 
         self.source.acknowledge(number);
     }
 
-    fn upper(&self) -> Antichain<T> {
-        self.source.upper().iter().map(&self.enter).collect()
+    fn since(&self) -> Antichain<T> {
+        self.source.since().iter().map(&self.enter).collect()
     }
 }

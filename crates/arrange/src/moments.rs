@@ -5,7 +5,9 @@
 //! meet, the reduction may say something that it said at neither. Nothing else can change. The search
 //! sweeps times in their linear order and closes the seeds under joins; what it has passed is advanced
 //! to the meet of what is to come, so that long histories stay short. Joins at or after `upper` are
-//! pending: the search is taken up there, from what is then stored, once they are complete. That
+//! pending: the search is taken up there, from what is then stored, once they are complete. In a total
+//! order the seeds are all there is to it, unless the input is merged ahead of what has been reduced: an
+//! update that was a seed may then be seen at a later time, where what it was reduced with comes in anew. That
 //! recomputing at these times suffices, also over compacted histories, is proved in the `formal`
 //! folder of differential dataflow.
 
@@ -17,6 +19,8 @@ use crate::time::{Time, meet_all};
 /// The search, with memory that is kept between keys.
 #[derive(Debug)]
 pub(crate) struct Moments<T> {
+    /// Whether updates may have been merged to times after those from which on the round reduces.
+    pub(crate) ahead: bool,
     /// For each seed the meet of it and those after.
     seed_meets: Vec<T>,
     /// Joins to be looked at, in descending order.
@@ -33,6 +37,7 @@ pub(crate) struct Moments<T> {
 impl<T> Default for Moments<T> {
     fn default() -> Self {
         Self {
+            ahead: false,
             seed_meets: Vec::new(),
             queue: Vec::new(),
             base: Vec::new(),
@@ -45,6 +50,11 @@ impl<T> Default for Moments<T> {
 }
 
 impl<T: Time> Moments<T> {
+    /// True when seeds are the only moments, whatever the times of updates.
+    pub(crate) fn are_seeds(&self) -> bool {
+        T::TOTAL && !self.ahead
+    }
+
     /// Appends to `moments` the times before `upper` at which the key is to be reduced, ascending, and
     /// to `pending` those to look at later. `seeds` ascend, and are before `upper`; `base` are the
     /// times of the key's updates, in any order, at or after the meet of the seeds.
@@ -56,7 +66,7 @@ impl<T: Time> Moments<T> {
         moments: &mut Vec<T>,
         pending: &mut Vec<T>,
     ) {
-        if T::TOTAL {
+        if self.are_seeds() {
             moments.extend_from_slice(seeds);
             return;
         }

@@ -7,7 +7,7 @@
 //! a bounded amount of work. Invariant: before `lower` the output is the reduction of the input; what
 //! may still be owed at or after it is at or after a pending time.
 
-use pointstamp_order::Antichain;
+use pointstamp_order::{Antichain, PartialOrder};
 
 use crate::batch::Batch;
 use crate::error::{Error, Overflow};
@@ -148,6 +148,8 @@ impl<K: Rows, V: Rows, W: Rows, T: Time, R: Reducer<K, V, W>> Reduce<K, V, W, T,
         let fresh = self.fresh.drain(..).map(|sealed| sealed.batch).collect();
         let input = self.input.batches_through(self.seen);
         let pending = std::mem::take(&mut self.pending);
+        let mut space = std::mem::take(&mut self.space);
+        space.moments.ahead = !PartialOrder::less_equal(&self.input.since(), &self.lower);
         Some(Round::new(
             upper,
             held,
@@ -155,7 +157,7 @@ impl<K: Rows, V: Rows, W: Rows, T: Time, R: Reducer<K, V, W>> Reduce<K, V, W, T,
             pending,
             input,
             self.own.batches(),
-            std::mem::take(&mut self.space),
+            space,
         ))
     }
 

@@ -212,7 +212,8 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
             if *fuel == 0 {
                 return Ok(Loaded::Part);
             }
-            if loading.load(fuel, &self.input, &self.output, &mut self.window)? {
+            let (with_times, window) = (!self.moments.are_seeds(), &mut self.window);
+            if loading.load(fuel, &self.input, &self.output, window, with_times)? {
                 self.loaded_large();
             }
         }
@@ -257,14 +258,14 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
             direct::seeds(&self.fresh, &self.fresh_at, &mut self.seeds);
         }
         if is_due {
-            let times = self.due.times_of(self.due_at).iter().cloned();
-            let (later, seeds): (Vec<T>, Vec<T>) =
-                times.partition(|time| self.upper.less_equal(time));
-            self.later.extend(later);
-            self.seeds.extend(seeds);
+            self.seeds.extend_from_slice(self.due.times_of(self.due_at));
         }
         self.seeds.sort_unstable_by(T::order);
         self.seeds.dedup();
+        if is_due || self.moments.ahead {
+            let later = |time: &mut T| self.upper.less_equal(time);
+            self.later.extend(self.seeds.extract_if(.., later));
+        }
         if let (Some(once), [seed]) = (once, &self.seeds[..])
             && let Some(known) = direct::find(
                 (&self.fresh, &self.fresh_at, is_due),

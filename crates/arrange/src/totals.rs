@@ -22,6 +22,8 @@ use crate::trace::{Sealed, Source};
 pub struct Totals<K, V, T, C> {
     source: Box<dyn Source<K, V, T>>,
     seen: u64,
+    /// The batches up to the last that came, until all that arrived have been pushed: another may have its number.
+    together: Vec<Arc<Batch<K, V, T>>>,
     todo: VecDeque<(C, Counting<K, V, T>)>,
 }
 
@@ -48,15 +50,30 @@ impl<K: Rows, V: Rows, T: Time, C> Totals<K, V, T, C> {
         Self {
             source,
             seen: 0,
+            together: Vec::new(),
             todo: VecDeque::new(),
         }
     }
 
     /// The next batch has arrived; the capability is at or before all of its times.
+    ///
+    /// # Panics
+    ///
+    /// When those of one number, which were there when the reader [came](crate::Trace::follow), are not pushed in one go.
     pub fn push(&mut self, sealed: &Sealed<K, V, T>, capability: C) {
-        let before = self.source.batches_through(self.seen);
+        let before = if sealed.number == self.seen {
+            assert!(
+                !self.together.is_empty(),
+                "batches of one number are pushed in one go"
+            );
+            std::mem::take(&mut self.together)
+        } else {
+            self.source.batches_through(self.seen)
+        };
         self.seen = sealed.number;
         self.source.acknowledge(sealed.number);
+        self.together.clone_from(&before);
+        self.together.push(sealed.batch.clone());
         let counting = Counting {
             fresh: sealed.batch.clone(),
             key: 0,
@@ -68,6 +85,7 @@ impl<K: Rows, V: Rows, T: Time, C> Totals<K, V, T, C> {
 
     /// All batches that arrived have been pushed, and those to come have times at or after `frontier`.
     pub fn advance(&mut self, frontier: &Antichain<T>) {
+        self.together.clear();
         self.source.allow_compaction(frontier);
     }
 

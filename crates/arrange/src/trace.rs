@@ -454,8 +454,8 @@ pub trait Source<K: Rows, V: Rows, T: Time>: Send {
     /// See [`Trace::acknowledge`].
     fn acknowledge(&mut self, number: u64);
 
-    /// The frontier before which the arrangement is complete.
-    fn upper(&self) -> Antichain<T>;
+    /// See [`Trace::since`].
+    fn since(&self) -> Antichain<T>;
 }
 
 impl<K: Rows, V: Rows, T: Time> Source<K, V, T> for Trace<K, V, T> {
@@ -475,7 +475,7 @@ impl<K: Rows, V: Rows, T: Time> Source<K, V, T> for Trace<K, V, T> {
         Trace::acknowledge(self, number);
     }
 
-    fn upper(&self) -> Antichain<T> {
-        Trace::upper(self)
+    fn since(&self) -> Antichain<T> {
+        Trace::since(self)
     }
 }

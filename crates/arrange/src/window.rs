@@ -232,13 +232,14 @@ impl<T: Time> Loading<T> {
         })
     }
 
-    /// Loads the next part into the window; true when nothing is left.
+    /// Loads the next part into the window, and notes the times of edits where they are asked for; true when nothing is left.
     pub(crate) fn load<K: Rows, V: Rows, W: Rows>(
         &mut self,
         fuel: &mut usize,
         input: Batches<'_, K, V, T>,
         output: Batches<'_, K, W, T>,
         window: &mut Window<K, W, T>,
+        with_times: bool,
     ) -> Result<bool, Overflow> {
         let part = LARGE.min((*fuel).max(1));
         let starts = (window.input.len(), window.output.len());
@@ -250,7 +251,7 @@ impl<T: Time> Loading<T> {
                 .output
                 .load(part, output, &self.from, &mut window.output)?;
         }
-        if !T::TOTAL {
+        if with_times {
             let edits = window.input[starts.0..]
                 .iter()
                 .chain(&window.output[starts.1..]);
