@@ -167,6 +167,7 @@ mod tests {
         assert!(matches!(offsets, Offsets::Long(_)));
         assert_eq!(starts(&offsets), [0, 1, 2, 3, 7, 1 << 33]);
         assert_eq!(offsets.range(3), 3..7);
+        assert!((40..=80).contains(&offsets.bytes()));
     }
 
     #[test]
@@ -176,7 +177,14 @@ mod tests {
             of(&[2, 3, 3, 9]),
             of(&[1, 2, 1 << 33, (1 << 33) + 1]),
         ] {
-            for ours in [of(&[]), of(&[1, 2]), of(&[4]), of(&[1 << 34])] {
+            let nearly_long = (1 << 32) - 3;
+            for ours in [
+                of(&[]),
+                of(&[1, 2]),
+                of(&[4]),
+                of(&[nearly_long]),
+                of(&[1 << 34]),
+            ] {
                 let base = ours.start(ours.len());
                 let mut all = ours.clone();
                 all.extend(&other, 1..4, base);

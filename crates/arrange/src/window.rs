@@ -65,8 +65,8 @@ pub(crate) struct Long<T> {
     pub(crate) meets: Vec<T>,
 }
 
-/// So many moments, and edits, of a key are gone through in the order of times.
-const LONG: usize = 8;
+/// So many moments, and edits, of a key are gone through in the order of times; fewer where tests run.
+const LONG: usize = if cfg!(debug_assertions) { 4 } else { 8 };
 
 /// In place of a batch: the value of an edit is among the window's corrections.
 pub(crate) const CORRECTION: u32 = u32::MAX;

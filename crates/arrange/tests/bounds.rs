@@ -4,7 +4,10 @@ use std::cell::Cell;
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use pointstamp_arrange::{Batcher, Error, Join, JoinStep, Lists, Reduce, Rows, TraceWriter, Words};
+use pointstamp_arrange::{
+    Batcher, Distinct, Error, Join, JoinStep, Lists, Reduce, Reducer, Rows, TraceWriter, Units,
+    Words,
+};
 use pointstamp_order::Antichain;
 
 thread_local! {
@@ -335,6 +338,43 @@ fn a_reduction_works_on_a_key_of_many_values_a_part_at_a_time() {
     assert!(most < 30_000, "{most} rows in one instalment");
 }
 
+/// Reduces many keys that came at once; the most rows that were copied or compared in an instalment.
+fn most_at_once<W: Rows>(reducer: impl Reducer<Watched, Watched, W>) -> usize {
+    let many = 20_000;
+    let mut arranged = Arranged::new();
+    let source = Box::new(arranged.trace.clone());
+    let mut reduce = Reduce::new(source, Antichain::from_elem(0), reducer);
+    for key in 0..many {
+        arranged.batcher.push(key, key % 7, &0, 1).unwrap();
+    }
+    reduce.push(arranged.seal(0).unwrap());
+    reduce.advance(&Antichain::from_elem(1));
+    let mut most = 0;
+    while !reduce.is_idle() {
+        COPIED.set(0);
+        COMPARED.set(0);
+        reduce.work(&mut 500).unwrap();
+        most = most.max(COPIED.get() + COMPARED.get());
+    }
+    assert_eq!(reduce.trace().len() as u64, many);
+    most
+}
+
+#[test]
+fn a_reduction_of_many_keys_stops_between_them() {
+    let least = |_: &Watched, inputs: &Lists<Watched>, outputs: &mut Lists<Watched>| {
+        for index in 0..inputs.len() {
+            outputs.push(inputs.list(index).next().unwrap().0, 1);
+            outputs.end();
+        }
+        Ok::<(), Error>(())
+    };
+    let most = most_at_once(least);
+    assert!(most < 10_000, "{most} rows in one instalment");
+    let most = most_at_once::<Units>(Distinct);
+    assert!(most < 10_000, "{most} rows in one instalment, of sums");
+}
+
 #[test]
 fn a_seal_merges_what_is_complete_a_part_at_a_time() {
     // More than one buffer, at two times, of which one is complete.
@@ -398,8 +438,10 @@ fn a_large_batch_leaves_most_of_its_merges_for_later() {
     let mut parts = 0;
     while arranged.writer.owes() {
         COPIED.set(0);
-        arranged.writer.pay(&mut 1_000).unwrap();
-        assert!(COPIED.get() < 10_000);
+        let mut fuel = 1_000;
+        let done = arranged.writer.pay(&mut fuel).unwrap();
+        assert_eq!(done, !arranged.writer.owes());
+        assert!(COPIED.get() < 10_000 && (done || fuel == 0));
         parts += 1;
     }
     assert!(parts > 100);

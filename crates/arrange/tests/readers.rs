@@ -1,7 +1,7 @@
 //! Readers that come and go, and what is kept while there are none.
 
 use pointstamp_arrange::{
-    Batcher, Cursor, Error, Lists, Overflow, Sealed, Trace, TraceWriter, Words,
+    Batcher, Cursor, Error, Lists, Overflow, Sealed, Totals, Trace, TraceWriter, Words,
 };
 use pointstamp_order::Antichain;
 
@@ -121,6 +121,43 @@ fn where_nothing_came_while_there_was_no_reader_there_may_be_one_again() {
     let mut last = reader;
     last.allow_compaction(&Antichain::new());
     assert!(origin.reader().is_none(), "it asks about no time any more");
+}
+
+#[test]
+#[should_panic(expected = "the reader has not held its place")]
+fn a_place_that_was_given_up_cannot_be_read_up_to() {
+    let (mut arranged, mut trace) = Arranged::new();
+    trace.follow();
+    let first = arranged.round(0, 1).number;
+    let last = arranged.round(1, 2).number;
+    while !arranged.writer.exert(&mut 10).unwrap() {}
+    assert_eq!(trace.batches_through(first).len(), 1);
+    trace.acknowledge(last);
+    while !arranged.writer.exert(&mut 10).unwrap() {}
+    assert_eq!(trace.batches_through(last).len(), 1);
+    trace.batches_through(first);
+}
+
+#[test]
+fn counts_hold_nothing_back_that_they_have_passed() {
+    let (mut arranged, mut trace) = Arranged::new();
+    let mut totals = Totals::new(Box::new(trace.clone()));
+    for (time, diff) in [(0, 1), (1, -1)] {
+        arranged.batcher.push(1, 1, &time, diff).unwrap();
+        let upper = Antichain::from_elem(time + 1);
+        let (_, batch) = arranged.batcher.seal(&upper).unwrap().remove(0);
+        let sealed = arranged.writer.insert(batch).unwrap().unwrap();
+        totals.push(&sealed, ());
+    }
+    while !totals.is_idle() {
+        totals.work(&mut 10, |_, _, _, _| {}).unwrap();
+    }
+    trace.allow_compaction(&Antichain::from_elem(2));
+    while !arranged.writer.exert(&mut 10).unwrap() {}
+    assert_eq!(trace.len(), 2);
+    totals.advance(&Antichain::from_elem(2));
+    while !arranged.writer.exert(&mut 10).unwrap() {}
+    assert_eq!(trace.len(), 0);
 }
 
 #[test]

@@ -122,6 +122,11 @@ fn updates_take_the_bytes_of_their_columns() {
     for number in 0..1024 {
         updates.push(number, b"value 12", &(number % 3), 2);
     }
+    assert!(updates.keys().as_slice().iter().copied().eq(0..1024));
+    assert_eq!(
+        (updates.vals().len(), updates.vals().get(1023)),
+        (1024, &b"value 12"[..])
+    );
     // Columns grow to the next power of two, that of offsets and of differences a step ahead.
     let least = 1024 * (8 + 8 + 4 + 4 + 8) - 4 - 8;
     assert!(
@@ -147,5 +152,8 @@ fn columns_return_what_they_do_not_use() {
     assert_eq!((words.bytes(), rows.bytes()), (0, 0));
     words.reserve_for(&Words::default(), 100);
     assert!(words.bytes() >= 800);
-    assert_eq!(Units::new(5).bytes(), 0);
+    let mut units = Units::new(5);
+    assert_eq!((units.len(), units.bytes()), (5, 0));
+    units.clear();
+    assert!(units.is_empty());
 }

@@ -131,6 +131,21 @@ fn what_cancels_in_the_turns_of_a_loop_is_gone_when_the_loop_is_past_them() {
 }
 
 #[test]
+fn one_batch_with_several_times_is_compacted_too() {
+    let mut arranged = Arranged::new();
+    for key in 0..100 {
+        arranged.batcher.push(key, key, &0, 1).unwrap();
+        arranged.batcher.push(key, key, &1, -1).unwrap();
+    }
+    arranged.round(1, []);
+    assert_eq!(arranged.trace.batches().len(), 1);
+    arranged.trace.allow_compaction(&Antichain::from_elem(2));
+    assert_eq!(arranged.told(), 1);
+    arranged.compact();
+    assert_eq!(arranged.trace.len(), 0);
+}
+
+#[test]
 fn compaction_costs_in_proportion_to_what_came() {
     let mut arranged = Arranged::new();
     let count = 10_000;

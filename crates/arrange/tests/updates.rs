@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pointstamp_arrange::{Batcher, Bytes, Cursor, Rows, Trace, TraceWriter, Updates, advance};
+use pointstamp_arrange::{
+    Batcher, Bytes, Cursor, Rows, Trace, TraceWriter, Updates, Words, advance,
+};
 use pointstamp_order::{Antichain, PartialOrder};
 use pointstamp_testkit::cases;
 use proptest::prelude::*;
@@ -82,6 +84,7 @@ struct Test {
     waiting: Sums,
     came: Vec<When>,
     sealed: Sums,
+    lower: Antichain<When>,
 }
 
 impl Test {
@@ -89,18 +92,19 @@ impl Test {
         let lower = Antichain::from_elem([0, 0]);
         let (writer, trace) = TraceWriter::new(lower.clone());
         Self {
-            batcher: Batcher::new(lower),
+            batcher: Batcher::new(lower.clone()),
             writer,
             trace,
             waiting: Sums::new(),
             came: Vec::new(),
             sealed: Sums::new(),
+            lower,
         }
     }
 
     /// True of an update that may still come, which is counted then.
     fn comes(&mut self, (row, time, diff): &Update) -> bool {
-        if !self.batcher.lower().less_equal(time) {
+        if !self.lower.less_equal(time) {
             return false;
         }
         if *diff != 0 {
@@ -158,7 +162,8 @@ impl Test {
 
     fn seal(&mut self, upper: &Antichain<When>, fuel: usize) {
         let held = self.batcher.frontier().clone();
-        let mut lower = self.batcher.lower().clone();
+        let mut lower = std::mem::replace(&mut self.lower, upper.clone());
+        assert_eq!(self.batcher.lower(), &lower);
         assert!(!self.batcher.is_sealing());
         self.batcher.begin_seal(upper).unwrap();
         let batches = loop {
@@ -236,8 +241,20 @@ impl Test {
         self.check();
     }
 
+    /// The batches of the trace come one after the other.
+    fn check_batches(&self) {
+        let mut lower = Antichain::from_elem([0, 0]);
+        for batch in self.trace.batches() {
+            let (from, to) = (batch.lower(), batch.upper());
+            assert!(from.iter().all(|time| lower.less_equal(time)));
+            assert!(to.iter().all(|time| from.less_equal(time)));
+            lower = batch.upper().clone();
+        }
+    }
+
     /// What the trace says at each time at which it is exact, in two ways.
     fn check(&self) {
+        self.check_batches();
         let all = (0..5).flat_map(|x| (0..5).map(move |y| [x, y]));
         for time in all.filter(|time| self.trace.since().less_equal(time)) {
             let expected = at(&self.sealed, time);
@@ -306,7 +323,7 @@ proptest! {
                 Action::Append(updates, pushed) => test.append(updates, *pushed),
                 Action::Columns(rows, time) => test.columns(rows, *time),
                 Action::Seal(upper, fuel) => {
-                    let upper = past(test.batcher.lower(), *upper);
+                    let upper = past(&test.lower, *upper);
                     test.seal(&upper, *fuel);
                 }
                 Action::Compact(since, fuel) => test.compact(*since, *fuel),
@@ -314,4 +331,30 @@ proptest! {
         }
         test.finish();
     }
+}
+
+/// Rows whose first eight bytes are the same, beside a column of words.
+#[test]
+fn rows_that_differ_late_are_in_order_and_apart() {
+    let late = [&b"a long row 2"[..], b"a long row 1", b"a long row 2"];
+    let mut as_vals = Batcher::<Words, Bytes, u64>::new(Antichain::from_elem(0));
+    let mut as_keys = Batcher::<Bytes, Words, u64>::new(Antichain::from_elem(0));
+    for row in late {
+        as_vals.push(7, row, &0, 1).unwrap();
+        as_keys.push(row, 7, &0, 1).unwrap();
+    }
+    let (_, vals) = as_vals.seal(&Antichain::new()).unwrap().remove(0);
+    let (_, keys) = as_keys.seal(&Antichain::new()).unwrap().remove(0);
+    let expected = [(late[1], 1), (late[0], 2)];
+    assert!(
+        vals.iter()
+            .map(|(_, row, _, diff)| (row, diff))
+            .eq(expected)
+    );
+    assert!(
+        keys.iter()
+            .map(|(row, _, _, diff)| (row, diff))
+            .eq(expected)
+    );
+    assert_eq!((vals.keys().len(), keys.keys().len()), (1, 2));
 }
