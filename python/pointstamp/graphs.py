@@ -297,7 +297,9 @@ def clustering_coefficients(
     at_source = edges.join(neighbours, ((left, right), key))
     met = at_source.semijoin(both)
     found = met.map((record[0][1], 1)).sum()
-    degrees = neighbours.count_by_key()
+    # A node with one neighbour is in no triangle. It may have been in one before: the join is applied to what
+    # was found then and the degree now, too, and what comes of that is taken away again.
+    degrees = neighbours.count_by_key().filter(record[1] > 1)
     zeros = there.map((record, 0.0))
     some = found.join(degrees, (key, left / (right * (right - 1))))
     return some.concat(zeros).sum()

@@ -124,15 +124,17 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], Callable[[Edges], set[Any]]]] =
 }
 
 
-def history(seed: int, rounds: int) -> list[list[tuple[tuple[int, int], int]]]:
-    """Rounds of edges that come and go; the graph is about half as dense as it gets."""
+def history(seed: int, rounds: int, nodes: int, most: int) -> list[list[tuple[tuple[int, int], int]]]:
+    """Rounds of edges that come and go; the more there are, up to the most, the more go."""
     chance = random.Random(seed)
     there: set[tuple[int, int]] = set()
     made = []
     for _ in range(rounds):
         changes = []
         for _ in range(chance.choice([1, 1, 1, 2, 5])):
-            edge = (chance.randrange(9), chance.randrange(9))
+            edge = (chance.randrange(nodes), chance.randrange(nodes))
+            if chance.random() < len(there) / most:
+                edge = chance.choice(sorted(there))
             changes.append((edge, -1 if edge in there else 1))
             there ^= {edge}
         made.append(changes)
@@ -149,9 +151,11 @@ def close(found: set[Any], expected: set[Any]) -> bool:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("workers", [1, 2])
-def test_at_every_time_as_networkx_has_it(name: str, workers: int) -> None:
+@pytest.mark.parametrize(("nodes", "most"), [(9, 81), (5, 8)], ids=["dense", "sparse"])
+def test_at_every_time_as_networkx_has_it(name: str, workers: int, nodes: int, most: int) -> None:
+    """Of few edges, nodes come down to one neighbour and to none while they are part of a result."""
     build, expected = FUNCTIONS[name]
-    rounds = history(len(name), ROUNDS if workers == 1 else 30)
+    rounds = history(len(name), ROUNDS if workers == 1 else 30, nodes, most)
 
     def main(worker: ps.Worker) -> Any:
         with worker.dataflow() as scope:
