@@ -75,3 +75,30 @@ impl Activity {
         self.doorbells.iter().for_each(Doorbell::wake);
     }
 }
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+    use crate::{Mailbox, Ring};
+
+    #[test]
+    fn a_step_is_long_that_is_still_the_same() {
+        let mailboxes = [Mailbox::new(), Mailbox::new()];
+        let activity = Activity::new(mailboxes.iter().map(Mailbox::doorbell).collect());
+        let mut last = Vec::new();
+        for _ in 0..3 {
+            activity.steps(1);
+            assert!(!activity.in_a_long_step(&mut last), "it has just begun");
+            assert!(activity.in_a_long_step(&mut last));
+            activity.outside(1);
+            activity.steps(1);
+            assert!(!activity.in_a_long_step(&mut last), "another one");
+            activity.parks(1);
+            assert!(activity.sleeps(1) && !activity.sleeps(0));
+            assert!(!activity.in_a_long_step(&mut last));
+            assert!(!activity.in_a_long_step(&mut last));
+        }
+        mailboxes[1].doorbell().ring(Ring::Activate(0));
+        assert!(!activity.sleeps(1), "it has been rung");
+    }
+}

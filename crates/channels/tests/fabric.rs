@@ -244,6 +244,28 @@ fn a_frame_for_a_worker_that_is_not_there_ends_the_trust_in_its_sender() {
         vec![Bytes::from_static(b"12345678")],
     );
     nodes[1].log.wait_for("for worker 4 of a process of 1");
+    let first = vec![Bytes::from_static(b"12345678")];
+    nodes[0].transport.send(1, Recipient::Worker(ID, 1), first);
+    nodes[1].log.wait_for("for worker 1 of a process of 1");
+    close(&nodes);
+}
+
+#[test]
+fn a_message_that_makes_no_sense_ends_the_trust_in_its_sender() {
+    let nodes = cluster(2, 1);
+    nodes[0]
+        .fabric
+        .send_control(&[Bytes::from_static(b"sense")]);
+    nodes[1].log.wait_for("0: sense");
+    assert_eq!(nodes[1].log.0.lock().unwrap().len(), 1);
+    for word in [&b"\x09"[..], b""] {
+        nodes[1].log.0.lock().unwrap().clear();
+        let word = vec![Bytes::copy_from_slice(word)];
+        nodes[0].transport.send(1, Recipient::Control, word);
+        nodes[1]
+            .log
+            .wait_for("0 lost: process 0 sent a message that makes no sense");
+    }
     close(&nodes);
 }
 
@@ -365,6 +387,48 @@ fn who_was_waited_for_in_vain_is_not_waited_for_again_before_he_steps() {
     assert_eq!(fabric.parks(1), None);
     assert_eq!(frames(&nodes), 4);
     close(&nodes);
+}
+
+#[test]
+fn workers_of_a_later_process_are_known_by_their_numbers() {
+    let nodes = patient_cluster(2, 3, LONG);
+    let fabric = &nodes[1].fabric;
+    let open = |worker| fabric.open_combined::<Sum>(worker, ID).unwrap().0;
+    let senders: Vec<_> = (3..6).map(open).collect();
+    assert!(senders.iter().all(Combined::is_remote));
+    let sent = || fabric.traffic().progress_frames;
+    assert_eq!((fabric.parks(4), fabric.parks(5)), (None, None));
+    fabric.step_begins(3);
+    senders[0].push(Sum(1));
+    fabric.step_ended(3);
+    assert_eq!(sent(), 1, "the others sleep");
+    fabric.woke(5);
+    fabric.step_begins(3);
+    senders[0].push(Sum(1));
+    fabric.step_ended(3);
+    assert_eq!(sent(), 1, "one is awake");
+    assert!(fabric.parks(3).is_some());
+    assert_eq!((fabric.parks(5), sent()), (None, 2));
+    close(&nodes);
+    let (alone, _mailboxes) = Fabric::in_process(2, 1);
+    assert!(!alone.open_combined::<Sum>(0, ID).unwrap().0.is_remote());
+}
+
+#[test]
+fn what_is_on_its_way_is_weighed_when_that_is_asked_for() {
+    for workers in [1, 2] {
+        let (fabric, _mailboxes) = Fabric::in_process(workers, 1000);
+        assert_eq!(fabric.high_water(), 1000);
+        let (senders, receiver) = fabric.open::<Bytes>(0, ID).unwrap();
+        senders[0].push(vec![0; 1001].into()).unwrap();
+        assert!(!fabric.is_pressed());
+        fabric.weigh();
+        // A worker alone reads what it has sent itself.
+        assert_eq!(fabric.is_pressed(), workers == 2);
+        assert_eq!(receiver.pop().unwrap().unwrap().len(), 1001);
+        fabric.weigh();
+        assert!(!fabric.is_pressed());
+    }
 }
 
 #[test]
