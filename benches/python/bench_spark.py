@@ -11,6 +11,8 @@ Every row is a ratio to the dataflow's time, from this run; above 1, the dataflo
 starts with the edges in Spark's memory, and ends with numbers of its result that must be equal. `--large`
 takes 1,000,000 nodes and 10,000,000 edges, once; `--scale` a part of the size, for a quick look.
 
+The session has Arrow batches of 4 MB at most, as `docs/spark.md` advises, for all sides.
+
 GraphFrames is beside ours where its jar is given: `build_graphframes.py` makes one. Of ours there are two:
 the dataflow of `examples/support`, which NumPy computes, and the one call of `pointstamp.spark.graphs`, which
 keeps the result up to date where edges change, and is told of none here.

@@ -24,6 +24,8 @@ SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "3g",
     "spark.sql.shuffle.partitions": "4",
+    # Batches of the default, 64 MB, are fresh memory each time, on both sides of every pipe.
+    "spark.sql.execution.arrow.maxBytesPerBatch": "4194304",
 }
 
 
