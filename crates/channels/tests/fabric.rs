@@ -238,15 +238,14 @@ fn frames_that_come_early_wait_and_those_that_come_late_are_dropped() {
 #[test]
 fn a_frame_for_a_worker_that_is_not_there_ends_the_trust_in_its_sender() {
     let nodes = cluster(2, 1);
-    nodes[0].transport.send(
-        1,
-        Recipient::Worker(ID, 4),
-        vec![Bytes::from_static(b"12345678")],
-    );
-    nodes[1].log.wait_for("for worker 4 of a process of 1");
-    let first = vec![Bytes::from_static(b"12345678")];
-    nodes[0].transport.send(1, Recipient::Worker(ID, 1), first);
-    nodes[1].log.wait_for("for worker 1 of a process of 1");
+    for worker in [4, 1] {
+        let body = vec![Bytes::from_static(b"12345678")];
+        nodes[0]
+            .transport
+            .send(1, Recipient::Worker(ID, worker), body);
+        let says = format!("for worker {worker} of a process of 1");
+        nodes[1].log.wait_for(&says);
+    }
     close(&nodes);
 }
 
