@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,21 @@ def test_each_file_of_a_csv_has_names_of_its_own(tmp_path: Path) -> None:
     assert seen == [{"a": 1, "b": 2}, {"a": 3, "b": 4}]
 
 
+@contextmanager
+def opened(source: Any, path: Path, offset: Any = None) -> Iterator[Any]:
+    """A reader of a file, from an offset on."""
+    reader = source.open(str(path))
+    if offset is not None:
+        reader.seek(offset)
+    yield reader
+    reader.close()
+
+
+def following_lines(path: Path, offset: Any = None) -> AbstractContextManager[Any]:
+    """A reader of lines of JSON that follows a file."""
+    return opened(JSONLinesSource(path, follow=True), path, offset)
+
+
 def over(path: Path) -> None:
     """Writes to a file from its beginning, more than it held: its size does not tell."""
     with path.open("r+") as file:
@@ -100,36 +116,34 @@ def test_a_file_that_is_written_over_around_a_read_is_an_error(
 ) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text("1\n2\n")
-    reader: Any = JSONLinesSource(path, follow=True).open(str(path))
-    assert reader.read() == [1, 2]
-    block = reader._block
+    with following_lines(path) as reader:
+        assert reader.read() == [1, 2]
+        block = reader._block
 
-    def reads(grows: bool) -> bytes:
-        if when == "before":
-            over(path)
-        data: bytes = block(grows)
-        if when == "after":
-            over(path)
-        return data
+        def reads(grows: bool) -> bytes:
+            if when == "before":
+                over(path)
+            data: bytes = block(grows)
+            if when == "after":
+                over(path)
+            return data
 
-    reader._block = reads
-    for _ in range(2):  # what it holds now does not become what is known
-        with pytest.raises(ps.PointstampError, match=r"log\.jsonl was written anew"):
-            reader.read()
-    assert reader.offset == 4
-    reader.close()
+        reader._block = reads
+        for _ in range(2):  # what it holds now does not become what is known
+            with pytest.raises(ps.PointstampError, match=r"log\.jsonl was written anew"):
+                reader.read()
+        assert reader.offset == 4
 
 
 def test_a_file_that_was_written_over_behind_its_beginning_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     banner = '"banner"\n' * 200  # longer than the bytes of the beginning that are kept
     path.write_text(banner + "1\n2\n")
-    reader = JSONLinesSource(path, follow=True).open(str(path))
-    assert len(reader.read()) == 202
-    path.write_text(banner + "3\n4\n5\n")
-    with pytest.raises(ps.PointstampError, match=r"log\.jsonl was written anew"):
-        reader.read()
-    reader.close()
+    with following_lines(path) as reader:
+        assert len(reader.read()) == 202
+        path.write_text(banner + "3\n4\n5\n")
+        with pytest.raises(ps.PointstampError, match=r"log\.jsonl was written anew"):
+            reader.read()
 
 
 def test_a_file_that_is_missing_while_it_is_rotated_is_waited_for(
@@ -154,12 +168,11 @@ def test_a_file_that_is_missing_while_it_is_rotated_is_waited_for(
 def test_what_is_appended_after_the_last_line_is_no_line_of_its_own(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text('1\n{"n": 2}')
-    reader = JSONLinesSource(path).open(str(path))
-    assert reader.read() == [1]
-    assert reader.read() == [{"n": 2}]
-    append(path, "3\n")()
-    assert reader.read() is None
-    reader.close()
+    with opened(JSONLinesSource(path), path) as reader:
+        assert reader.read() == [1]
+        assert reader.read() == [{"n": 2}]
+        append(path, "3\n")()
+        assert reader.read() is None
 
 
 # ------------------------------------------------------------ offsets
@@ -167,10 +180,9 @@ def test_what_is_appended_after_the_last_line_is_no_line_of_its_own(tmp_path: Pa
 
 def read_to(path: Path, kind: Any, count: int, **options: Any) -> Any:
     """The offset after so many reads of a file."""
-    reader = kind(path, **options).open(str(path))
-    for _ in range(count):
-        assert reader.read() is not None
-    reader.close()
+    with opened(kind(path, **options), path) as reader:
+        for _ in range(count):
+            assert reader.read() is not None
     return pickle.loads(pickle.dumps(reader.offset))  # as a program keeps it
 
 
@@ -182,11 +194,9 @@ def test_an_offset_is_a_number_that_knows_its_file(tmp_path: Path) -> None:
     assert repr(offset) == json.dumps(offset) == "4"
     append(path, "3\n")()
     for kept in (offset, 4):  # the number alone will do, too
-        reader = JSONLinesSource(path).open(str(path))
-        reader.seek(kept)
-        assert reader.read() == [3]
-        assert reader.offset == 6
-        reader.close()
+        with opened(JSONLinesSource(path), path, kept) as reader:
+            assert reader.read() == [3]
+            assert reader.offset == 6
 
 
 @pytest.mark.parametrize("follow", [False, True])
@@ -209,11 +219,9 @@ def test_reading_goes_on_in_the_file_that_has_another_name_by_now(tmp_path: Path
     append(path, "3\n")()
     path.rename(tmp_path / "log.jsonl.1")
     path.write_text("4\n5\n")
-    reader = JSONLinesSource(path, follow=True).open(str(path))
-    reader.seek(offset)
-    assert [reader.read(), reader.read()] == [[3], [4, 5]]
-    assert reader.offset == 4
-    reader.close()
+    with following_lines(path, offset) as reader:
+        assert [reader.read(), reader.read()] == [[3], [4, 5]]
+        assert reader.offset == 4
 
 
 def rotate_by_number(path: Path, rows: int) -> None:
@@ -221,18 +229,20 @@ def rotate_by_number(path: Path, rows: int) -> None:
         old = path.with_name(f"{path.name}.{number}")
         if old.exists():
             old.rename(path.with_name(f"{path.name}.{number + 1}"))
-    path.rename(path.with_name(f"{path.name}.1"))
+    rotate_to(path.with_name(f"{path.name}.1"), path, rows)
+
+
+def rotate_to(old: Path, path: Path, rows: int) -> None:
+    path.rename(old)
     path.write_text(f"{rows}\n")
 
 
 def rotate_by_date(path: Path, rows: int) -> None:
-    path.rename(path.with_name(f"{path.name}-2026010{rows}"))
-    path.write_text(f"{rows}\n")
+    rotate_to(path.with_name(f"{path.name}-2026010{rows}"), path, rows)
 
 
 def rotate_by_counting_up(path: Path, rows: int) -> None:
-    path.rename(path.with_name(f"{path.name}.{rows}"))
-    path.write_text(f"{rows}\n")
+    rotate_to(path.with_name(f"{path.name}.{rows}"), path, rows)
 
 
 ROTATIONS = [rotate_by_number, rotate_by_date]
@@ -261,10 +271,8 @@ def test_files_of_several_rotations_over_a_restart_are_read_one_after_another(
         aged(path)
         rotate(path, row)
     (tmp_path / "log.jsonl.offsets").write_text("0\n")  # the newest, and none of them
-    reader = JSONLinesSource(path, follow=True).open(str(path))
-    reader.seek(offset)
-    assert [reader.read() for _ in range(4)] == [[2], [3], [4], [5]]
-    reader.close()
+    with following_lines(path, offset) as reader:
+        assert [reader.read() for _ in range(4)] == [[2], [3], [4], [5]]
 
 
 @pytest.mark.parametrize("rotate", ROTATIONS)
@@ -273,12 +281,11 @@ def test_files_of_several_rotations_while_nothing_is_read_are_read_one_after_ano
 ) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text("1\n")
-    reader = JSONLinesSource(path, follow=True).open(str(path))
-    assert reader.read() == [1]
-    for row in (2, 3):
-        rotate(path, row)
-    assert [reader.read(), reader.read()] == [[2], [3]]
-    reader.close()
+    with following_lines(path) as reader:
+        assert reader.read() == [1]
+        for row in (2, 3):
+            rotate(path, row)
+        assert [reader.read(), reader.read()] == [[2], [3]]
 
 
 def test_names_that_are_counted_up_are_older_where_their_number_is_less(tmp_path: Path) -> None:
@@ -286,27 +293,25 @@ def test_names_that_are_counted_up_are_older_where_their_number_is_less(tmp_path
     path.write_text("1\n")
     aged(path)
     rotate_by_counting_up(path, 2)
-    reader = JSONLinesSource(path, follow=True).open(str(path))
-    assert reader.read() == [2]
-    rotate_by_counting_up(path, 3)
-    assert reader.read() == [3]
-    reader.close()
+    with following_lines(path) as reader:
+        assert reader.read() == [2]
+        rotate_by_counting_up(path, 3)
+        assert reader.read() == [3]
 
 
 def test_a_file_in_between_that_was_compressed_is_named(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text("1\n")
-    reader = JSONLinesSource(path, follow=True).open(str(path))
-    assert reader.read() == [1]
-    rotate_by_number(path, 2)
-    rotate_by_number(path, 3)
-    (tmp_path / "log.jsonl.1").rename(tmp_path / "log.jsonl.1.gz")
-    with pytest.raises(
-        ps.PointstampError,
-        match=r"log\.jsonl was rotated more than once, .*log\.jsonl\.1\.gz, which is not read",
-    ):
-        reader.read()
-    reader.close()
+    with following_lines(path) as reader:
+        assert reader.read() == [1]
+        rotate_by_number(path, 2)
+        rotate_by_number(path, 3)
+        (tmp_path / "log.jsonl.1").rename(tmp_path / "log.jsonl.1.gz")
+        with pytest.raises(
+            ps.PointstampError,
+            match=r"log\.jsonl was rotated more than once, .*log\.jsonl\.1\.gz, which is not read",
+        ):
+            reader.read()
 
 
 def columns(path: Path, *rows: int) -> None:
@@ -327,10 +332,8 @@ def test_files_that_begin_alike_are_told_apart_by_what_is_before_the_offset(tmp_
     columns(path, 3)
     path.rename(tmp_path / "log.csv.1")
     columns(path, 4, 5, 6, 7)
-    reader = CSVSource(path, schema=schema, follow=True).open(str(path))
-    reader.seek(offset)
-    assert [reader.read().column(0).to_pylist() for _ in range(2)] == [[3], [4, 5, 6, 7]]
-    reader.close()
+    with opened(CSVSource(path, schema=schema, follow=True), path, offset) as reader:
+        assert [reader.read().column(0).to_pylist() for _ in range(2)] == [[3], [4, 5, 6, 7]]
 
 
 def test_files_that_are_alike_up_to_the_offset_are_told_apart_by_which_was_read(tmp_path: Path) -> None:
@@ -341,10 +344,8 @@ def test_files_that_are_alike_up_to_the_offset_are_told_apart_by_which_was_read(
     path.rename(tmp_path / "log.jsonl.2")
     for name in (path, tmp_path / "log.jsonl.1", tmp_path / "log.jsonl.3"):
         name.write_text("1\n2\n4\n")
-    reader = JSONLinesSource(path, follow=True).open(str(path))
-    reader.seek(offset)
-    assert [reader.read(), reader.read()] == [[3], [1, 2, 4]]
-    reader.close()
+    with following_lines(path, offset) as reader:
+        assert [reader.read(), reader.read()] == [[3], [1, 2, 4]]
 
 
 def test_the_names_of_columns_are_those_of_the_file_that_is_gone_on_with(tmp_path: Path) -> None:
@@ -354,8 +355,6 @@ def test_the_names_of_columns_are_those_of_the_file_that_is_gone_on_with(tmp_pat
     append(path, "3,4\n")()
     path.rename(tmp_path / "log.csv-20260101")
     path.write_text("b,a\n6,5\n")
-    reader = CSVSource(path, schema=SCHEMA, follow=True).open(str(path))
-    reader.seek(offset)
-    rows = [*reader.read().to_pylist(), *reader.read().to_pylist()]
-    assert rows == [{"a": 3, "b": 4}, {"a": 5, "b": 6}]
-    reader.close()
+    with opened(CSVSource(path, schema=SCHEMA, follow=True), path, offset) as reader:
+        rows = [*reader.read().to_pylist(), *reader.read().to_pylist()]
+        assert rows == [{"a": 3, "b": 4}, {"a": 5, "b": 6}]

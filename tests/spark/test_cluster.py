@@ -4,7 +4,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,18 @@ def cluster(spark: Any) -> Iterator[Cluster]:
 
 def identity(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
     return rows
+
+
+def failing(error: Callable[[ps.Scope], Exception]) -> Callable[[ps.Scope, ps.ArrowStream], ps.ArrowStream]:
+    """Builds a dataflow whose operator raises an exception."""
+
+    def build(scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
+        def fail(batch: pa.RecordBatch) -> pa.RecordBatch:
+            raise error(scope)
+
+        return rows.map_batches(fail)
+
+    return build
 
 
 def test_jobs_one_after_the_other(cluster: Cluster, spark: Any) -> None:
@@ -65,15 +77,9 @@ def test_too_few_slots(spark: Any) -> None:
 
 
 def test_an_operator_that_raises_ends_it(spark: Any, tmp_path: Path) -> None:
-    def build(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
-        def fail(batch: pa.RecordBatch) -> pa.RecordBatch:
-            raise LookupError("no such word")
-
-        return rows.map_batches(fail)
-
     with setup_cluster(1) as cluster:
         with pytest.raises(LookupError, match="no such word") as raised:
-            cluster.run(spark.range(10), build, "id bigint")
+            cluster.run(spark.range(10), failing(lambda _: LookupError("no such word")), "id bigint")
         assert any("operator 'map_batches'" in note for note in notes(raised.value))
         with pytest.raises(ps.ClusterError, match="failed earlier, with LookupError: no such word") as later:
             cluster.run(spark.range(10), identity, "id bigint")
@@ -92,15 +98,9 @@ def test_a_call_right_after_a_failure_knows_of_it(spark: Any) -> None:
                 time.sleep(1)
             return (LookupError, self.args)
 
-    def build(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
-        def fail(batch: pa.RecordBatch) -> pa.RecordBatch:
-            raise Slow("no such word")
-
-        return rows.map_batches(fail)
-
     with setup_cluster(1) as cluster:
         with pytest.raises(LookupError, match="no such word") as raised:
-            cluster.run(spark.range(10), build, "id bigint")
+            cluster.run(spark.range(10), failing(lambda _: Slow("no such word")), "id bigint")
         assert cluster.closed
         with pytest.raises(ps.ClusterError, match="failed earlier, with LookupError: no such word") as later:
             cluster.run(spark.range(10), identity, "id bigint")
@@ -211,11 +211,6 @@ def test_of_several_processes(wide: Any) -> None:
             expected = {k: len(range(k, size, 7)) for k in range(7)}
             assert {row.k: row.id_count for row in out.collect()} == expected
 
-        def fails(scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
-            def fail(batch: pa.RecordBatch) -> pa.RecordBatch:
-                raise LookupError(f"worker {scope.index}")
-
-            return rows.map_batches(fail)
-
+        fails = failing(lambda scope: LookupError(f"worker {scope.index}"))
         with pytest.raises(LookupError, match=r"worker [0-3]"):
             cluster.run(wide.range(10), fails, "id bigint")
