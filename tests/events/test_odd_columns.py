@@ -256,3 +256,49 @@ def test_keys_that_are_lists_and_structs_are_listed(workers: int) -> None:
         listed.update(found)
     assert {named(key): count for key, count in listed.items()} == {"nan": 2, "0.0": 2}
     assert listed[((math.nan,),)] == 2
+
+
+WINDOWS: dict[str, Any] = {
+    "tumbling": lambda rows, _: rows.window(ps.Tumbling(100), "key", [("value", "count")]),
+    "sliding": lambda rows, _: rows.window(ps.Sliding(10, every=5), "key", [("value", "count")]),
+    "offset": lambda rows, _: rows.window(ps.Tumbling(50, offset=33), "key", [("value", "count")]),
+    "early": lambda rows, _: rows.window(ps.Sliding(10, every=5), "key", [("value", "sum")], early=5),
+    "session": lambda rows, _: rows.window(ps.Session(gap=10), "key", [("value", "sum")]),
+    "window_join": lambda rows, more: rows.window_join(more, "key", ps.Sliding(10, every=5), how="outer"),
+    "interval_join": lambda rows, more: rows.interval_join(more, "key", lower=50, upper=99, how="outer"),
+}
+
+
+@pytest.mark.parametrize("kind", WINDOWS)
+@pytest.mark.parametrize("times", ["uint8", "uint64", "int8", "int32"])
+def test_windows_reach_beyond_the_numbers_of_a_column(times: str, kind: str) -> None:
+    """The first begins before 0, and the last ends after what 8 bits hold: their bounds are of 64 bits."""
+
+    def found(times: pa.DataType, other: pa.DataType) -> Any:
+        def stream(scope: ps.Scope, times: pa.DataType) -> Any:
+            rows = [(3, "a", 1), (120, "a", 2), (127, "b", 4)]
+            return scope.to_stream(rows).to_arrow(SCHEMA.set(0, pa.field("at", times))).event_time("at")[0]
+
+        def build(scope: ps.Scope) -> Any:
+            return WINDOWS[kind](stream(scope, times), stream(scope, other)).to_records().capture()
+
+        return ps.example(build).extract()
+
+    narrow, wide = getattr(pa, times)(), pa.int64()
+    expected = found(wide, wide)
+    assert expected
+    assert found(narrow, narrow) == found(narrow, wide) == expected
+
+
+def test_bounds_have_the_type_of_timestamps_and_64_bits_of_integers() -> None:
+    types = {pa.uint16(): pa.int64(), pa.timestamp("ms"): pa.timestamp("ms"), pa.date32(): pa.date32()}
+    for times, bounds in types.items():
+        length = 10 if pa.types.is_integer(times) else timedelta(days=10)
+
+        def build(scope: ps.Scope, times: Any = times, length: Any = length) -> Any:
+            schema = SCHEMA.set(0, pa.field("at", times))
+            rows = scope.to_stream([]).to_arrow(schema)
+            window = rows.window(ps.Tumbling(length), "key", [("value", "sum")], column="at")
+            return [window.schema.field(name).type for name in ("window_start", "window_end")]
+
+        assert ps.example(build) == [bounds, bounds]

@@ -21,7 +21,7 @@ use crate::pieces::MAX_ROWS;
 use crate::schema::{free_name, project};
 use crate::slots::{Slot, Slots, gathered};
 use crate::waiting::Waiting;
-use crate::windows::bounds_of;
+use crate::windows::{bound_type, bounds_of};
 
 /// How few keys are not worth new numbers.
 const FEW: usize = 1024;
@@ -61,7 +61,7 @@ impl Terms {
     ///
     /// # Errors
     ///
-    /// As [`Plan::new`] and [`time_column`]; [`Error::JoinTypes`] where the times have different types.
+    /// As [`Plan::new`] and [`time_column`]; [`Error::JoinTypes`] where the times have different types, and are not all integers.
     pub fn new<N: AsRef<str>>(
         left: &SchemaRef,
         right: &SchemaRef,
@@ -74,7 +74,8 @@ impl Terms {
         let plan = Plan::new(left, right, on, suffix)?;
         let times = [time_column(left, times[0])?, time_column(right, times[1])?];
         let (ours, theirs) = (left.field(times[0]), right.field(times[1]));
-        if ours.data_type() != theirs.data_type() {
+        let integers = ours.data_type().is_integer() && theirs.data_type().is_integer();
+        if !integers && ours.data_type() != theirs.data_type() {
             return Err(Error::JoinTypes {
                 name: ours.name().clone(),
                 left: ours.data_type().clone(),
@@ -142,7 +143,7 @@ impl Sides {
             if fields.iter().any(|field| field.name() == name) {
                 return Err(Error::Collision { name: name.clone() });
             }
-            let data_type = left.field(terms.times[0]).data_type().clone();
+            let data_type = bound_type(left.field(terms.times[0]).data_type());
             fields.push(Field::new(name, data_type, false));
         }
         Ok(Sides {
@@ -299,7 +300,7 @@ impl Sides {
         if self.terms.joined.is_some() {
             let times = Int64Array::from_iter_values(pairs.iter().map(|pair| pair.time));
             columns.push(bounds_of(
-                times,
+                &times,
                 self.output.field(columns.len()).data_type(),
             )?);
         }

@@ -343,7 +343,7 @@ impl Runs {
         let starts = Int64Array::from_iter_values(windows().map(|window| window.first));
         let ends = windows().map(|window| window.last.saturating_add(after));
         for bounds in [starts, Int64Array::from_iter_values(ends)] {
-            columns.push(bounds_of(bounds, data_type)?);
+            columns.push(bounds_of(&bounds, data_type)?);
         }
         columns.extend(gathered(&numbers, |range| self.table.results(range))?);
         Ok(RecordBatch::try_new(Arc::clone(&self.output), columns)?)

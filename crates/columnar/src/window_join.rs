@@ -24,7 +24,7 @@ use crate::open_windows::Sent;
 use crate::pieces::MAX_ROWS;
 use crate::schema::free_name;
 use crate::slots::Slot;
-use crate::windows::{BOUNDS, Layout, bounds_of};
+use crate::windows::{BOUNDS, Layout, bound_type, bounds_of};
 
 /// Which windows.
 #[derive(Debug, Clone, Copy)]
@@ -93,7 +93,7 @@ impl WindowJoin {
         terms: Terms,
         kind: Kind,
     ) -> Result<Self, Error> {
-        let times = left.field(terms.times[0]).data_type().clone();
+        let times = bound_type(left.field(terms.times[0]).data_type());
         let sides = Sides::new(terms, left, right)?;
         let mut fields = sides.output().fields().to_vec();
         for name in BOUNDS {
@@ -372,8 +372,8 @@ impl WindowJoin {
             let mut columns = rows.columns().to_vec();
             let starts = Int64Array::from_iter_values(of.iter().map(|bounds| bounds.start));
             let ends = Int64Array::from_iter_values(of.iter().map(|bounds| end_after(bounds.last)));
-            columns.push(bounds_of(starts, data_type)?);
-            columns.push(bounds_of(ends, data_type)?);
+            columns.push(bounds_of(&starts, data_type)?);
+            columns.push(bounds_of(&ends, data_type)?);
             let rows = RecordBatch::try_new(Arc::clone(&self.output), columns)?;
             let mut start = 0;
             for same in of.chunk_by(|one, other| one.last == other.last) {

@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use arrow_array::types::Date32Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -246,14 +247,14 @@ impl Windows {
     }
 }
 
-/// The columns of results: the key, the bounds of this type, the aggregations.
+/// The columns of results: the key, the bounds for times of this type, the aggregations.
 ///
 /// # Errors
 ///
 /// [`Error::Collision`] where there is a column of a bound's name already.
 pub(crate) fn fields_of(plan: &Plan, times: &DataType) -> Result<SchemaRef, Error> {
     let (keys, results) = plan.output().fields().split_at(plan.key().len());
-    let bounds = BOUNDS.map(|name| Arc::new(Field::new(name, times.clone(), false)));
+    let bounds = BOUNDS.map(|name| Arc::new(Field::new(name, bound_type(times), false)));
     for bound in BOUNDS {
         if plan.output().column_with_name(bound).is_some() {
             return Err(Error::Collision {
@@ -267,15 +268,26 @@ pub(crate) fn fields_of(plan: &Plan, times: &DataType) -> Result<SchemaRef, Erro
 
 /// A bound as a column of one row.
 fn bound(time: i64, data_type: &DataType) -> Result<ArrayRef, Error> {
-    bounds_of(Int64Array::from(vec![time]), data_type)
+    bounds_of(&Int64Array::from(vec![time]), data_type)
 }
 
-/// Bounds as a column of the type of times.
-pub(crate) fn bounds_of(times: Int64Array, data_type: &DataType) -> Result<ArrayRef, Error> {
-    let word: ArrayRef = Arc::new(times);
+/// The type of bounds for times of this type.
+///
+/// A window may begin before the least number of a column, and end after the greatest: bounds of integers are of 64 bits.
+pub(crate) fn bound_type(times: &DataType) -> DataType {
+    if times.is_integer() {
+        return DataType::Int64;
+    }
+    times.clone()
+}
+
+/// Bounds as a column of a [`bound_type`]. There is no date after the last of 32 bits.
+pub(crate) fn bounds_of(bounds: &Int64Array, data_type: &DataType) -> Result<ArrayRef, Error> {
+    #[allow(clippy::cast_possible_truncation, reason = "clamped")]
+    let day = |bound: i64| bound.clamp(i32::MIN.into(), i32::MAX.into()) as i32;
     Ok(match data_type {
-        DataType::Date32 => cast(&cast(&word, &DataType::Int32)?, data_type)?,
-        _ => cast(&word, data_type)?,
+        DataType::Date32 => Arc::new(bounds.unary::<_, Date32Type>(day)),
+        _ => cast(bounds, data_type)?,
     })
 }
 

@@ -302,9 +302,9 @@ class Columnar(JoinsInTime, KeyedColumns):
     ) -> ArrowStream:
         """Aggregations per key and window of event time, sent when the window is final, at its last instant.
 
-        The columns are those of the key, ``window_start`` and ``window_end`` (exclusive), of the type of
-        the times, and the aggregations'. Rows are added up as they come, in Rust; a window that closes
-        leaves nothing.
+        The columns are those of the key, ``window_start`` and ``window_end`` (exclusive), and the
+        aggregations'. The bounds are of the type of the times, and int64 where those are integers. Rows are
+        added up as they come, in Rust; a window that closes leaves nothing.
 
         Args:
             window: `Tumbling`, `Sliding`, `Session` or `Count`; its lengths are ints in the unit of the

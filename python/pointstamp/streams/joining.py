@@ -54,11 +54,12 @@ class JoinsInTime:
         """Pairs of rows with one key, the other's time in ``[time + lower, time + upper]``.
 
         The columns are ours, the other's but for its key, and one that tells when both were there, the later
-        of their times: this is the time of the pair. What matches nothing is sent, where asked for, when
-        nothing can match it any more, with nulls in the other's columns. A null in a key matches nothing.
+        of their times: this is the time of the pair, an int64 where the times are integers. What matches
+        nothing is sent, where asked for, when nothing can match it any more, with nulls in the other's
+        columns. A null in a key matches nothing.
 
         Args:
-            other: The right side; its column of times has the type of ours.
+            other: The right side; its column of times has the type of ours, or both are of integers.
             on: The key's column, or columns, on both sides.
             lower: An int in the unit of the times, or for timestamps a timedelta; may be negative.
             upper: Not less than `lower`.
@@ -100,11 +101,11 @@ class JoinsInTime:
         """Every pair of both streams' rows with one key in one window, when the window is final.
 
         The columns are ours, the other's but for its key, and ``window_start`` and ``window_end``
-        (exclusive); results are at the window's last instant. Sessions are those of both streams' rows
-        together. A null in a key matches nothing, and is a session of its own.
+        (exclusive), as those of `window`; results are at the window's last instant. Sessions are those of
+        both streams' rows together. A null in a key matches nothing, and is a session of its own.
 
         Args:
-            other: The right side; its column of times has the type of ours.
+            other: The right side; its column of times has the type of ours, or both are of integers.
             on: The key's column, or columns, on both sides.
             window: `Tumbling`, `Sliding` or `Session`; lengths are ints in the unit of the times, or for
                 timestamps timedeltas.
@@ -250,7 +251,7 @@ def _times(left: Any, right: Any, column: Any) -> tuple[str, str]:
 
     Raises:
         TypeError: If the other side is no stream of columns.
-        GraphError: If a column is not known, or they are of different types, or scopes.
+        GraphError: If a column is not known, or they are of different types, not all integers, or scopes.
     """
     if not isinstance(right, JoinsInTime):
         raise TypeError(f"an ArrowStream joins another ArrowStream, not {right!r}")
@@ -270,7 +271,9 @@ def _times(left: Any, right: Any, column: Any) -> tuple[str, str]:
         side = ("left", "right")[names.index(None)]
         raise untold(f" of the {side} side")
     types = [_type_of(side, name) for side, name in zip((left, right), names, strict=True)]
-    if types[0] != types[1]:
+    import pyarrow as pa
+
+    if types[0] != types[1] and not all(pa.types.is_integer(each) for each in types):
         raise GraphError(
             f"the times of both sides need one type, and '{names[0]}' is {types[0]} and '{names[1]}' is "
             f"{types[1]}: cast one of them before event_time"
