@@ -88,6 +88,31 @@ def test_a_reader_that_was_iterated_is_not_replayed() -> None:
     reader.close()
 
 
+def test_a_reader_that_is_replayed_goes_on_when_another_use_is_refused() -> None:
+    """What would take its events, or close it, is refused, and the first replay has all of them."""
+    kept = io.BytesIO()
+    ps.example(lambda scope: scope.to_stream(range(5)).capture_into(ps.EventWriter(kept)))
+    ours, theirs = socket.socketpair()
+    written = kept.getvalue()
+    theirs.sendall(written[:-1])
+    reader = ps.EventReader(ours, allow_pickle=True)
+
+    def main(worker: ps.Worker) -> Any:
+        with worker.dataflow() as scope:
+            captured = scope.replay([reader]).capture()
+        for others in ([reader], [reader, "no capture"]):
+            with pytest.raises(ps.GraphError, match="a reader is read once"), worker.dataflow() as scope:
+                scope.replay(others)  # type: ignore[arg-type]
+        with pytest.raises(ps.GraphError, match="a reader is read once"):
+            next(iter(reader))
+        theirs.sendall(written[-1:])
+        theirs.close()
+        worker.run()
+        return captured
+
+    assert ps.execute(main)[0].extract() == [(0, [0, 1, 2, 3, 4])]
+
+
 def test_a_file_that_takes_nothing_is_an_error() -> None:
     class Full(io.BytesIO):
         def write(self, data: Any) -> int:

@@ -94,8 +94,16 @@ FLOORS: dict[str, list[set[str]]] = {
         },
         # The library's operators.
         {
-            *("library", "columns", "events/mod", "events/writer", "events/feed", "events/seeking"),
-            *("collections/consolidate", "collections/project", "collections/reducers"),
+            *(
+                "library",
+                "columns",
+                "events/mod",
+                "events/writer",
+                "events/feed",
+                "events/seeking",
+                "events/batches",
+            ),
+            *("collections/consolidate", "collections/project", "collections/reducers", "collections/sums"),
         },
         # What builds them.
         {"scope"},

@@ -301,7 +301,12 @@ class EventReader:
         """Yields the events that were not read yet; with `follow`, or of a socket, waits for more.
 
         What ends before its stream ends here, too; `frontier` says what was still to come.
+
+        Raises:
+            GraphError: If it was given to a replay.
         """
+        if self.core.claimed:
+            raise _given_away(self)
         self.begin()
         pause = 0.001
         while True:
@@ -330,20 +335,24 @@ def replayed(
     scope: _core.Scope, captures: Iterable[Capture[Any] | EventReader], schema: _core.Schema | None
 ) -> tuple[_core.Stream, _core.Schema | None]:
     """Plays captures into a scope; returns the stream, and the schema of columns."""
-    begun: list[EventReader] = []
+    claimed: list[EventReader] = []
     try:
-        return _replayed(scope, captures, schema, begun)
+        return _replayed(scope, captures, schema, claimed)
     except BaseException:
-        for reader in begun:
+        for reader in claimed:
             reader.close()
         raise
+
+
+def _given_away(reader: EventReader) -> GraphError:
+    return GraphError(f"{reader.name} was given to a replay: a reader is read once; make another")
 
 
 def _replayed(
     scope: _core.Scope,
     captures: Iterable[Capture[Any] | EventReader],
     schema: _core.Schema | None,
-    begun: list[EventReader],
+    claimed: list[EventReader],
 ) -> tuple[_core.Stream, _core.Schema | None]:
     played: list[EventQueue | _core.EventFeed] = []
     columns = schema
@@ -363,8 +372,10 @@ def _replayed(
                 raise GraphError(
                     f"events of {capture.name} were read already: a reader is read once; make another"
                 )
+            if not capture.core.claim():
+                raise _given_away(capture)
+            claimed.append(capture)
             dims, own = capture.begin()
-            begun.append(capture)
             played.append(capture.core)
             name = capture.name
         else:

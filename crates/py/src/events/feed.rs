@@ -10,17 +10,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use arrow_schema::SchemaRef;
-use bytes::Bytes;
-use pointstamp_engine::payload::Payload;
 use pointstamp_engine::wakeups::RemoteActivator;
-use pointstamp_events::{Contents, Decoder, EncodedEvent, Item, Promise, Run, Start};
-use pointstamp_order::Point;
+use pointstamp_events::{Contents, Decoder, EncodedEvent, Item, Promise, Start};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
 use super::body;
 use super::writer::os_error;
-use crate::batch::Batch;
 use crate::columns::schema::Schema;
 use crate::errors::CodecError;
 use crate::gil::{Held, attached, detached};
@@ -48,9 +44,9 @@ pub(super) struct State {
     pub(super) decoder: Decoder,
     pub(super) input: Input,
     pub(super) promise: Option<Promise>,
-    schema: Option<SchemaRef>,
-    /// Whether an operator plays it.
-    played: bool,
+    pub(super) schema: Option<SchemaRef>,
+    /// Whether a replay has it for itself.
+    claimed: bool,
     reader: Option<RemoteActivator>,
     /// No more is wanted.
     closed: bool,
@@ -259,7 +255,7 @@ impl EventFeed {
             input,
             promise: None,
             schema: None,
-            played: false,
+            claimed: false,
             reader: None,
             closed: false,
         };
@@ -273,11 +269,9 @@ impl EventFeed {
         }
     }
 
-    /// Marks the feed as played; false where it is already.
-    pub(super) fn play(&self, reader: RemoteActivator) -> bool {
-        let mut state = self.shared.state();
-        state.reader = Some(reader);
-        !std::mem::replace(&mut state.played, true)
+    /// Wakes this operator for what comes.
+    pub(super) fn play(&self, reader: RemoteActivator) {
+        self.shared.state().reader = Some(reader);
     }
 }
 
@@ -349,6 +343,19 @@ impl EventFeed {
     /// No more is wanted.
     fn close(&self, py: Python<'_>) {
         detached(py, || self.shared.close());
+    }
+
+    /// Keeps it for one replay; false where another has it.
+    fn claim(&self, py: Python<'_>) -> bool {
+        detached(py, || {
+            !std::mem::replace(&mut self.shared.state().claimed, true)
+        })
+    }
+
+    /// Whether a replay has it for itself.
+    #[getter]
+    fn claimed(&self, py: Python<'_>) -> bool {
+        detached(py, || self.shared.state().claimed)
     }
 
     /// Whether no more is wanted.
@@ -461,39 +468,5 @@ impl EventFeed {
                 Ok(Some(event.into_pyobject(py)?.into_any()))
             }
         }
-    }
-}
-
-impl Shared {
-    /// The batches of a message.
-    pub(super) fn batches(
-        &self,
-        offset: u64,
-        contents: Contents,
-        runs: Vec<Run>,
-        bytes: Bytes,
-    ) -> PyResult<Vec<(Point, Batch)>> {
-        let batch = body::batch(contents, bytes).map_err(|error| {
-            attached(|py| {
-                if error.is_instance_of::<CodecError>(py) {
-                    self.damaged(offset, &error.value(py).to_string())
-                } else {
-                    error // what a record's own class raised
-                }
-            })
-        })?;
-        let records: u64 = runs.iter().map(|run| run.records).sum();
-        if records != batch.len() as u64 {
-            let what = format!("a message of {records} records has {}", batch.len());
-            return Err(self.damaged(offset, &what));
-        }
-        let schema = self.state().schema.clone();
-        if let (Batch::Arrow(columns), Some(schema)) = (&batch, schema) {
-            // As a file of one stream has it; the batches of another are not let in under its schema.
-            if columns.schema() != schema {
-                return Err(self.damaged(offset, "a batch of another schema than the capture's"));
-            }
-        }
-        Ok(body::by_time(runs, batch))
     }
 }

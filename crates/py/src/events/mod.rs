@@ -4,6 +4,7 @@
 //! happens (`writer`); a [`feed::EventFeed`] reads a file itself, or is fed by a thread of Python's with what a socket gives;
 //! one operator plays any number of feeds and queues (`replay`). The interpreter is needed for pickled records alone.
 
+mod batches;
 mod body;
 pub(crate) mod feed;
 pub(crate) mod replay;

@@ -21,7 +21,7 @@ use pyo3::prelude::*;
 use super::feed::{EventFeed, Next, Shared};
 use crate::batch::Batch;
 use crate::capture::{EventQueue, Taken};
-use crate::errors::{GraphError, IntoException, TruncatedWarning};
+use crate::errors::{IntoException, TruncatedWarning};
 use crate::gil::attached;
 use crate::raised::Raised;
 use crate::scope::Scope;
@@ -66,7 +66,7 @@ impl Drop for Source {
     }
 }
 
-/// Plays captures into a scope: feeds, and queues in memory.
+/// Plays captures into a scope: feeds, which were claimed for it, and queues in memory.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
 pub(crate) fn replay(scope: &Scope, captures: Vec<Bound<'_, PyAny>>) -> PyResult<Stream> {
@@ -84,12 +84,7 @@ pub(crate) fn replay(scope: &Scope, captures: Vec<Bound<'_, PyAny>>) -> PyResult
             queue.watch(activator.remote());
             Source::Memory { queue, at: 0 }
         } else if let Ok(feed) = capture.cast::<EventFeed>() {
-            if !feed.get().play(activator.remote()) {
-                return Err(GraphError::new_err(format!(
-                    "{} is replayed already: a reader is read once; make another",
-                    feed.get().shared.name
-                )));
-            }
+            feed.get().play(activator.remote());
             Source::Feed(Arc::clone(&feed.get().shared))
         } else {
             return Err(PyTypeError::new_err("a capture is a queue or a feed"));
