@@ -16,6 +16,7 @@ import fractions
 import importlib
 import math
 import pickle
+import sys
 import uuid
 from typing import Any
 
@@ -43,10 +44,23 @@ _ENUM_NOTE = 7
 
 _EPOCH = datetime.datetime(1, 1, 1)
 _EPOCH_UTC = datetime.datetime(1, 1, 1, tzinfo=datetime.timezone.utc)
+_EPOCH_UNIX = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
+
+# How many of NumPy's shorter units a microsecond has.
+_PER_MICROSECOND = {"ns": 10**3, "ps": 10**6, "fs": 10**9, "as": 10**12}
 
 # Of these, subclasses that compare as their base are kept as one of it.
 _PLAIN: tuple[Any, ...] = (int, float, str, bytes, tuple)
+
+# What of a subclass's value is the base's, whatever the subclass has of its own.
+_EXACTLY: dict[Any, Any] = {
+    int: int.__pos__,
+    float: float.__pos__,
+    str: lambda value: str.__getitem__(value, slice(None)),
+    bytes: lambda value: bytes.__getitem__(value, slice(None)),
+    tuple: lambda value: tuple.__getitem__(value, slice(None)),
+}
 
 Parts = tuple[int, Any, int, bytes]
 
@@ -67,10 +81,13 @@ def take_apart(value: Any) -> Parts:
     if isinstance(value, tuple) and hasattr(kind, "_fields") and hasattr(kind, "_make"):
         return _SAME, tuple(value), _NAMED_TUPLE, _class_name(kind).encode()
     if kind.__module__ == "numpy" and hasattr(value, "item"):
-        return _SAME, value.item(), 0, b""
+        return _numpy(value)
+    parts_of_time = _time_of_a_subclass(value)
+    if parts_of_time is not None:
+        return parts_of_time
     for base in _PLAIN:
         if isinstance(value, base) and kind.__eq__ is base.__eq__:
-            return _SAME, base(value), _PICKLED_NOTE, _pickled(value)
+            return _SAME, _EXACTLY[base](value), _PICKLED_NOTE, _pickled(value)
     try:
         hash(value)
     except TypeError:
@@ -79,12 +96,8 @@ def take_apart(value: Any) -> Parts:
             "it is kept; use a "
             f"tuple for a list, a frozenset for a set, and a tuple of pairs for a dict"
         ) from None
-    parameters = getattr(kind, "__dataclass_params__", None)
-    if parameters is not None and parameters.frozen and parameters.eq and "<locals>" not in kind.__qualname__:
-        fields = [field for field in dataclasses.fields(value) if field.init]
-        if len(fields) == len(dataclasses.fields(value)) and all(field.compare for field in fields):
-            parts = tuple(getattr(value, field.name) for field in fields)
-            return _DATACLASS, (_class_name(kind), parts), 0, b""
+    if _compares_by_fields(kind) and "<locals>" not in kind.__qualname__:
+        return _dataclass(value)
     return _PICKLED, _pickled(value), 0, b""
 
 
@@ -146,12 +159,54 @@ def _pickled(value: Any) -> bytes:
         ) from error
 
 
+def _compares_by_fields(kind: Any) -> bool:
+    """Whether a class is a frozen dataclass whose `__eq__` is the one that `dataclass` made."""
+    parameters = getattr(kind, "__dataclass_params__", None)
+    if parameters is None or not parameters.frozen:
+        return False
+    made: Any = getattr(kind.__eq__, "__code__", None)
+    return made is not None and made.co_filename == "<string>"
+
+
+def _dataclass(value: Any) -> Parts:
+    """The fields that are compared; with a note where these are not all that there is of it."""
+    kind: Any = type(value)
+    fields = dataclasses.fields(value)
+    compared = [field.name for field in fields if field.compare]
+    parts = (_class_name(kind), tuple(getattr(value, name) for name in compared))
+    others = getattr(value, "__dict__", {}).keys() - compared
+    if len(compared) == len(fields) and not others and kind.__new__ is object.__new__:
+        return _DATACLASS, parts, 0, b""
+    return _DATACLASS, parts, _PICKLED_NOTE, _pickled(value)
+
+
+def _dataclass_of(name: str, parts: tuple[Any, ...]) -> Any:
+    """A dataclass with these fields. It was made once: `__init__` and `__post_init__` do not run again."""
+    kind: Any = _class(name)
+    if kind.__new__ is not object.__new__:
+        return None  # a note has it
+    made = object.__new__(kind)
+    compared = (field.name for field in dataclasses.fields(kind) if field.compare)
+    for field, part in zip(compared, parts, strict=True):
+        object.__setattr__(made, field, part)
+    return made
+
+
 def _enum(value: enum.Enum) -> Parts:
     name = _class_name(type(value))
     for base in _PLAIN:
         if isinstance(value, base) and type(value).__eq__ is base.__eq__:
-            return _SAME, base(value.value), _ENUM_NOTE, name.encode()
-    return _ENUM, (name, value.name), 0, b""
+            plain = _EXACTLY[base](value)
+            if type(value)._value2member_map_.get(plain) is value or isinstance(value, enum.Flag):
+                return _SAME, plain, _ENUM_NOTE, name.encode()
+            return _SAME, plain, _PICKLED_NOTE, _pickled(value)  # it has another value than it equals
+    # Of flags a combination may have no name.
+    return _ENUM, (name, value.value if isinstance(value, enum.Flag) else value.name), 0, b""
+
+
+def _enum_of(name: str, which: str | int) -> Any:
+    kind = _class(name)
+    return kind[which] if isinstance(which, str) else kind(which)
 
 
 def _ratio(value: Any, kind: int, payload: bytes) -> Parts:
@@ -167,10 +222,107 @@ def _ratio(value: Any, kind: int, payload: bytes) -> Parts:
         near = math.inf
     if math.isfinite(near) and near == value:
         return _SAME, near, kind, payload
-    magnitude = fractions.Fraction(abs(numerator), denominator)
-    fraction = float(magnitude - int(magnitude))
-    text = f"{numerator}/{denominator}"
-    return _RATIO, (numerator // denominator, numerator < 0, fraction, text), kind, payload
+    negative = numerator < 0
+    fraction = _beside(fractions.Fraction(abs(numerator) % denominator, denominator), above=negative)
+    text = f"{_expansion(numerator % denominator, denominator)} {numerator}/{denominator}"
+    return _RATIO, (numerator // denominator, negative, fraction, text), kind, payload
+
+
+def _beside(fraction: fractions.Fraction, above: bool) -> float:
+    """The float next to a fraction from 0 to 1, so that a ratio sorts behind the float that is below it."""
+    near = float(fraction)
+    if above:
+        return near if near >= fraction else math.nextafter(near, 2.0)
+    return near if near <= fraction else math.nextafter(near, 0.0)
+
+
+# Characters in the opposite order.
+_MIRROR = {code: 0xAA - code for code in range(0x30, 0x7B)}
+
+
+def _expansion(numerator: int, denominator: int) -> str:
+    """A ratio from 0 to 1 as a continued fraction, in characters that sort as the ratios do.
+
+    The less its first part, the greater the ratio, and the greater the second, and so on: every other part is
+    in mirrored characters. The end is as a part that is greater than all.
+    """
+    parts, mirrored = [], True
+    while numerator:
+        whole, rest = divmod(denominator, numerator)
+        part = _length_first(whole)
+        parts.append(part.translate(_MIRROR) if mirrored else part)
+        numerator, denominator, mirrored = rest, numerator, not mirrored
+    parts.append("0" if mirrored else "z")
+    return "".join(parts)
+
+
+def _length_first(number: int) -> str:
+    """An integer in characters from 0 to Z that sort as the integers do."""
+    digits = f"{number:x}"
+    if len(digits) < 26:
+        return chr(64 + len(digits)) + digits
+    size = f"{len(digits):x}"
+    return f"Z{chr(64 + len(size))}{size}{digits}"
+
+
+def _numpy(value: Any) -> Parts:
+    """A scalar of NumPy's: the value of Python's, where there is one for it."""
+    plain, kind = value.item(), value.dtype.kind
+    if kind in "mM" and (plain is None or isinstance(plain, int)):
+        return _numpy_time(value, plain)
+    if type(plain) is not type(value):
+        return _SAME, plain, 0, b""
+    if kind != "f":
+        return _PICKLED, _pickled(value), 0, b""
+    if not math.isfinite(value):
+        return _SAME, float(value), 0, b""
+    return _ratio(value, _PICKLED_NOTE, _pickled(value))
+
+
+def _numpy_time(value: Any, plain: int | None) -> Parts:
+    """A time of NumPy's that `datetime` has none for, such as one in nanoseconds."""
+    unit, count = sys.modules["numpy"].datetime_data(value.dtype)
+    if unit == "generic" and plain is not None:
+        return _SAME, plain, 0, b""
+    if unit not in _PER_MICROSECOND or plain is None:
+        return _PICKLED, _pickled(value), 0, b""
+    passed = fractions.Fraction(plain * count, _PER_MICROSECOND[unit])
+    if value.dtype.kind == "M":
+        passed += (_EPOCH_UNIX - _EPOCH) // _MICROSECOND
+    tag = _DATETIME if value.dtype.kind == "M" else _TIMEDELTA
+    return tag, _whole(passed), _PICKLED_NOTE, _pickled(value)
+
+
+def _whole(number: fractions.Fraction) -> int | fractions.Fraction:
+    return number.numerator if number.denominator == 1 else number
+
+
+def _time_of_a_subclass(value: Any) -> Parts | None:
+    """A time of a class that compares as `datetime` does, such as those of pandas; None for other values."""
+    kind: Any = type(value)
+    try:
+        if isinstance(value, datetime.datetime) and (
+            kind.__eq__ is datetime.datetime.__eq__ or hasattr(value, "nanosecond")
+        ):
+            if value != value:  # pandas.NaT
+                return None
+            date = (value.year, value.month, value.day)
+            clock = (value.hour, value.minute, value.second, value.microsecond)
+            plain = datetime.datetime(*date, *clock, tzinfo=value.tzinfo, fold=value.fold)
+            tag, passed, _, _ = _datetime(plain)
+            beyond = getattr(value, "nanosecond", 0)
+        elif isinstance(value, datetime.timedelta) and (
+            kind.__eq__ is datetime.timedelta.__eq__ or hasattr(value, "nanoseconds")
+        ):
+            span = datetime.timedelta(value.days, value.seconds, value.microseconds)
+            tag, passed = _TIMEDELTA, span // _MICROSECOND
+            beyond = getattr(value, "nanoseconds", 0)
+        else:
+            return None
+    except (ValueError, OverflowError):  # beyond the years that datetime has
+        return None
+    passed = _whole(passed + fractions.Fraction(beyond, 1000))
+    return tag, passed, _PICKLED_NOTE, _pickled(value)
 
 
 def _complex(value: complex) -> Parts:
@@ -195,10 +347,11 @@ def _datetime(value: datetime.datetime) -> Parts:
 
 
 def _time(value: datetime.time) -> Parts:
-    if value.tzinfo is not None or value.fold:
+    if value.tzinfo is not None:
         return _PICKLED, _pickled(value), 0, b""
     seconds = (value.hour * 60 + value.minute) * 60 + value.second
-    return _TIME, seconds * 1_000_000 + value.microsecond, 0, b""
+    note = (_PICKLED_NOTE, _pickled(value)) if value.fold else (0, b"")
+    return _TIME, seconds * 1_000_000 + value.microsecond, *note
 
 
 _BY_TYPE: dict[type, Any] = {
@@ -215,12 +368,13 @@ _BY_TYPE: dict[type, Any] = {
 
 _BY_TAG: dict[int, Any] = {
     _DATE: datetime.date.fromordinal,
-    _DATETIME: lambda plain: _EPOCH + plain * _MICROSECOND,
-    _DATETIME_ZONED: lambda plain: _EPOCH_UTC + plain * _MICROSECOND,
+    # What is between microseconds is in a note.
+    _DATETIME: lambda plain: _EPOCH + int(plain) * _MICROSECOND,
+    _DATETIME_ZONED: lambda plain: _EPOCH_UTC + int(plain) * _MICROSECOND,
     _TIME: lambda plain: (_EPOCH + plain * _MICROSECOND).time(),
-    _TIMEDELTA: lambda plain: plain * _MICROSECOND,
+    _TIMEDELTA: lambda plain: int(plain) * _MICROSECOND,
     _UUID: lambda plain: uuid.UUID(bytes=plain),
-    _ENUM: lambda plain: _class(plain[0])[plain[1]],
-    _DATACLASS: lambda plain: _class(plain[0])(*plain[1]),
+    _ENUM: lambda plain: _enum_of(*plain),
+    _DATACLASS: lambda plain: _dataclass_of(*plain),
     _PICKLED: pickle.loads,
 }

@@ -12,10 +12,12 @@ import math
 import uuid
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pointstamp as ps
 from pointstamp._core import decode_term, encode_term
 from pointstamp._errors import CodecError
 
@@ -33,10 +35,91 @@ class Level(enum.IntEnum):
     LOW = 1
 
 
+class Shade(enum.Flag):
+    LIGHT = 1
+    DARK = 2
+
+
+class Bits(enum.IntFlag):
+    A = 1
+    B = 2
+
+
+class Coordinate(bytes, enum.Enum):
+    """As in Python's documentation: what it equals is not its value."""
+
+    label: str
+
+    def __new__(cls, value: int, label: str) -> Coordinate:
+        made = bytes.__new__(cls, [value])
+        made._value_ = value
+        made.label = label
+        return made
+
+    PX = (0, "P.X")
+    PY = (1, "P.Y")
+
+
+class Word(str):
+    """A string that says something else of itself."""
+
+    def __str__(self) -> str:
+        return "a word"
+
+
 @dataclasses.dataclass(frozen=True)
 class Point:
     x: int
     y: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Named:
+    x: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Cents:
+    """Made of euros: what is made again would be a hundred times as much."""
+
+    cents: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cents", self.cents * 100)
+
+
+@dataclasses.dataclass(frozen=True)
+class Parsed:
+    x: int
+
+    def __init__(self, text: str) -> None:
+        object.__setattr__(self, "x", int(text, 16))
+        object.__setattr__(self, "text", text)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Slotted:
+    x: int
+    y: int = dataclasses.field(init=False, default=3)
+
+
+@dataclasses.dataclass(frozen=True)
+class Noted:
+    x: int
+    said: str = dataclasses.field(compare=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Folded:
+    """Equal as its own method says, which bytes do not know of."""
+
+    name: str
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Folded) and self.name.lower() == other.name.lower()
+
+    def __hash__(self) -> int:
+        return hash(self.name.lower())
 
 
 NUMBERS = st.one_of(
@@ -90,6 +173,56 @@ def test_equal_values_are_one_term_and_others_are_not(a: Any, b: Any) -> None:
     assert (a == b) == (term(encode_term(a)) == term(encode_term(b)))
 
 
+DATACLASSES = [Named(x=1), Cents(3), Parsed("ff"), Slotted(4), Noted(1, "a"), Folded("A")]
+
+
+@pytest.mark.parametrize("value", DATACLASSES, ids=repr)
+def test_dataclasses_come_out_as_they_went_in(value: Any) -> None:
+    """However they were made: nothing of theirs runs again."""
+    for _ in range(3):
+        back = decode_term(encode_term(value))
+        assert (back, repr(back)) == (value, repr(value))
+        assert getattr(back, "__dict__", None) == getattr(value, "__dict__", None)
+        value = back
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Shade.LIGHT | Shade.DARK,
+        Shade.LIGHT,
+        Shade(0),
+        Bits.A | Bits.B,
+        *Coordinate,
+        Word("x"),
+        datetime.time(1, fold=1),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_subclasses_of_plain_types_come_out_as_they_went_in(value: Any) -> None:
+    back = decode_term(encode_term((value, "x")))[0]
+    assert (back, type(back)) == (value, type(value))
+    assert getattr(back, "value", None) == getattr(value, "value", None)
+
+
+def test_subclasses_of_plain_types_meet_what_they_equal() -> None:
+    alike = [
+        (Coordinate.PY, b"\x01"),
+        (Word("x"), "x"),
+        (Bits.A | Bits.B, 3),
+        (datetime.time(1, fold=1), datetime.time(1)),
+    ]
+    for one, other in alike:
+        assert one == other
+        assert term(encode_term(one)) == term(encode_term(other))
+
+
+def test_dataclasses_are_compared_by_the_fields_that_say_so() -> None:
+    assert term(encode_term(Noted(1, "a"))) == term(encode_term(Noted(1, "b")))
+    assert term(encode_term(Noted(1, "a"))) < term(encode_term(Noted(2, "a")))
+    assert term(encode_term(Parsed("ff"))) == term(encode_term(Parsed("0xff")))
+
+
 ALIKE = [1, 1.0, True, decimal.Decimal(1), fractions.Fraction(1), Level.LOW, complex(1, 0)]
 
 
@@ -101,6 +234,55 @@ def test_ones_of_every_type_meet(a: Any, b: Any) -> None:
 @given(st.lists(NUMBERS, max_size=12))
 def test_numbers_sort_as_in_python(values: list[Any]) -> None:
     assert sorted(values, key=lambda value: term(encode_term(value))) == sorted(values)
+
+
+# Numbers that have one nearest float, or two next to each other.
+CLOSE = st.one_of(
+    st.builds(
+        lambda sign, near, digits: sign * decimal.Decimal(f"{near}{digits}"),
+        st.sampled_from([1, -1]),
+        st.sampled_from(["0.1", "0.99999999999999999", "100.00000000000000000", "12345678901234567890."]),
+        st.integers(0, 10**9),
+    ),
+    st.builds(
+        lambda whole, n, d: whole + fractions.Fraction(n, d),
+        st.integers(-2, 2) | st.just(2**60),
+        st.integers(0, 10**40),
+        st.integers(1, 10**40) | st.integers(1, 9) | st.just(10**30),
+    ),
+    st.sampled_from([0.1, -0.1, 1 / 3, 0.0, 1.0, -1.0, 100.0, 5e-324, 0.9999999999999999]),
+    st.sampled_from([fractions.Fraction(1, 3), fractions.Fraction(-1, 3), fractions.Fraction(1, 10**400)]),
+)
+
+
+@settings(max_examples=300)
+@given(st.lists(CLOSE, max_size=8))
+def test_numbers_that_are_close_sort_as_in_python(values: list[Any]) -> None:
+    values = [fractions.Fraction(value) if isinstance(value, decimal.Decimal) else value for value in values]
+    found = sorted(values, key=lambda value: term(encode_term((value, 1))))
+    assert found == sorted(values)
+    assert [decode_term(encode_term(value)) for value in values] == values
+    assert len({term(encode_term(value)) for value in values}) == len(set(values))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [decimal.Decimal("0.1000000000000000000002"), decimal.Decimal("0.1000000000000000000003")],
+        [decimal.Decimal("-0.1000000000000000000003"), decimal.Decimal("-0.1000000000000000000002")],
+        [decimal.Decimal("0.1"), 0.1],
+        [-0.1, decimal.Decimal("-0.1")],
+        [decimal.Decimal("0.99999999999999999998"), decimal.Decimal("0.99999999999999999999"), 1],
+        [fractions.Fraction(1, 3) - fractions.Fraction(1, 10**30), fractions.Fraction(1, 3)],
+    ],
+)
+def test_the_least_and_the_greatest_of_close_numbers(values: list[Any]) -> None:
+    def build(scope: ps.Scope) -> Any:
+        arranged = scope.collection([("k", value) for value in values]).arrange()
+        return arranged.min().capture(), arranged.max().capture(), arranged.top_k(1).capture()
+
+    found = [one for capture in ps.example(build) for _, [((_, one), _)] in capture.extract()]
+    assert found == [values[0], values[-1], values[-1]]
 
 
 @pytest.mark.parametrize(
@@ -155,6 +337,54 @@ def test_any_bytes_are_a_row_or_an_error(data: bytes) -> None:
         decode_term(data)
     except (CodecError, TypeError, ValueError, OverflowError, ImportError, AttributeError, KeyError):
         pass
+
+
+def test_times_of_pandas_sort_and_meet_those_of_python() -> None:
+    pd = pytest.importorskip("pandas")
+    texts = [
+        "1969-01-01",
+        "2019-12-31",
+        "2020-01-02",
+        "2021-05-05 00:00:00.000000001",
+        "2021-05-05 00:00:00.000001",
+    ]
+    stamps = [pd.Timestamp(text) for text in texts]
+    assert [term(encode_term(stamp)) for stamp in stamps] == sorted(term(encode_term(x)) for x in stamps)
+    assert [decode_term(encode_term(stamp)) for stamp in stamps] == stamps
+    assert isinstance(decode_term(encode_term(stamps[0])), pd.Timestamp)
+    assert term(encode_term(stamps[2])) == term(encode_term(datetime.datetime(2020, 1, 2)))
+    zoned = stamps[2].tz_localize("UTC")
+    utc = datetime.datetime(2020, 1, 2, tzinfo=datetime.timezone.utc)
+    assert term(encode_term(zoned)) == term(encode_term(utc)) != term(encode_term(stamps[2]))
+    spans = [pd.Timedelta(-1), pd.Timedelta(0), pd.Timedelta(1), pd.Timedelta("1s")]
+    assert [term(encode_term(span)) for span in spans] == sorted(term(encode_term(x)) for x in spans)
+    assert term(encode_term(spans[-1])) == term(encode_term(datetime.timedelta(seconds=1)))
+    assert decode_term(encode_term(pd.NaT)) is pd.NaT
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.datetime64("2020-01-02T03:04:05.000000006"),
+        np.datetime64("1960-01-02T03:04:05", "ns"),
+        np.timedelta64(5, "ns"),
+        np.timedelta64(5, "Y"),
+        np.longdouble("1.1"),
+        np.longdouble(2),
+    ],
+    ids=repr,
+)
+def test_what_python_has_no_value_for_stays_one_of_numpy(value: Any) -> None:
+    back = decode_term(encode_term(value))
+    assert (back, type(back)) == (value, type(value))
+
+
+def test_times_of_numpy_in_nanoseconds_sort_and_meet_others() -> None:
+    times = [np.datetime64(count, "ns") for count in (-1001, -1, 0, 1, 1000, 1001, 10**18)]
+    assert [term(encode_term(time)) for time in times] == sorted(term(encode_term(x)) for x in times)
+    assert term(encode_term(times[2])) == term(encode_term(np.datetime64("1970-01-01", "us")))
+    assert term(encode_term(np.longdouble(2))) == term(encode_term(2))
+    assert np.isnat(decode_term(encode_term(np.datetime64("NaT"))))
 
 
 def test_uuid_order() -> None:

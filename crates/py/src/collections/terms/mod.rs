@@ -15,7 +15,8 @@
 //! length    00 | 01..FE the length | u32 length, FF
 //! ```
 //!
-//! A fraction is kept beside the integer below it, so that floats and integers of any size sort among each other exactly.
+//! A fraction is kept beside the integer below it, so that floats and integers of any size sort among each other exactly. A
+//! ratio that no float equals is behind the float below it.
 //! Invariant: a term says where it ends, so that a tuple's parts can be cut out of it and be put together without a look
 //! at the values. Cost: an `int`, a `str` or a tuple of them is read through the interpreter's C calls; other types go
 //! through `pointstamp._terms`.
@@ -30,7 +31,7 @@ mod walk;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-pub(crate) use atoms::{Atom, Writer, atom, atoms};
+pub(crate) use atoms::{Atom, Writer, atom, atoms, real};
 pub(crate) use decode::decode;
 pub(crate) use encode::encode;
 pub(crate) use notes::term_of;

@@ -114,7 +114,7 @@ pub(super) fn put_fraction(negative: bool, fraction: f64, out: &mut Vec<u8>) {
     out.extend((if negative { !bits } else { bits }).to_be_bytes());
 }
 
-/// Appends text that holds no 00, to the end.
+/// Appends a ratio, in characters that sort as ratios do and, behind a space, as text. Neither holds a 00.
 pub(super) fn put_ratio(text: &str, out: &mut Vec<u8>) {
     out.push(FRACTION);
     out.extend_from_slice(text.as_bytes());
@@ -197,7 +197,8 @@ fn ratio(bytes: &[u8], mark: usize) -> Option<(Number<'_>, usize)> {
     let rest = bytes.get(mark + 1..)?;
     let len = rest.iter().position(|&byte| byte == END)?;
     let text = std::str::from_utf8(&rest[..len]).ok()?;
-    Some((Number::Ratio(text), mark + len + 2))
+    let (_, ratio) = text.split_once(' ')?;
+    Some((Number::Ratio(ratio), mark + len + 2))
 }
 
 fn small_or_big<'a>(negative: bool, magnitude: u64) -> Number<'a> {
@@ -206,6 +207,26 @@ fn small_or_big<'a>(negative: bool, magnitude: u64) -> Number<'a> {
         |_| Number::Big(negative, magnitude.to_be_bytes().to_vec()),
         Number::Int,
     )
+}
+
+/// The integer of a magnitude, big-endian, where 128 bits hold it.
+pub(super) fn wide(negative: bool, magnitude: &[u8]) -> Option<i128> {
+    let start = magnitude.iter().position(|byte| *byte != 0);
+    let digits = &magnitude[start.unwrap_or(magnitude.len())..];
+    let mut bytes = [0; 16];
+    bytes[16_usize.checked_sub(digits.len())?..].copy_from_slice(digits);
+    let size = u128::from_be_bytes(bytes);
+    if negative {
+        0_i128.checked_sub_unsigned(size)
+    } else {
+        i128::try_from(size).ok()
+    }
+}
+
+/// The float of a magnitude that was made of one.
+pub(super) fn real(negative: bool, magnitude: &[u8]) -> f64 {
+    let float = (magnitude.iter()).fold(0.0, |sum, byte| sum * 256.0 + f64::from(*byte));
+    if negative { -float } else { float }
 }
 
 /// Appends text or bytes and their end.
