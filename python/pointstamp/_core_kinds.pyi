@@ -76,6 +76,8 @@ class Reduction:
     TOP_K: ClassVar[Reduction]
     SUM: ClassVar[Reduction]
     MEAN: ClassVar[Reduction]
+    SUM_OF_FLOATS: ClassVar[Reduction]
+    MEAN_OF_FLOATS: ClassVar[Reduction]
     AGGREGATE: ClassVar[Reduction]
     REDUCE: ClassVar[Reduction]
     @property

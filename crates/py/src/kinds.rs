@@ -101,6 +101,10 @@ crossing! {
         TopK = "top_k",
         Sum = "sum",
         Mean = "mean",
+        /// Of a column of floats.
+        SumOfFloats = "sum",
+        /// Of a column of floats.
+        MeanOfFloats = "mean",
         Reduce = "reduce",
         Aggregate = "aggregate",
     }

@@ -18,6 +18,7 @@ from pointstamp.collections.types import (
     check_types,
     columns_of,
     mean_of,
+    reduction_of,
     schema_of,
     sum_of,
 )
@@ -294,11 +295,11 @@ class ColumnCollection(ColumnOutputs):
             GraphError: If there is no such column, or its values are no numbers.
             TypeError: When the dataflow runs, for a null.
         """
-        return self._reduced("sum", of, by, types=[sum_of(self.schema.field(self._index(of)))])
+        return self._reduced("sum", of, by, made=[sum_of(self.schema.field(self._index(of)))])
 
     def mean(self, of: str, *, by: str | Sequence[str], name: str | None = None) -> ColumnCollection:
         """The mean of each key's values, as a double; as `sum`."""
-        return self._reduced("mean", of, by, types=[mean_of(self.schema.field(self._index(of)))])
+        return self._reduced("mean", of, by, made=[mean_of(self.schema.field(self._index(of)))])
 
     def count_by_key(
         self, by: str | Sequence[str], column: str = "count", *, name: str | None = None
@@ -379,15 +380,19 @@ class ColumnCollection(ColumnOutputs):
         return self._with(flat, reduced, [*own, *zip(schema.names, schema.types, strict=True)])
 
     def _reduced(
-        self, kind: str, of: str | Sequence[str], by: str | Sequence[str], *given: int, types: Any = None
+        self, kind: str, of: str | Sequence[str], by: str | Sequence[str], *given: int, made: Any = None
     ) -> ColumnCollection:
         keys, values = self._key(by), self._key(of)
-        pairs = self.core.map((self._part(keys), self._part(values)))
-        reduced = getattr(pairs.arrange(), kind)(*given)
+        arranged = self.core.map((self._part(keys), self._part(values))).arrange()
+        if made is None:
+            reduced = getattr(arranged, kind)(*given)
+        else:
+            how = reduction_of(kind, self.schema.field(self._index(values[0])))
+            reduced = Collection(self.scope, _core.reduce_arranged(arranged.core, how, None, kind))
         own = [(column, self.schema.field(column).type) for column in keys]
-        made = types or [self.schema.field(column).type for column in values]
+        types = made or [self.schema.field(column).type for column in values]
         flat = (*columns_of(record[0], keys), *columns_of(record[1], values))
-        return self._with(flat, reduced, [*own, *zip(values, made, strict=True)])
+        return self._with(flat, reduced, [*own, *zip(values, types, strict=True)])
 
     def _key(self, by: str | Sequence[str]) -> list[str]:
         keys = names(by)

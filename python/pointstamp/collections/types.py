@@ -12,7 +12,16 @@ if TYPE_CHECKING:
 
     from pointstamp._core import Field
 
-__all__ = ["aggregated", "check_plain", "check_types", "columns_of", "mean_of", "schema_of", "sum_of"]
+__all__ = [
+    "aggregated",
+    "check_plain",
+    "check_types",
+    "columns_of",
+    "mean_of",
+    "reduction_of",
+    "schema_of",
+    "sum_of",
+]
 
 
 _FUNCTIONS = {
@@ -40,11 +49,22 @@ def aggregated(
         field = schema.field(column)
         types = {"sum": sum_of, "mean": mean_of}
         kind = "int64" if function == "count" else types.get(function, lambda field: field.type)(field)
-        wanted.append((_FUNCTIONS[function], of.index(column)))
+        wanted.append((reduction_of(function, field), of.index(column)))
         made.append((f"{column}_{function}", kind))
     if not made:
         raise GraphError("aggregate needs at least one (column, function) pair")
     return of, wanted, made
+
+
+def reduction_of(function: str, field: Any) -> Reduction:
+    """What computes a function of a column: rows hold floats that are whole as integers."""
+    import pyarrow as pa
+
+    if pa.types.is_floating(field.type) and function == "sum":
+        return Reduction.SUM_OF_FLOATS
+    if pa.types.is_floating(field.type) and function == "mean":
+        return Reduction.MEAN_OF_FLOATS
+    return _FUNCTIONS[function]
 
 
 def columns_of(of: Field, columns: Sequence[str]) -> tuple[Field, ...]:

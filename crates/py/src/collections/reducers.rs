@@ -69,8 +69,10 @@ pub(crate) fn of_kind(
             Box::new(Several(parts.collect::<PyResult<_>>()?))
         }
         Reduction::TopK => Box::new(Top(argument.extract()?, Times::AsOften)),
-        Reduction::Sum => Box::new(Sum { mean: false, name }),
-        Reduction::Mean => Box::new(Sum { mean: true, name }),
+        Reduction::Sum => Box::new(Sum::new(&name)),
+        Reduction::Mean => Box::new(Sum::new(&name).mean()),
+        Reduction::SumOfFloats => Box::new(Sum::new(&name).of_floats()),
+        Reduction::MeanOfFloats => Box::new(Sum::new(&name).mean().of_floats()),
         Reduction::Reduce => Box::new(Function {
             function: function(),
             name,
@@ -90,16 +92,14 @@ const MAX: Top = Top(NonZeroUsize::MIN, Times::Once);
 
 /// The reducer of one part of values among several.
 fn reducer_of_part(kind: Reduction, name: &str) -> PyResult<Box<dyn Reducer<Cells, Cells, Cells>>> {
-    let sum = |mean| Sum {
-        mean,
-        name: name.to_owned(),
-    };
     Ok(match kind {
         Reduction::Count => Box::new(count),
         Reduction::Min => Box::new(min),
         Reduction::Max => Box::new(MAX),
-        Reduction::Sum => Box::new(sum(false)),
-        Reduction::Mean => Box::new(sum(true)),
+        Reduction::Sum => Box::new(Sum::new(name)),
+        Reduction::Mean => Box::new(Sum::new(name).mean()),
+        Reduction::SumOfFloats => Box::new(Sum::new(name).of_floats()),
+        Reduction::MeanOfFloats => Box::new(Sum::new(name).mean().of_floats()),
         _ => {
             return Err(PyTypeError::new_err(format!(
                 "{} is not computed of a part of values",
@@ -265,6 +265,8 @@ impl Reducer<Cells, Cells, Cells> for Top {
 /// The sum of numbers, or their mean.
 struct Sum {
     mean: bool,
+    /// Whether the values are of a column of floats, in whose rows integers stand for those that they equal.
+    floats: bool,
     name: String,
 }
 
@@ -272,11 +274,11 @@ impl Reducer<Cells, Cells, Cells> for Sum {
     fn reduce(&mut self, _: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
         let mut row = RowBuf::default();
         for index in 0..inputs.len() {
-            let there = if let Some(there) = self.plain(inputs, index, &mut row) {
-                there
-            } else {
-                attached(|py| self.any(py, inputs, index, &mut row))
-                    .map_err(|error| Error::Caller(Raised::by(&self.name, error)))?
+            let there = self.plain(inputs, index, &mut row);
+            let there = match there.or_else(|| self.real(inputs, index, &mut row)) {
+                Some(there) => there,
+                None => attached(|py| self.any(py, inputs, index, &mut row))
+                    .map_err(|error| Error::Caller(Raised::by(&self.name, error)))?,
             };
             if there {
                 outputs.push(row.get(), 1);
@@ -288,6 +290,25 @@ impl Reducer<Cells, Cells, Cells> for Sum {
 }
 
 impl Sum {
+    fn new(name: &str) -> Self {
+        Sum {
+            mean: false,
+            floats: false,
+            name: name.to_owned(),
+        }
+    }
+
+    fn mean(self) -> Self {
+        Sum { mean: true, ..self }
+    }
+
+    fn of_floats(self) -> Self {
+        Sum {
+            floats: true,
+            ..self
+        }
+    }
+
     /// Adds integers and floats up; nothing where there are others, or they grow too large. Whether there is a result.
     fn plain(&self, inputs: &Lists<Cells>, index: usize, row: &mut RowBuf) -> Option<bool> {
         let (mut whole, mut count, mut real, mut is_real) = (0_i128, 0_i128, 0.0_f64, false);
@@ -295,6 +316,7 @@ impl Sum {
             count += i128::from(diff);
             match value.number()? {
                 Plain::Int(value) => whole += i128::from(value) * i128::from(diff),
+                Plain::Wide(_) => return None,
                 Plain::Float(value) => {
                     is_real = true;
                     #[allow(clippy::cast_precision_loss, reason = "as Python multiplies")]
@@ -324,6 +346,36 @@ impl Sum {
         } else {
             row.int(i64::try_from(whole).ok()?);
         }
+        Some(true)
+    }
+
+    /// Adds up what a column of floats holds, as floats; nothing for other columns, and where there are nulls.
+    #[allow(clippy::cast_precision_loss, reason = "as Python multiplies")]
+    fn real(&self, inputs: &Lists<Cells>, index: usize, row: &mut RowBuf) -> Option<bool> {
+        if !self.floats {
+            return None;
+        }
+        let values = (inputs.list(index)).map(|(value, diff)| Some((value.real()?, diff as f64)));
+        let values = values.collect::<Option<Vec<_>>>()?;
+        let count: f64 = values.iter().map(|(_, times)| times).sum();
+        let sum: f64 = values.iter().map(|(value, times)| value * times).sum();
+        if !self.mean {
+            row.float(sum);
+            return Some(true);
+        }
+        if count == 0.0 {
+            return Some(false);
+        }
+        let mean = sum / count;
+        row.float(if mean.is_finite() {
+            mean
+        } else {
+            // The mean is among the values, where their sum may be greater than all floats.
+            values
+                .iter()
+                .map(|(value, times)| value * (times / count))
+                .sum()
+        });
         Some(true)
     }
 

@@ -40,14 +40,9 @@ fn class(data_type: &DataType) -> Class {
 ///
 /// `GraphError` for a column that there is not, and for what has no meaning for a type.
 pub(super) fn typed(expr: &Expr, schema: &SchemaRef) -> PyResult<(Expr, DataType)> {
-    let names: Vec<String> = schema
-        .fields()
-        .iter()
-        .map(|field| field.name().clone())
-        .collect();
-    let expr = expr.resolved(&[], &names)?;
+    let expr = found(expr, schema)?;
     let data_type = type_of(&expr, schema)?;
-    Ok((expr, data_type))
+    Ok((meant(&expr, schema)?, data_type))
 }
 
 /// A condition on columns, with the columns found.
@@ -56,31 +51,54 @@ pub(super) fn typed(expr: &Expr, schema: &SchemaRef) -> PyResult<(Expr, DataType
 ///
 /// As of [`typed`], and for an expression that is neither true nor false.
 pub(super) fn condition(expr: &Expr, schema: &SchemaRef) -> PyResult<Expr> {
-    let (expr, _) = typed(expr, schema)?;
+    let expr = found(expr, schema)?;
+    type_of(&expr, schema)?;
     truth(&expr, schema)
+}
+
+fn found(expr: &Expr, schema: &SchemaRef) -> PyResult<Expr> {
+    let names: Vec<String> = schema
+        .fields()
+        .iter()
+        .map(|field| field.name().clone())
+        .collect();
+    expr.resolved(&[], &names)
+}
+
+/// What an expression means by its types, where rows have integers for floats and for booleans.
+fn meant(expr: &Expr, schema: &SchemaRef) -> PyResult<Expr> {
+    Ok(match expr {
+        Expr::Binary(op @ (Op::And | Op::Or), a, b) => {
+            Expr::Binary(*op, truth(a, schema)?.into(), truth(b, schema)?.into())
+        }
+        Expr::Binary(op, a, b) => {
+            let (left, right) = (meant(a, schema)?.into(), meant(b, schema)?.into());
+            if type_of(expr, schema)?.is_floating() {
+                Expr::Floats(*op, left, right)
+            } else {
+                Expr::Binary(*op, left, right)
+            }
+        }
+        Expr::Not(of) => Expr::Not(truth(of, schema)?.into()),
+        other => other.clone(),
+    })
 }
 
 /// A condition in which a column of booleans, which rows hold as integers, is compared with the one for true.
 fn truth(expr: &Expr, schema: &SchemaRef) -> PyResult<Expr> {
-    Ok(match expr {
-        Expr::Binary(Op::Compare(_), ..) => expr.clone(),
-        Expr::Binary(op @ (Op::And | Op::Or), a, b) => {
-            Expr::Binary(*op, truth(a, schema)?.into(), truth(b, schema)?.into())
-        }
-        Expr::Not(of) => Expr::Not(truth(of, schema)?.into()),
-        other => {
-            let found = type_of(other, schema)?;
-            if found != DataType::Boolean {
-                return Err(GraphError::new_err(format!(
-                    "a condition is true or false, and {other} is of type {found}: compare it with something"
-                )));
-            }
-            let mut one = RowBuf::default();
-            one.int(1);
-            let one = Expr::Constant(one.into());
-            Expr::Binary(Op::Compare(Relation::Eq), other.clone().into(), one.into())
-        }
-    })
+    if let Expr::Binary(Op::Compare(_) | Op::And | Op::Or, ..) | Expr::Not(_) = expr {
+        return meant(expr, schema);
+    }
+    let found = type_of(expr, schema)?;
+    if found != DataType::Boolean {
+        return Err(GraphError::new_err(format!(
+            "a condition is true or false, and {expr} is of type {found}: compare it with something"
+        )));
+    }
+    let mut one = RowBuf::default();
+    one.int(1);
+    let (of, one) = (expr.clone().into(), Expr::Constant(one.into()).into());
+    Ok(Expr::Binary(Op::Compare(Relation::Eq), of, one))
 }
 
 fn type_of(expr: &Expr, schema: &SchemaRef) -> PyResult<DataType> {
@@ -93,6 +111,7 @@ fn type_of(expr: &Expr, schema: &SchemaRef) -> PyResult<DataType> {
             let types = (type_of(a, schema)?, type_of(b, schema)?);
             of_two(*op, expr, types)?
         }
+        Expr::Floats(..) => DataType::Float64,
         Expr::Not(of) => {
             type_of(of, schema)?;
             DataType::Boolean

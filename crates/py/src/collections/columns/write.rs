@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use arrow_array::builder::{LargeBinaryBuilder, LargeStringBuilder};
 use arrow_array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, NullArray, UInt64Array};
-use arrow_schema::{ArrowError, DataType, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
 use pointstamp_arrange::Rows;
 use pointstamp_columnar::physical::{Physical, from_physical, physical};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 
 use super::super::rows::{Cells, Layout, Row, Symbol};
@@ -76,15 +76,18 @@ impl Growing {
         Some(())
     }
 
-    fn finish(self, data_type: &DataType) -> PyResult<ArrayRef> {
+    fn finish(self, column: &Field) -> PyResult<ArrayRef> {
+        let data_type = column.data_type();
         let values: ArrayRef = match self {
             Growing::Ints(values) => Arc::new(Int64Array::from(values)),
             Growing::Wide(values) if *data_type == DataType::UInt64 => {
                 let values = values.into_iter().map(|value| match value {
                     None => Ok(None),
-                    Some(value) => u64::try_from(value).map(Some),
+                    Some(value) => u64::try_from(value)
+                        .map_err(|_| too_large(column, value))
+                        .map(Some),
                 });
-                Arc::new(values.collect::<Result<UInt64Array, _>>()?)
+                Arc::new(values.collect::<PyResult<UInt64Array>>()?)
             }
             Growing::Wide(values) => Arc::new(Decimal128Array::from(values)),
             Growing::Floats(values) => Arc::new(Float64Array::from(values)),
@@ -123,7 +126,7 @@ pub(super) fn columns_of_rows(rows: &Cells, schema: &SchemaRef) -> PyResult<Vec<
     }
     let columns = columns.into_iter().zip(schema.fields());
     columns
-        .map(|(column, field)| column.finish(field.data_type()))
+        .map(|(column, field)| column.finish(field))
         .collect()
 }
 
@@ -141,9 +144,28 @@ fn put_ints(layout: Layout, words: &[i64], columns: &mut [Growing]) -> Option<()
     columns.next().is_none().then_some(())
 }
 
+/// The error of a value that its column has no room for: a sum, or a row of a program's own.
+#[cold]
+fn too_large(column: &Field, value: i128) -> PyErr {
+    PyOverflowError::new_err(format!(
+        "column '{}' is {}, which has no {value}: cast what it is computed of to float64 before it comes into the collection",
+        column.name(),
+        column.data_type()
+    ))
+}
+
 /// The error of a row that is not one of the schema.
 #[cold]
 fn unfit(row: Row<'_>, schema: &SchemaRef) -> PyErr {
+    if let Row::Term(row) = row {
+        for (atom, column) in atoms(row).into_iter().flatten().zip(schema.fields()) {
+            if let Atom::Wide(value) = atom
+                && column.data_type().is_integer()
+            {
+                return too_large(column, value);
+            }
+        }
+    }
     let names: Vec<_> = schema
         .fields()
         .iter()

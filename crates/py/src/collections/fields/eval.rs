@@ -47,6 +47,15 @@ impl Evaluator {
                 calculate(*op, &left, &right, out)?;
                 self.spare.extend([left, right]);
             }
+            Expr::Floats(op, a, b) => {
+                let (left, right) = self.both(a, b, sources)?;
+                let real = |row: &RowBuf| {
+                    let real = row.get().real();
+                    real.ok_or_else(|| Failure::NotNumber(op.symbol(), RowBuf::of(row.get())))
+                };
+                out.float(of_floats(*op, real(&left)?, real(&right)?)?);
+                self.spare.extend([left, right]);
+            }
             Expr::Binary(..) | Expr::Not(_) => {
                 let truth = self.truth(expr, sources)?;
                 out.bool(truth);
@@ -110,24 +119,36 @@ fn calculate(op: Op, left: &RowBuf, right: &RowBuf, out: &mut RowBuf) -> Result<
         plain.ok_or_else(|| Failure::NotNumber(op.symbol(), RowBuf::of(row.get())))
     };
     let (a, b) = (number(left)?, number(right)?);
-    if let (Plain::Int(a), Plain::Int(b)) = (&a, &b)
-        && op != Op::Div
-    {
-        let result = match op {
-            Op::Add => a.checked_add(*b),
-            Op::Sub => a.checked_sub(*b),
-            _ => a.checked_mul(*b),
-        };
-        out.int(result.ok_or(Failure::Overflow(op.symbol()))?);
+    if op == Op::Div {
+        out.float(of_floats(op, a.float(), b.float())?);
         return Ok(());
     }
-    let (a, b) = (a.float(), b.float());
-    out.float(match op {
+    let (a, b) = match (a, b) {
+        (Plain::Int(a), Plain::Int(b)) => (a.into(), b.into()),
+        (Plain::Int(a), Plain::Wide(b)) => (a.into(), b),
+        (Plain::Wide(a), Plain::Int(b)) => (a, b.into()),
+        (Plain::Wide(a), Plain::Wide(b)) => (a, b),
+        (a, b) => {
+            out.float(of_floats(op, a.float(), b.float())?);
+            return Ok(());
+        }
+    };
+    let result = match op {
+        Op::Add => i128::checked_add(a, b),
+        Op::Sub => a.checked_sub(b),
+        _ => a.checked_mul(b),
+    };
+    let result = result.and_then(|result| i64::try_from(result).ok());
+    out.int(result.ok_or(Failure::Overflow(op.symbol()))?);
+    Ok(())
+}
+
+fn of_floats(op: Op, a: f64, b: f64) -> Result<f64, Failure> {
+    Ok(match op {
         Op::Add => a + b,
         Op::Sub => a - b,
         Op::Mul => a * b,
         _ if b == 0.0 => return Err(Failure::DivisionByZero),
         _ => a / b,
-    });
-    Ok(())
+    })
 }

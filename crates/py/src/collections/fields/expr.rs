@@ -128,6 +128,8 @@ pub(crate) enum Expr {
     Constant(Arc<RowBuf>),
     Tuple(Arc<[Expr]>),
     Binary(Op, Arc<Expr>, Arc<Expr>),
+    /// What is calculated of columns of which one is of floats: rows hold those that integers equal as these.
+    Floats(Op, Arc<Expr>, Arc<Expr>),
     Not(Arc<Expr>),
 }
 
@@ -177,6 +179,11 @@ impl Expr {
                 Arc::new(a.resolved(sources, columns)?),
                 Arc::new(b.resolved(sources, columns)?),
             ),
+            Expr::Floats(op, a, b) => Expr::Floats(
+                *op,
+                Arc::new(a.resolved(sources, columns)?),
+                Arc::new(b.resolved(sources, columns)?),
+            ),
             Expr::Not(of) => Expr::Not(Arc::new(of.resolved(sources, columns)?)),
         })
     }
@@ -199,7 +206,9 @@ impl fmt::Display for Expr {
                 }
                 f.write_str(")")
             }
-            Expr::Binary(op, a, b) => write!(f, "({a} {} {b})", op.symbol()),
+            Expr::Binary(op, a, b) | Expr::Floats(op, a, b) => {
+                write!(f, "({a} {} {b})", op.symbol())
+            }
             Expr::Not(of) => write!(f, "~{of}"),
         }
     }

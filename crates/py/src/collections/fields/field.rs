@@ -145,7 +145,7 @@ impl Field {
                 (object(expr)?,).into_pyobject(py)?,
             ),
             // No field is one of these by itself.
-            Expr::Tuple(_) | Expr::Constant(_) => {
+            Expr::Tuple(_) | Expr::Constant(_) | Expr::Floats(..) => {
                 return Err(PyTypeError::new_err("a value is no expression"));
             }
         })

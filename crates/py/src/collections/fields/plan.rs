@@ -67,7 +67,7 @@ impl Plan {
                     picks: vec![Pick::Calculated(Box::new(calculation))],
                 })
             }
-            Expr::Binary(..) | Expr::Not(_) | Expr::Column(_) => None,
+            Expr::Binary(..) | Expr::Floats(..) | Expr::Not(_) | Expr::Column(_) => None,
         }
     }
 

@@ -88,7 +88,17 @@ impl Row<'_> {
         }
     }
 
-    /// The number that it is, if it is a `bool`, a `float`, or an `int` of 64 bits.
+    /// The float that it is in a column of numbers; nothing for others.
+    pub(crate) fn real(self) -> Option<f64> {
+        match self {
+            #[allow(clippy::cast_precision_loss, reason = "as Python converts")]
+            Row::Ints(Layout::INT, [only]) => Some(*only as f64),
+            Row::Ints(..) => None,
+            Row::Term(row) => terms::real(row),
+        }
+    }
+
+    /// The number that it is, if it is a `bool`, a `float`, or an `int` of 128 bits.
     #[inline]
     pub(crate) fn number(self) -> Option<Plain> {
         match self {

@@ -63,6 +63,19 @@ pub(crate) fn atom(row: &[u8]) -> Option<Atom<'_>> {
     take(&mut term).filter(|_| term.is_empty())
 }
 
+/// The number of a row, as a float, where it is one of a column of numbers: there a float that an integer equals is that
+/// integer.
+pub(crate) fn real(row: &[u8]) -> Option<f64> {
+    match atom(row)? {
+        Atom::Float(value) => Some(value),
+        #[allow(clippy::cast_precision_loss, reason = "as Python converts")]
+        Atom::Int(value) => Some(value as f64),
+        #[allow(clippy::cast_precision_loss, reason = "as Python converts")]
+        Atom::Wide(value) => Some(value as f64),
+        Atom::None | Atom::Text(_) | Atom::Bytes(_) => None,
+    }
+}
+
 /// The values of a row of a tuple; nothing for others. It ends early at a value that a column cannot hold.
 pub(crate) fn atoms(row: &[u8]) -> Option<impl Iterator<Item = Atom<'_>>> {
     let term = split(row).0;
@@ -98,26 +111,11 @@ fn of_number<'a>(number: &Number<'_>) -> Option<Atom<'a>> {
     Some(match number {
         Number::Int(value) => Atom::Int(*value),
         Number::Float(value) => Atom::Float(*value),
-        Number::Big(negative, magnitude) => {
-            let start = magnitude.iter().position(|byte| *byte != 0).unwrap_or(0);
-            let digits = &magnitude[start..];
-            let mut bytes = [0; 16];
-            if digits.len() > 16 {
-                // Only a float is so large, of what a column can hold.
-                let float = digits
-                    .iter()
-                    .fold(0.0, |sum, byte| sum * 256.0 + f64::from(*byte));
-                return Some(Atom::Float(if *negative { -float } else { float }));
-            }
-            bytes[16 - digits.len()..].copy_from_slice(digits);
-            let size = u128::from_be_bytes(bytes);
-            let value = if *negative {
-                0_i128.checked_sub_unsigned(size)?
-            } else {
-                i128::try_from(size).ok()?
-            };
-            Atom::Wide(value)
-        }
+        // Only a float is so large that 128 bits do not hold it, of what a column can hold.
+        Number::Big(negative, magnitude) => match numbers::wide(*negative, magnitude) {
+            Some(value) => Atom::Wide(value),
+            None => Atom::Float(numbers::real(*negative, magnitude)),
+        },
         Number::Ratio(_) => return None,
     })
 }

@@ -196,33 +196,42 @@ pub(crate) fn float(value: f64, out: &mut Vec<u8>) {
 /// A number that can be calculated with here.
 pub(crate) enum Plain {
     Int(i64),
+    /// An integer of more than 64 bits.
+    Wide(i128),
     Float(f64),
 }
 
 impl Plain {
     /// The nearest float.
+    #[allow(clippy::cast_precision_loss, reason = "as Python converts")]
     pub(crate) fn float(&self) -> f64 {
         match self {
-            #[allow(clippy::cast_precision_loss, reason = "as Python converts")]
             Plain::Int(value) => *value as f64,
+            Plain::Wide(value) => *value as f64,
             Plain::Float(value) => *value,
         }
     }
 }
 
-/// The number of a row that is a `bool`, a `float`, or an `int` of 64 bits; nothing for others.
+/// The number of a row that is a `bool`, a `float`, or an `int` of 128 bits; nothing for others.
 pub(crate) fn plain_number(row: &[u8]) -> Option<Plain> {
     let (term, notes) = split(row);
     let kind = Notes(notes).take().map(|(_, kind, _)| kind);
-    match (numbers::take(term)?, kind) {
-        ((Number::Int(value), len), None | Some(BOOL)) if len == term.len() => {
-            Some(Plain::Int(value))
-        }
-        #[allow(clippy::cast_precision_loss, reason = "it was made of a float")]
-        ((Number::Int(value), len), Some(FLOAT)) if len == term.len() => {
-            Some(Plain::Float(value as f64))
-        }
-        ((Number::Float(value), len), None) if len == term.len() => Some(Plain::Float(value)),
-        _ => None,
+    let (number, len) = numbers::take(term)?;
+    if len != term.len() {
+        return None;
     }
+    Some(match (number, kind) {
+        (Number::Int(value), None | Some(BOOL)) => Plain::Int(value),
+        #[allow(clippy::cast_precision_loss, reason = "it was made of a float")]
+        (Number::Int(value), Some(FLOAT)) => Plain::Float(value as f64),
+        (Number::Big(negative, magnitude), None) => {
+            Plain::Wide(numbers::wide(negative, &magnitude)?)
+        }
+        (Number::Big(negative, magnitude), Some(FLOAT)) => {
+            Plain::Float(numbers::real(negative, &magnitude))
+        }
+        (Number::Float(value), None) => Plain::Float(value),
+        _ => return None,
+    })
 }

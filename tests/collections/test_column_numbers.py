@@ -1,0 +1,114 @@
+"""Numbers in collections of columns: floats of every size are floats, whatever integers they equal."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pointstamp as ps
+from pointstamp.fields import col
+
+FLOATS = [0.0, -0.0, 0.5, 3.0, -7.25, 4e9, 2.0**53 - 1, 2.0**63, 1e19, 2.0**126, 2.0**127, -(2.0**127)]
+FLOATS += [3.4028234663852886e38, -2e38, 2.0**128, 1e300, -1.7e308, math.inf, math.nan]
+CALCULATIONS: dict[str, Any] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+}
+
+
+def rows(build: Any, table: pa.Table) -> list[dict[str, Any]]:
+    """What an operator makes of a table."""
+    captured = ps.example(lambda scope: build(scope.column_collection(table)).capture())
+    return [row for _, batch in captured.extract() for row in batch.drop_columns(["diff"]).to_pylist()]
+
+
+def same(a: Any, b: Any) -> bool:
+    return type(a) is type(b) and (a == b or (a != a and b != b))
+
+
+@pytest.mark.parametrize("value", FLOATS, ids=str)
+def test_floats_of_every_size_come_back(value: float) -> None:
+    table = pa.table({"k": ["a"], "x": pa.array([value], pa.float64())})
+    for build in (lambda c: c, lambda c: c.max("x", by="k"), lambda c: c.sum("x", by="k")):
+        [row] = rows(build, table)
+        assert same(row["x"], value)
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(FLOATS) | st.floats(), st.sampled_from(FLOATS) | st.floats() | st.integers(-9, 9))
+def test_what_is_calculated_of_floats_is_what_python_calculates(a: float, b: float) -> None:
+    table = pa.table({"a": pa.array([a]), "b": pa.array([b])})
+    calculated = {name: of for name, of in CALCULATIONS.items() if not (name == "/" and b == 0)}
+    [row] = rows(
+        lambda c: c.select(**{name: of(col("a"), col("b")) for name, of in calculated.items()}), table
+    )
+    for name, of in calculated.items():
+        assert same(row[name], of(a, b)), (a, name, b)
+
+
+def test_floats_are_compared_as_they_are_calculated() -> None:
+    """The sum is no float: it is rounded before it is compared, as in Python."""
+    table = pa.table({"x": [2.0**53]})
+    assert rows(lambda c: c.filter(col("x") + 1.0 == col("x")), table) == [{"x": 2.0**53}]
+    assert rows(lambda c: c.filter(col("x") * 1e300 > 1.0), pa.table({"x": [1e300]})) == [{"x": 1e300}]
+
+
+def test_unsigned_integers_are_calculated_with_as_far_as_64_bits_hold_the_result() -> None:
+    table = pa.table({"x": pa.array([2**63 + 5], pa.uint64())})
+    made = rows(lambda c: c.select(a=col("x") - 6, b=col("x") / 2, c=col("x") * 1.0), table)
+    assert made == [{"a": 2**63 - 1, "b": 2.0**62, "c": 2.0**63}]
+    with pytest.raises(OverflowError, match=r"the result of an expression's \+ is no int of 64 bits"):
+        rows(lambda c: c.select(a=col("x") + 1), table)
+
+
+@pytest.mark.parametrize(
+    ("values", "total", "mean"),
+    [
+        ([-1.7e308, -1.7e308, 0.5], -math.inf, -1.7e308 / 3 * 2),
+        ([1.7e308, 1.6e308], math.inf, 1.65e308),
+        ([1e30, 0.5], 1e30, 5e29),
+        ([2e38, 1.0], 2e38, 1e38),
+        ([math.inf, 1e300], math.inf, math.inf),
+        ([1e16, 1.0, 1.0], 1e16 + 2, None),
+        ([0.5, 0.25], 0.75, 0.375),
+    ],
+)
+def test_floats_add_up_as_floats(values: list[float], total: float, mean: float | None) -> None:
+    table = pa.table({"k": ["a"] * len(values), "x": pa.array(values, pa.float64())})
+    assert rows(lambda c: c.sum("x", by="k"), table) == [{"k": "a", "x": total}]
+    both = rows(lambda c: c.aggregate("k", [("x", "sum"), ("x", "mean")]), table)
+    [alone] = rows(lambda c: c.mean("x", by="k"), table)
+    assert both == [{"k": "a", "x_sum": total, "x_mean": alone["x"]}]
+    if mean is not None:
+        assert alone["x"] == pytest.approx(mean)
+    assert math.isfinite(alone["x"]) or math.inf in values
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.uint64()])
+def test_a_sum_that_its_column_has_no_room_for_is_named(kind: Any) -> None:
+    greatest = 2**63 - 1 if kind == pa.int64() else 2**64 - 1
+    table = pa.table({"k": ["a", "a"], "x": pa.array([greatest, 1], kind)})
+    with pytest.raises(OverflowError, match=f"column 'x' is U?Int64, which has no {greatest + 1}: cast"):
+        rows(lambda c: c.sum("x", by="k"), table)
+
+
+def test_columns_of_booleans_are_conditions_in_what_is_selected() -> None:
+    table = pa.table({"b": [True, False, True], "x": [1, 2, 3]})
+    made = rows(
+        lambda c: c.select("x", n=~col("b"), a=col("b") & (col("x") > 1), o=(col("x") > 1) | col("b")), table
+    )
+    assert sorted(made, key=lambda row: row["x"]) == [
+        {"x": 1, "n": False, "a": False, "o": True},
+        {"x": 2, "n": True, "a": False, "o": True},
+        {"x": 3, "n": False, "a": True, "o": True},
+    ]
+    with pytest.raises(ps.GraphError, match=r"a condition is true or false, and .* is of type Int64"):
+        rows(lambda c: c.select(y=~col("x")), table)
