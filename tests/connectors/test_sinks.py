@@ -6,6 +6,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -141,6 +142,22 @@ def test_databases_refuse_records_that_are_no_rows(record: Any, said: str, tmp_p
     with pytest.raises(TypeError, match=said) as raised:
         ps.example(lambda scope: scope.to_stream([record]).write(SQLiteSink(path, "t", columns=["x", "y"])))
     assert f"while time 0 was written to table 't' of {path}" in notes(raised.value)
+
+
+def test_numbers_of_numpy_are_numbers_in_a_database(tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+    row = (np.int64(5), np.float32(0.5), np.bool_(True), np.str_("a"), 7)
+    sink = SQLiteSink(path, "t", columns=list("abcde"))
+    ps.example(lambda scope: scope.to_stream([row]).write(sink))
+    with sqlite3.connect(path) as database:
+        assert database.execute("select * from t").fetchall() == [(5, 0.5, 1, "a", 7)]
+
+
+@pytest.mark.parametrize("value", [np.array([1, 2]), np.datetime64(5, "ns"), np.longdouble(1)], ids=repr)
+def test_a_database_keeps_no_bytes_of_what_numpy_has_beside_numbers(value: Any, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"column 'y' of table 't' was given .*: SQLite keeps None"):
+        sink = SQLiteSink(tmp_path / "t.db", "t", columns=["x", "y"])
+        ps.example(lambda scope: scope.to_stream([(1, value)]).write(sink))
 
 
 def test_a_database_without_its_folder_is_refused(tmp_path: Path) -> None:

@@ -236,18 +236,39 @@ class _SQLiteWriter(_Writer):
     def _insert(self, batch: Any) -> None:
         import sqlite3
 
+        marks = ", ".join("?" * len(self._columns))
+        rows = [self._plain(row) for row in rows_of(batch, self._columns)]
         try:
-            super()._insert(batch)
+            self._database.executemany(f"{self._statement()} values ({marks})", rows)
         except (sqlite3.ProgrammingError, sqlite3.InterfaceError) as error:
-            for row in rows_of(batch, self._columns):
+            for row in rows:
                 for name, value in zip(self._columns, row, strict=False):
                     if not isinstance(value, int | float | str | bytes | date | None):
-                        raise TypeError(
-                            f"column {name!r} of table {self._table!r} was given {value!r}: SQLite keeps "
-                            "None, int, float, str and bytes; map it to one of these, such as "
-                            "window.start.isoformat()"
-                        ) from error
+                        raise self._not_kept(name, value) from error
             raise
+
+    def _plain(self, row: Any) -> Any:
+        """A row with Python's values for those of NumPy: sqlite3 would keep the bytes of their memory."""
+        if not any(type(value).__module__ == "numpy" for value in row):
+            return row
+        plain = []
+        for name, value in zip(self._columns, row, strict=True):
+            if type(value).__module__ == "numpy":
+                is_scalar = getattr(value, "shape", None) == () and value.dtype.kind not in "mM"
+                own = value.item() if is_scalar else None
+                if not isinstance(own, int | float | str | bytes):
+                    raise self._not_kept(name, value)
+                plain.append(own)
+            else:
+                plain.append(value)
+        return plain
+
+    def _not_kept(self, name: str, value: Any) -> TypeError:
+        return TypeError(
+            f"column {name!r} of table {self._table!r} was given {value!r}: SQLite keeps "
+            "None, int, float, str and bytes; map it to one of these, such as "
+            "window.start.isoformat()"
+        )
 
     def _connect(self) -> Any:
         import sqlite3
