@@ -33,6 +33,8 @@ _TIMEDELTA = 0x44
 _UUID = 0x45
 _ENUM = 0x46
 _DATACLASS = 0x47
+_IPV4 = 0x48
+_IPV6 = 0x49
 _PICKLED = 0x60
 
 # Kinds of notes; 1 and 2 are the compiled half's.
@@ -80,6 +82,9 @@ def take_apart(value: Any) -> Parts:
         return _enum(value)
     if isinstance(value, tuple) and hasattr(kind, "_fields") and hasattr(kind, "_make"):
         return _SAME, tuple(value), _NAMED_TUPLE, _class_name(kind).encode()
+    address = _ADDRESSES.get(kind.__qualname__) if kind.__module__ == "ipaddress" else None
+    if address is not None and getattr(value, "scope_id", None) is None:
+        return address, int(value), 0, b""
     if kind.__module__ == "numpy" and hasattr(value, "item"):
         return _numpy(value)
     parts_of_time = _time_of_a_subclass(value)
@@ -197,7 +202,7 @@ def _enum(value: enum.Enum) -> Parts:
     for base in _PLAIN:
         if isinstance(value, base) and type(value).__eq__ is base.__eq__:
             plain = _EXACTLY[base](value)
-            if type(value)._value2member_map_.get(plain) is value or isinstance(value, enum.Flag):
+            if value.value == plain:
                 return _SAME, plain, _ENUM_NOTE, name.encode()
             return _SAME, plain, _PICKLED_NOTE, _pickled(value)  # it has another value than it equals
     # Of flags a combination may have no name.
@@ -366,6 +371,8 @@ _BY_TYPE: dict[type, Any] = {
     uuid.UUID: lambda value: (_UUID, value.bytes, 0, b""),
 }
 
+_ADDRESSES = {"IPv4Address": _IPV4, "IPv6Address": _IPV6}
+
 _BY_TAG: dict[int, Any] = {
     _DATE: datetime.date.fromordinal,
     # What is between microseconds is in a note.
@@ -376,5 +383,7 @@ _BY_TAG: dict[int, Any] = {
     _UUID: lambda plain: uuid.UUID(bytes=plain),
     _ENUM: lambda plain: _enum_of(*plain),
     _DATACLASS: lambda plain: _dataclass_of(*plain),
+    _IPV4: lambda plain: _class("ipaddress:IPv4Address")(plain),
+    _IPV6: lambda plain: _class("ipaddress:IPv6Address")(plain),
     _PICKLED: pickle.loads,
 }

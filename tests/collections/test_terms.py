@@ -7,6 +7,7 @@ import datetime
 import decimal
 import enum
 import fractions
+import ipaddress
 import itertools
 import math
 import uuid
@@ -385,6 +386,73 @@ def test_times_of_numpy_in_nanoseconds_sort_and_meet_others() -> None:
     assert term(encode_term(times[2])) == term(encode_term(np.datetime64("1970-01-01", "us")))
     assert term(encode_term(np.longdouble(2))) == term(encode_term(2))
     assert np.isnat(decode_term(encode_term(np.datetime64("NaT"))))
+
+
+class Version:
+    """Ordered by its parts; kept as its pickle."""
+
+    def __init__(self, *parts: int) -> None:
+        self.parts = parts
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Version) and self.parts == other.parts
+
+    def __lt__(self, other: Version) -> bool:
+        return self.parts < other.parts
+
+    def __hash__(self) -> int:
+        return hash(self.parts)
+
+
+class Thing:
+    """Of no order."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Thing) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+def extremes(values: list[Any], which: str) -> list[Any]:
+    def build(scope: ps.Scope) -> Any:
+        arranged = scope.collection([("k", value) for value in values]).arrange()
+        return {"min": arranged.min, "max": arranged.max, "top_k": lambda: arranged.top_k(1)}[
+            which
+        ]().capture()
+
+    return [value for _, changes in ps.example(build).extract() for (_, value), _ in changes]
+
+
+@pytest.mark.parametrize("which", ["min", "max", "top_k"])
+def test_the_order_of_pickles_is_not_taken_for_that_of_values(which: str) -> None:
+    versions = [Version(2), Version(1, 5), Version(1)]
+    with pytest.raises(TypeError, match=f"{which} cannot tell which of .* is greater: .* pickles; map them"):
+        extremes(versions, which)
+    with pytest.raises(TypeError, match="is greater"):
+        extremes([(7, version) for version in versions], which)
+    # What comes before tells.
+    best = extremes([(sum(version.parts), version) for version in versions], which)
+    assert best == ([(6, Version(1, 5))] if which != "min" else [(1, Version(1))])
+    assert extremes([Version(2)], which) == [Version(2)]
+    # Where Python has no order, any does.
+    [one] = extremes([Thing("a"), Thing("b")], which)
+    assert one in (Thing("a"), Thing("b"))
+
+
+def test_addresses_sort_as_in_python() -> None:
+    texts = ["10.0.0.255", "10.0.1.0", "9.255.0.1", "::1", "fe80::", "255.255.255.255"]
+    addresses = [ipaddress.ip_address(text) for text in texts]
+    for kind in (ipaddress.IPv4Address, ipaddress.IPv6Address):
+        own = [address for address in addresses if isinstance(address, kind)]
+        assert sorted(own, key=lambda value: term(encode_term(value))) == sorted(own)
+    scoped = ipaddress.ip_address("fe80::1%eth0")
+    for address in (*addresses, scoped):
+        assert decode_term(encode_term(address)) == address
+    assert extremes(addresses[:3], "min") == [addresses[2]]
 
 
 def test_uuid_order() -> None:

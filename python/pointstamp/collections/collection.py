@@ -365,6 +365,8 @@ class Collection(CollectionOutputs[T]):
 
         No Python runs for it, as for the operators that follow up to `count_by_key`.
         Values of one type are compared as Python does; values of unlike types are ordered by their types.
+        Of values that are kept as pickles (see the book) those that Python orders are refused, and others
+        have any order.
 
         Examples:
             >>> import pointstamp as ps

@@ -27,6 +27,7 @@ pub(crate) mod sealed;
 pub(crate) mod shape;
 mod staged;
 mod staging;
+mod sums;
 pub(crate) mod terms;
 mod time;
 pub(crate) mod totals;

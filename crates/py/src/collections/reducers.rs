@@ -12,7 +12,7 @@ use pyo3::types::PyList;
 
 use super::input::diff_of;
 use super::rows::{Cells, Row, RowBuf};
-use super::terms::Plain;
+use super::sums::Sum;
 use crate::gil::{Held, attached};
 use crate::kinds::Reduction;
 use crate::raised::{Raised, shown};
@@ -219,10 +219,13 @@ fn total(inputs: &Lists<Cells>, index: usize) -> i128 {
     diffs.iter().map(|diff| i128::from(*diff)).sum()
 }
 
-#[allow(clippy::unnecessary_wraps, reason = "a reducer may fail")]
 fn min(_: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
     for index in 0..inputs.len() {
-        if let Some((least, _)) = inputs.list(index).find(|(_, diff)| *diff > 0) {
+        let mut there = inputs.list(index).filter(|(_, diff)| *diff > 0);
+        if let Some((least, _)) = there.next() {
+            if let Some((next, _)) = there.next() {
+                ordered("min", least, next)?;
+            }
             outputs.push(least, 1);
         }
         outputs.end();
@@ -243,16 +246,18 @@ impl Reducer<Cells, Cells, Cells> for Top {
     fn reduce(&mut self, _: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
         for index in 0..inputs.len() {
             let mut left = self.0.get() as i64;
-            let there = inputs.list(index).rev().filter(|(_, diff)| *diff > 0);
-            for (value, diff) in there {
-                let taken = if self.1 == Times::Once {
-                    1
-                } else {
-                    diff.min(left)
+            let mut there = inputs.list(index).rev().filter(|(_, diff)| *diff > 0);
+            while let Some((value, diff)) = there.next() {
+                let (name, taken) = match self.1 {
+                    Times::Once => ("max", 1),
+                    Times::AsOften => ("top_k", diff.min(left)),
                 };
                 outputs.push(value, taken);
                 left -= taken;
                 if left == 0 {
+                    if let Some((next, _)) = there.next() {
+                        ordered(name, value, next)?;
+                    }
                     break;
                 }
             }
@@ -262,154 +267,25 @@ impl Reducer<Cells, Cells, Cells> for Top {
     }
 }
 
-/// The sum of numbers, or their mean.
-struct Sum {
-    mean: bool,
-    /// Whether the values are of a column of floats, in whose rows integers stand for those that they equal.
-    floats: bool,
-    name: String,
-}
-
-impl Reducer<Cells, Cells, Cells> for Sum {
-    fn reduce(&mut self, _: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
-        let mut row = RowBuf::default();
-        for index in 0..inputs.len() {
-            let there = self.plain(inputs, index, &mut row);
-            let there = match there.or_else(|| self.real(inputs, index, &mut row)) {
-                Some(there) => there,
-                None => attached(|py| self.any(py, inputs, index, &mut row))
-                    .map_err(|error| Error::Caller(Raised::by(&self.name, error)))?,
-            };
-            if there {
-                outputs.push(row.get(), 1);
-            }
-            outputs.end();
-        }
-        Ok(())
+/// Refuses two values that Python orders, and rows do not.
+fn ordered(name: &str, value: Row<'_>, next: Row<'_>) -> Done {
+    if !value.is_unordered_with(next) {
+        return Ok(());
     }
-}
-
-impl Sum {
-    fn new(name: &str) -> Self {
-        Sum {
-            mean: false,
-            floats: false,
-            name: name.to_owned(),
+    let ordered = attached(|py| {
+        let (value, next) = (value.decode(py)?, next.decode(py)?);
+        match value.lt(&next) {
+            Err(error) if error.is_instance_of::<PyTypeError>(py) => Ok(()), // any order will do
+            Err(error) => Err(error),
+            Ok(_) => Err(PyTypeError::new_err(format!(
+                "{name} cannot tell which of {} and {} is greater: values of such a class are kept as their pickles; \
+                 map them to numbers, strings, tuples or frozen dataclasses",
+                shown(&value),
+                shown(&next)
+            ))),
         }
-    }
-
-    fn mean(self) -> Self {
-        Sum { mean: true, ..self }
-    }
-
-    fn of_floats(self) -> Self {
-        Sum {
-            floats: true,
-            ..self
-        }
-    }
-
-    /// Adds integers and floats up; nothing where there are others, or they grow too large. Whether there is a result.
-    fn plain(&self, inputs: &Lists<Cells>, index: usize, row: &mut RowBuf) -> Option<bool> {
-        let (mut whole, mut count, mut real, mut is_real) = (0_i128, 0_i128, 0.0_f64, false);
-        for (value, diff) in inputs.list(index) {
-            count += i128::from(diff);
-            match value.number()? {
-                Plain::Int(value) => whole += i128::from(value) * i128::from(diff),
-                Plain::Wide(_) => return None,
-                Plain::Float(value) => {
-                    is_real = true;
-                    #[allow(clippy::cast_precision_loss, reason = "as Python multiplies")]
-                    let times = diff as f64;
-                    real += value * times;
-                }
-            }
-        }
-        #[allow(
-            clippy::cast_precision_loss,
-            reason = "checked to be exact, or as Python adds"
-        )]
-        if self.mean {
-            if count == 0 {
-                return Some(false);
-            }
-            let exact = whole.unsigned_abs() < 1 << 53 && count.unsigned_abs() < 1 << 53;
-            if !exact {
-                return None;
-            }
-            row.float((real + whole as f64) / count as f64);
-        } else if is_real {
-            if whole.unsigned_abs() >= 1 << 53 {
-                return None;
-            }
-            row.float(real + whole as f64);
-        } else {
-            row.int(i64::try_from(whole).ok()?);
-        }
-        Some(true)
-    }
-
-    /// Adds up what a column of floats holds, as floats; nothing for other columns, and where there are nulls.
-    #[allow(clippy::cast_precision_loss, reason = "as Python multiplies")]
-    fn real(&self, inputs: &Lists<Cells>, index: usize, row: &mut RowBuf) -> Option<bool> {
-        if !self.floats {
-            return None;
-        }
-        let values = (inputs.list(index)).map(|(value, diff)| Some((value.real()?, diff as f64)));
-        let values = values.collect::<Option<Vec<_>>>()?;
-        let count: f64 = values.iter().map(|(_, times)| times).sum();
-        let sum: f64 = values.iter().map(|(value, times)| value * times).sum();
-        if !self.mean {
-            row.float(sum);
-            return Some(true);
-        }
-        if count == 0.0 {
-            return Some(false);
-        }
-        let mean = sum / count;
-        row.float(if mean.is_finite() {
-            mean
-        } else {
-            // The mean is among the values, where their sum may be greater than all floats.
-            values
-                .iter()
-                .map(|(value, times)| value * (times / count))
-                .sum()
-        });
-        Some(true)
-    }
-
-    /// Adds numbers of any type up.
-    fn any(
-        &self,
-        py: Python<'_>,
-        inputs: &Lists<Cells>,
-        index: usize,
-        row: &mut RowBuf,
-    ) -> PyResult<bool> {
-        let number = py.import("numbers")?.getattr("Number")?;
-        let (mut sum, mut count) = (0_i64.into_pyobject(py)?.into_any(), 0_i128);
-        for (value, diff) in inputs.list(index) {
-            let value = value.decode(py)?;
-            if !value.is_instance(&number)? {
-                return Err(PyTypeError::new_err(format!(
-                    "{} adds up numbers, and got {}: map the values to numbers first",
-                    self.name,
-                    shown(&value)
-                )));
-            }
-            sum = sum.add(value.mul(diff)?)?;
-            count += i128::from(diff);
-        }
-        if self.mean {
-            if count == 0 {
-                return Ok(false);
-            }
-            sum = sum.div(count)?;
-        }
-        row.encode(&sum)?;
-        Ok(true)
-    }
+    });
+    ordered.map_err(|error| Error::Caller(Raised::by(name, error)))
 }
 
 /// How often each record is in the result, from a function of it and its count.

@@ -98,6 +98,15 @@ impl Row<'_> {
         }
     }
 
+    /// Whether this and another differ in what has no order of its own.
+    #[inline]
+    pub(crate) fn is_unordered_with(self, other: Row<'_>) -> bool {
+        match (self, other) {
+            (Row::Term(row), Row::Term(other)) => terms::are_unordered(row, other),
+            _ => false,
+        }
+    }
+
     /// The number that it is, if it is a `bool`, a `float`, or an `int` of 128 bits.
     #[inline]
     pub(crate) fn number(self) -> Option<Plain> {

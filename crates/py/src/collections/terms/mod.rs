@@ -36,7 +36,8 @@ pub(crate) use decode::decode;
 pub(crate) use encode::encode;
 pub(crate) use notes::term_of;
 pub(crate) use walk::{
-    Plain, bool, cut, cut_pair, float, ints, pair, plain_number, put_ints, truth, tuple,
+    Plain, are_unordered, bool, cut, cut_pair, float, ints, pair, plain_number, put_ints, truth,
+    tuple,
 };
 
 const END: u8 = 0x00;
@@ -53,6 +54,8 @@ const TUPLE: u8 = 0x32;
 const FROZENSET: u8 = 0x33;
 /// Tags of types that `pointstamp._terms` takes apart into another term.
 const FIRST_TYPE: u8 = 0x40;
+/// The tag of a value that is kept as its pickle, whose bytes have another order than the values.
+const PICKLED: u8 = 0x60;
 const FRACTION: u8 = 0xfe;
 /// What follows a 00 inside text.
 const ESCAPE: u8 = 0xff;

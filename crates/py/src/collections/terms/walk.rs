@@ -2,7 +2,7 @@
 
 use super::notes::{BOOL, FLOAT, Notes, finish, finish_len, put, put_moved, split};
 use super::numbers::{self, Number, escaped_len, put_f64, put_i64};
-use super::{BYTES, END, FIRST_TYPE, FRACTION, FROZENSET, NAN, NEG_INF, NONE, STR, TUPLE};
+use super::{BYTES, END, FIRST_TYPE, FRACTION, FROZENSET, NAN, NEG_INF, NONE, PICKLED, STR, TUPLE};
 use crate::collections::rows::{Layout, Symbol};
 
 /// The length of the term at the start of `bytes`; adds its atoms.
@@ -101,6 +101,32 @@ pub(crate) fn tuple(rows: &[&[u8]], out: &mut Vec<u8>) {
         skip(term, &mut atoms);
     }
     finish_len(out.len() - start, out);
+}
+
+/// Whether two rows differ in a value that is kept as its pickle first, so that their order means nothing.
+pub(crate) fn are_unordered(row: &[u8], other: &[u8]) -> bool {
+    let (term, other) = (split(row).0, split(other).0);
+    let differs = term.iter().zip(other).position(|(a, b)| a != b);
+    differs.is_some_and(|at| is_in_pickle(term, at).unwrap_or(false))
+}
+
+/// Whether a place in a term is within the pickle of a value.
+fn is_in_pickle(term: &[u8], place: usize) -> Option<bool> {
+    let mut at = 0;
+    while at <= place {
+        at += match *term.get(at)? {
+            PICKLED => {
+                let len = skip(&term[at..], &mut 0)?;
+                if at < place && place < at + len {
+                    return Some(true);
+                }
+                len
+            }
+            TUPLE | FROZENSET | END | FIRST_TYPE..FRACTION => 1,
+            _ => skip(&term[at..], &mut 0)?,
+        };
+    }
+    Some(false)
 }
 
 /// Appends the row of a bool.

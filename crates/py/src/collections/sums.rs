@@ -1,0 +1,168 @@
+//! Sums and means of numbers, as reducers of rows.
+//!
+//! Integers add up exactly, and floats as floats, without the interpreter; it adds up what is neither (`Decimal`, `Fraction`,
+//! large integers). In columns of floats integers stand for the floats that they equal.
+
+use pointstamp_arrange::{Error, Lists, Reducer};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+use super::rows::{Cells, RowBuf};
+use super::terms::Plain;
+use crate::gil::attached;
+use crate::raised::{Raised, shown};
+
+/// The sum of numbers, or their mean.
+pub(super) struct Sum {
+    mean: bool,
+    /// Whether the values are of a column of floats, in whose rows integers stand for those that they equal.
+    floats: bool,
+    name: String,
+}
+
+impl Reducer<Cells, Cells, Cells> for Sum {
+    fn reduce(
+        &mut self,
+        _: &Cells,
+        inputs: &Lists<Cells>,
+        outputs: &mut Lists<Cells>,
+    ) -> Result<(), Error> {
+        let mut row = RowBuf::default();
+        for index in 0..inputs.len() {
+            let there = self.plain(inputs, index, &mut row);
+            let there = match there.or_else(|| self.real(inputs, index, &mut row)) {
+                Some(there) => there,
+                None => attached(|py| self.any(py, inputs, index, &mut row))
+                    .map_err(|error| Error::Caller(Raised::by(&self.name, error)))?,
+            };
+            if there {
+                outputs.push(row.get(), 1);
+            }
+            outputs.end();
+        }
+        Ok(())
+    }
+}
+
+impl Sum {
+    pub(super) fn new(name: &str) -> Self {
+        Sum {
+            mean: false,
+            floats: false,
+            name: name.to_owned(),
+        }
+    }
+
+    pub(super) fn mean(self) -> Self {
+        Sum { mean: true, ..self }
+    }
+
+    pub(super) fn of_floats(self) -> Self {
+        Sum {
+            floats: true,
+            ..self
+        }
+    }
+
+    /// Adds integers and floats up; nothing where there are others, or they grow too large. Whether there is a result.
+    fn plain(&self, inputs: &Lists<Cells>, index: usize, row: &mut RowBuf) -> Option<bool> {
+        let (mut whole, mut count, mut real, mut is_real) = (0_i128, 0_i128, 0.0_f64, false);
+        for (value, diff) in inputs.list(index) {
+            count += i128::from(diff);
+            match value.number()? {
+                Plain::Int(value) => whole += i128::from(value) * i128::from(diff),
+                Plain::Wide(_) => return None,
+                Plain::Float(value) => {
+                    is_real = true;
+                    #[allow(clippy::cast_precision_loss, reason = "as Python multiplies")]
+                    let times = diff as f64;
+                    real += value * times;
+                }
+            }
+        }
+        #[allow(
+            clippy::cast_precision_loss,
+            reason = "checked to be exact, or as Python adds"
+        )]
+        if self.mean {
+            if count == 0 {
+                return Some(false);
+            }
+            let exact = whole.unsigned_abs() < 1 << 53 && count.unsigned_abs() < 1 << 53;
+            if !exact {
+                return None;
+            }
+            row.float((real + whole as f64) / count as f64);
+        } else if is_real {
+            if whole.unsigned_abs() >= 1 << 53 {
+                return None;
+            }
+            row.float(real + whole as f64);
+        } else {
+            row.int(i64::try_from(whole).ok()?);
+        }
+        Some(true)
+    }
+
+    /// Adds up what a column of floats holds, as floats; nothing for other columns, and where there are nulls.
+    #[allow(clippy::cast_precision_loss, reason = "as Python multiplies")]
+    fn real(&self, inputs: &Lists<Cells>, index: usize, row: &mut RowBuf) -> Option<bool> {
+        if !self.floats {
+            return None;
+        }
+        let values = (inputs.list(index)).map(|(value, diff)| Some((value.real()?, diff as f64)));
+        let values = values.collect::<Option<Vec<_>>>()?;
+        let count: f64 = values.iter().map(|(_, times)| times).sum();
+        let sum: f64 = values.iter().map(|(value, times)| value * times).sum();
+        if !self.mean {
+            row.float(sum);
+            return Some(true);
+        }
+        if count == 0.0 {
+            return Some(false);
+        }
+        let mean = sum / count;
+        row.float(if mean.is_finite() {
+            mean
+        } else {
+            // The mean is among the values, where their sum may be greater than all floats.
+            values
+                .iter()
+                .map(|(value, times)| value * (times / count))
+                .sum()
+        });
+        Some(true)
+    }
+
+    /// Adds numbers of any type up.
+    fn any(
+        &self,
+        py: Python<'_>,
+        inputs: &Lists<Cells>,
+        index: usize,
+        row: &mut RowBuf,
+    ) -> PyResult<bool> {
+        let number = py.import("numbers")?.getattr("Number")?;
+        let (mut sum, mut count) = (0_i64.into_pyobject(py)?.into_any(), 0_i128);
+        for (value, diff) in inputs.list(index) {
+            let value = value.decode(py)?;
+            if !value.is_instance(&number)? {
+                return Err(PyTypeError::new_err(format!(
+                    "{} adds up numbers, and got {}: map the values to numbers first",
+                    self.name,
+                    shown(&value)
+                )));
+            }
+            sum = sum.add(value.mul(diff)?)?;
+            count += i128::from(diff);
+        }
+        if self.mean {
+            if count == 0 {
+                return Ok(false);
+            }
+            sum = sum.div(count)?;
+        }
+        row.encode(&sum)?;
+        Ok(true)
+    }
+}
