@@ -264,3 +264,27 @@ def test_collections_of_two_dataflows_are_told_of_import_trace() -> None:
                     theirs.join(ours, lambda key, a, b: (key, a, b))
 
     ps.execute(main)
+
+
+def test_a_trace_is_read_at_the_latest_time_that_is_complete() -> None:
+    """Of two coordinates: what is open at (0, 3) and at (2, 0) leaves (1, 2) complete."""
+
+    def main(worker: ps.Worker) -> list[Any]:
+        with worker.dataflow(dims=2) as scope:
+            ours, collection = scope.new_collection()
+            theirs, others = scope.new_collection()
+            arranged = collection.concat(others).arrange()
+            trace, probe = arranged.trace, arranged.as_collection().probe()
+        ours.insert(("k", "at (0, 0)"))
+        ours.advance_to((1, 0))
+        ours.insert(("k", "at (1, 0)"))
+        ours.advance_to((2, 0))
+        theirs.advance_to((0, 3))
+        worker.step_while(lambda: probe.less_than((1, 3)) and probe.less_equal((1, 2)))
+        found = [sorted(value for value, _ in trace.get("k"))]
+        theirs.close()
+        worker.step_while(lambda: probe.less_equal((1, 9)))
+        found.append(sorted(value for value, _ in trace.get("k")))
+        return found
+
+    assert ps.execute(main) == [[["at (0, 0)", "at (1, 0)"]] * 2]

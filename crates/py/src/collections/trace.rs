@@ -101,25 +101,31 @@ impl<T: ScopeTime> Reads for Read<T> {
     }
 }
 
-/// The latest time that is not at or after any of a frontier's; nothing where there is none.
+/// The latest time that is not at or after any of a frontier's, first coordinate first; nothing where there is none.
 fn latest_before(upper: &[Point], dims: usize) -> Option<Point> {
-    let mut rest: Vec<&Point> = upper.iter().collect();
+    let upper: Vec<&[u64]> = upper.iter().map(Point::coords).collect();
     let mut coords = Vec::with_capacity(dims);
-    for index in 0..dims {
-        match rest.iter().filter_map(|time| time.get(index)).min() {
-            None => coords.push(u64::MAX),
-            Some(0) => {
-                // Before it in a later coordinate, of those that are 0 here.
-                rest.retain(|time| time.get(index) == Some(0));
-                coords.push(0);
-                continue;
-            }
-            Some(least) => coords.push(least - 1),
-        }
-        coords.resize(dims, u64::MAX);
-        return Some(Point::from(coords));
+    put_latest(&upper, dims, &mut coords).then(|| Point::from(coords))
+}
+
+/// Appends the greatest coordinates that are not at or after any of these; whether there are such.
+fn put_latest(upper: &[&[u64]], dims: usize, coords: &mut Vec<u64>) -> bool {
+    if dims == 0 {
+        return upper.is_empty();
     }
-    upper.is_empty().then(|| Point::from(coords))
+    let before = upper.iter().filter_map(|time| time[0].checked_sub(1));
+    let mut firsts: Vec<u64> = before.chain([u64::MAX]).collect();
+    firsts.sort_unstable();
+    while let Some(first) = firsts.pop() {
+        let begun = upper.iter().filter(|time| time[0] <= first);
+        let begun: Vec<&[u64]> = begun.map(|time| &time[1..]).collect();
+        coords.push(first);
+        if put_latest(&begun, dims - 1, coords) {
+            return true;
+        }
+        coords.pop();
+    }
+    false
 }
 
 impl Trace {
