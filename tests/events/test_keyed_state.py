@@ -206,6 +206,10 @@ def test_a_snapshot_is_of_a_frontier() -> None:
         ps.KeyedState[int, int]().snapshot()
     with pytest.raises(ps.CodecError):
         ps.KeyedState.restore([b"nothing of ours"])
+    from_buffer = ps.KeyedState.restore([bytearray(snapshot)])  # type: ignore[list-item]
+    assert dict(from_buffer.items()) == states
+    with pytest.raises(TypeError, match=r"the bytes that KeyedState.snapshot returned, not None"):
+        ps.KeyedState.restore([None])  # type: ignore[list-item]
 
 
 def test_a_state_is_one_operators() -> None:

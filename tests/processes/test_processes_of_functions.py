@@ -94,6 +94,27 @@ def test_a_function_of_a_module_needs_no_cloudpickle(tmp_path: Path) -> None:
     assert "<lambda>" in second
 
 
+def test_an_exception_that_takes_no_cause_is_the_programs_all_the_same() -> None:
+    program = """
+        import pointstamp as ps
+
+        class Stubborn(Exception):
+            def __setattr__(self, name, value):
+                if name == "__cause__":
+                    raise AttributeError(name)
+                super().__setattr__(name, value)
+
+        def main(worker):
+            raise Stubborn("as it is")
+
+        try:
+            ps.execute(main, processes=2)
+        except Stubborn as error:
+            print(error)
+    """
+    assert script(program) == "as it is\n"
+
+
 def test_the_users_exception_ends_all_with_its_note_and_its_traceback() -> None:
     def main(worker: ps.Worker) -> None:
         with worker.dataflow() as scope:

@@ -196,7 +196,7 @@ class KeyedState(Generic[K, S]):
             peers: How many workers there are now.
 
         Raises:
-            TypeError: For one snapshot that is not in a list.
+            TypeError: For one snapshot that is not in a list, and for what is not bytes.
             ValueError: If they are of different frontiers or operators, or not one of each worker of a run.
             CodecError: For bytes that are no snapshot, or a damaged one, or one of an earlier version.
         """

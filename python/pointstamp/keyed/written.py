@@ -33,7 +33,11 @@ def read(snapshot: bytes) -> list[Any]:
 
     Raises:
         CodecError: For bytes that are no snapshot, or one of another version, or that have changed since.
+        TypeError: For what is not bytes.
     """
+    if not isinstance(snapshot, bytes | bytearray | memoryview):
+        raise TypeError(f"a snapshot is the bytes that KeyedState.snapshot returned, not {snapshot!r}")
+    snapshot = bytes(snapshot)
     if not snapshot.startswith(_MARK) or len(snapshot) < _BEGINS:
         raise CodecError(
             "these bytes are no snapshot of a KeyedState, or one from before snapshots had a checksum"

@@ -261,7 +261,10 @@ class _Processes:
                 for note in answer["notes"]:
                     add_note(error, note)
             where = answer["words"].partition("\n\n")[2]
-            error.__cause__ = ClusterError(f"it was raised in process {number}\n\n{where}")
+            with suppress(
+                Exception
+            ):  # of a class that refuses it: the exception is the program's all the same
+                error.__cause__ = ClusterError(f"it was raised in process {number}\n\n{where}")
         return error
 
     def interrupt(self, interruption: KeyboardInterrupt) -> None:
