@@ -247,13 +247,3 @@ def test_a_null_is_no_number_to_add() -> None:
     rows = pa.table({"k": [1, 1], "v": [2, None]})
     with pytest.raises(TypeError, match="sum adds up numbers, and got None"):
         ps.example(lambda scope: scope.column_collection(rows).sum("v", by="k").capture())
-
-
-@pytest.mark.parametrize(("name", "operators"), [("diff", ["capture", "updates"]), ("time", ["updates"])])
-def test_a_column_that_an_output_adds_is_not_there_before(name: str, operators: list[str]) -> None:
-    def refused(operator: str) -> None:
-        with pytest.raises(ps.GraphError, match=f"{operator} adds a column '{name}', .* rename it before"):
-            ps.example(lambda scope: getattr(scope.column_collection(pa.table({name: [1]})), operator)())
-
-    for operator in operators:
-        refused(operator)

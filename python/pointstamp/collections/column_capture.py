@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
-from pointstamp._errors import GraphError
 from pointstamp._naming import named
 from pointstamp.capture.events import Capture
 from pointstamp.streams.arrow import ArrowStream
@@ -37,15 +36,6 @@ class ColumnCapture(Capture[Any]):
         return _core.extract_column_updates(self.core, self._columns)
 
 
-def _check_names(schema: _core.Schema, operator: str, *more: str) -> None:
-    """Refuses columns that have the name of one that an operator adds."""
-    taken = next((name for name in more if name in schema.to_pyarrow().names), None)
-    if taken is not None:
-        raise GraphError(
-            f"{operator} adds a column '{taken}', and the collection has one of that name: rename it before"
-        )
-
-
 @named
 class ColumnOutputs:
     """What every `ColumnCollection` has to be read from outside."""
@@ -60,12 +50,9 @@ class ColumnOutputs:
         """The updates, as record batches with a column ``time`` and a column ``diff`` more.
 
         The stream's own times are at or before the updates'; of one row and time there may be several
-        updates. Times of several coordinates are lists.
-
-        Raises:
-            GraphError: If there is a column ``time`` or ``diff`` already.
+        updates. Times of several coordinates are lists. The two are the last columns, also where the
+        collection has one of such a name: tell them by their places.
         """
-        _check_names(self.core_schema, "updates", "time", "diff")
         made, columns = _core.column_updates(self.core.core, self.core_schema)
         return ArrowStream(self.scope, made, columns)
 
@@ -74,12 +61,7 @@ class ColumnOutputs:
         self.updates().capture_into(writer, name=name)
 
     def capture(self, *, name: str | None = None) -> ColumnCapture:
-        """Keeps the updates on this worker in memory.
-
-        Raises:
-            GraphError: If there is a column ``diff`` already.
-        """
-        _check_names(self.core_schema, "capture", "diff")
+        """Keeps the updates on this worker in memory."""
         capture = ColumnCapture(self.core_schema)
         self.core.core.capture(capture.core)
         return capture
