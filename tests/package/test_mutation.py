@@ -165,3 +165,5 @@ def test_what_no_test_notices_is_named(workspace: Path, capfd: pytest.CaptureFix
         "unreached: lib.rs: replace never_called -> u8 with 1",
     ]
     assert totals == "20 caught, 2 survived, 1 timeout, 2 uncompilable, 2 unreached"
+    assert main(["small", "--patience", "2", "--again"], workspace) == 1
+    assert capfd.readouterr().out.splitlines()[-1] == "2 survived, 2 unreached"
