@@ -130,6 +130,35 @@ def test_the_dataflow_of_an_imported_trace_goes_when_it_is_complete(complete: bo
         ps.execute(main)
 
 
+@pytest.mark.parametrize("complete", [True, False])
+def test_a_trace_is_imported_after_its_dataflow_only_if_it_is_complete(complete: bool) -> None:
+    def main(worker: ps.Worker) -> Any:
+        with worker.dataflow() as scope:
+            numbers, collection = scope.new_collection()
+            arranged = collection.arrange()
+            trace, probe = arranged.trace, arranged.as_collection().probe()
+            exporting = scope.address[0]
+        numbers.insert((1, 2))
+        numbers.advance_to(1)
+        worker.step_while(lambda: probe.less_than(1))
+        if complete:
+            numbers.close()
+            worker.step_while(lambda: not probe.done())
+        worker.drop_dataflow(exporting)
+        # It is read as before, and of what would complete it nothing is left.
+        assert trace.get(1) == [(2, 1)]
+        with worker.dataflow() as scope:
+            captured = scope.import_trace(trace).as_collection().capture()
+        worker.run()
+        return captured.extract()
+
+    if complete:
+        assert ps.execute(main) == [[(0, [((1, 2), 1)])]]
+        return
+    with pytest.raises(ps.GraphError, match=r"dropped before it was complete, .*: import the trace before"):
+        ps.execute(main)
+
+
 def test_memory_follows_the_size_and_not_the_history() -> None:
     """Forty thousand changes to ten records leave a trace of a few updates: its reading stays exact."""
 
@@ -311,3 +340,14 @@ def test_counts_that_grow_out_of_bounds_are_an_error() -> None:
         return pairs.join(pairs).capture()
 
     refused(build, OverflowError, "a record's count left the range of 64 bits")
+
+
+@pytest.mark.parametrize("count", [-(2**63), 1 - 2**63, 2**63 - 1])
+def test_a_count_is_negated_as_it_is_or_refused(count: int) -> None:
+    def build(scope: ps.Scope) -> Any:
+        return scope.to_stream([("x", count)]).as_collection(diffs=True).negate().capture()
+
+    if count == -(2**63):
+        refused(build, OverflowError, "a record's count left the range of 64 bits")
+    else:
+        assert ps.example(build).extract() == [(0, [("x", -count)])]

@@ -124,7 +124,8 @@ class CollectionScope:
         It is not copied: both dataflows use one index, from the trace's `since` on.
 
         Raises:
-            GraphError: If the trace's times have another number of coordinates than the scope's.
+            GraphError: If the trace's times have another number of coordinates than the scope's, or its
+                dataflow was dropped before it was complete.
             PointstampError: If the trace is closed.
             TypeError: If it is not a `Trace`.
         """

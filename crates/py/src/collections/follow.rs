@@ -3,7 +3,7 @@
 //! The operator that builds an arrangement publishes what it does: each batch, and how far the arrangement is complete.
 //! Those who follow it ([`import`](super::import)) are activated, and find that in a queue of their own.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 
@@ -40,8 +40,13 @@ impl<T> Follower<T> {
     }
 }
 
-/// Those who follow an arrangement.
-pub(crate) struct Followers<T>(Rc<RefCell<Vec<Weak<Follower<T>>>>>);
+/// Those who follow an arrangement, and whether its operator has gone.
+pub(crate) struct Followers<T>(Rc<Told<T>>);
+
+struct Told<T> {
+    followers: RefCell<Vec<Weak<Follower<T>>>>,
+    is_lost: Cell<bool>,
+}
 
 impl<T> Clone for Followers<T> {
     fn clone(&self) -> Self {
@@ -51,13 +56,16 @@ impl<T> Clone for Followers<T> {
 
 impl<T> Default for Followers<T> {
     fn default() -> Self {
-        Followers(Rc::default())
+        Followers(Rc::new(Told {
+            followers: RefCell::default(),
+            is_lost: Cell::new(false),
+        }))
     }
 }
 
 impl<T: ScopeTime> Followers<T> {
     fn tell(&self, instruction: impl Fn() -> Instruction<T>) {
-        self.0.borrow_mut().retain(|follower| {
+        self.0.followers.borrow_mut().retain(|follower| {
             let Some(follower) = follower.upgrade() else {
                 return false;
             };
@@ -69,7 +77,12 @@ impl<T: ScopeTime> Followers<T> {
 
     /// Adds a follower, for as long as it is held.
     pub(crate) fn join(&self, follower: &Rc<Follower<T>>) {
-        self.0.borrow_mut().push(Rc::downgrade(follower));
+        self.0.followers.borrow_mut().push(Rc::downgrade(follower));
+    }
+
+    /// Whether the arrangement's operator has gone: who joins from then on is told nothing.
+    pub(crate) fn are_lost(&self) -> bool {
+        self.0.is_lost.get()
     }
 
     /// Says that a batch was added; each of its updates is at or after the time.
@@ -88,6 +101,7 @@ pub(crate) struct Publisher<T: ScopeTime>(pub(crate) Followers<T>);
 
 impl<T: ScopeTime> Drop for Publisher<T> {
     fn drop(&mut self) {
+        self.0.0.is_lost.set(true);
         self.0.tell(|| Instruction::Lost);
     }
 }

@@ -22,7 +22,7 @@ use super::sealed::SealedBatch;
 use super::staged::delayed;
 use super::time::ScopeTime;
 use crate::batch::Batch;
-use crate::errors::IntoException;
+use crate::errors::{GraphError, IntoException};
 
 /// The arrangement that a trace reads, in a scope of another dataflow.
 pub(crate) fn import<T: ScopeTime>(
@@ -31,6 +31,12 @@ pub(crate) fn import<T: ScopeTime>(
     followers: &Followers<T>,
 ) -> PyResult<Arranged<T>> {
     let refused = IntoException::into_exception;
+    if followers.are_lost() && !trace.upper().is_empty() {
+        return Err(GraphError::new_err(
+            "the dataflow of this trace was dropped before it was complete, so that nothing completes it: import the trace \
+             before, and drop the dataflow that imports it first",
+        ));
+    }
     let builder = scope.operator("import").map_err(refused)?;
     let (output, stream, capability) = builder.new_held_output().map_err(refused)?;
     builder.start();

@@ -147,7 +147,7 @@ pub(crate) fn negate(stream: &Stream) -> PyResult<Stream> {
     let unary = Unary::new(&stream.engine()?, "negate", Pact::Pipeline)?;
     Ok(unary.on_messages(stream, move |input, output| {
         while let Some((capability, batch)) = input.next()? {
-            let negated = Batch::Updates(updates_of(batch).negated());
+            let negated = Batch::Updates(updates_of(batch).negated()?);
             output
                 .send(&capability, negated)
                 .map_err(SendError::into_cause)?;

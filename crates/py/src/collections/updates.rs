@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
-use pointstamp_arrange::Rows;
+use pointstamp_arrange::{Overflow, Rows};
 use pointstamp_channels::Encoder;
 use pointstamp_order::{PathSummary, Point, Summary};
 use pyo3::prelude::*;
@@ -106,13 +106,19 @@ impl Updates {
     }
 
     /// The same updates with their diffs negated.
-    pub(crate) fn negated(self) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// For the least diff of all, which negated does not fit.
+    pub(crate) fn negated(self) -> Result<Self, Overflow> {
         let mut body = Arc::try_unwrap(self.body).unwrap_or_else(|shared| (*shared).clone());
-        body.diffs.iter_mut().for_each(|diff| *diff = -*diff);
-        Updates {
+        for diff in &mut body.diffs {
+            *diff = diff.checked_neg().ok_or(Overflow)?;
+        }
+        Ok(Updates {
             body: Arc::new(body),
             dims: self.dims,
-        }
+        })
     }
 
     /// The same updates at the times that a summary makes of theirs.
