@@ -108,13 +108,13 @@ def main(argv: Sequence[str], root: Path = ROOT) -> int:
     crate = Path("crates") / asked.crate
     folder = root / "target/mutants" / asked.crate
     log = folder / "outcomes"
-    if not asked.again:
-        log.unlink(missing_ok=True)
     found = sources(root, crate)
-    changes = chosen(found, explained(root), settled(log), asked)
+    changes = chosen(found, explained(root), settled(log) if asked.again else set(), asked)
     if asked.list:
         print("\n".join(change.name for change in changes))
         return 0
+    if not asked.again:
+        log.unlink(missing_ok=True)
     tree, ended = folder / "tree", Outcomes(log)
     env = {**os.environ, **PROFILE, "CARGO_TARGET_DIR": str(root / "target/mutants/build")}
     cargo = os.environ.get("CARGO", "cargo")
