@@ -4,7 +4,8 @@ use dbsp::operator::{Generator, Min};
 use dbsp::utils::Tup2;
 use dbsp::{ChildCircuit, Circuit, NestedCircuit, OrdZSet, RootCircuit, Runtime, Stream};
 
-use crate::rounds::{self, Graph, Pair, Pairs};
+use crate::edges::Graph;
+use crate::rounds::{self, Pair, Pairs};
 
 type Inner = Stream<NestedCircuit, OrdZSet<Pair>>;
 

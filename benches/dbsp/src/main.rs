@@ -6,8 +6,12 @@
 //! operators and the order of the joins are those.
 
 // What does not depend on the peer is that of the other one.
+#[path = "../../collections/src/bin/peer/asked.rs"]
+mod asked;
 #[path = "../../collections/src/bin/peer/clock.rs"]
 mod clock;
+#[path = "../../collections/src/bin/peer/edges.rs"]
+mod edges;
 mod galen;
 mod graphs;
 #[path = "../../collections/src/bin/peer/relation.rs"]
@@ -19,25 +23,14 @@ mod rounds;
 static ALLOCATOR: dbsp::mimalloc::MiMalloc = dbsp::mimalloc::MiMalloc;
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [program, workers, rest @ ..] = &arguments[..] else {
-        panic!("pointstamp-bench-dbsp PROGRAM WORKERS ARGUMENTS...");
-    };
-    let workers = workers.parse().expect("a number of workers");
-    let number = |index: usize| -> usize {
-        let argument = rest.get(index).expect("another argument");
-        argument.parse().expect("a number")
-    };
-    match program.as_str() {
-        "galen" => galen::run(workers, &rest[0], rest[1].parse().expect("a share")),
-        "bfs" | "components" | "degrees" => {
-            let graph = rounds::Graph {
-                nodes: number(0),
-                edges: number(1),
-                changes: number(2),
-                rounds: number(3),
-            };
-            graphs::run(program, workers, graph);
+    let asked = asked::Asked::from_args();
+    match asked.program.as_str() {
+        "galen" => {
+            let (folder, share) = asked.relations();
+            galen::run(asked.workers, folder, share);
+        }
+        program @ ("bfs" | "components" | "degrees") => {
+            graphs::run(program, asked.workers, asked.graph());
         }
         other => panic!("there is no program {other}"),
     }

@@ -79,6 +79,17 @@ pub enum JoinStep<'a, C> {
     Done(C),
 }
 
+impl<C> JoinStep<'_, C> {
+    /// The capability that what was emitted belongs to; none where nothing waited.
+    pub fn capability(&self) -> Option<&C> {
+        match self {
+            JoinStep::Idle => None,
+            JoinStep::Paused(capability) => Some(capability),
+            JoinStep::Done(capability) => Some(capability),
+        }
+    }
+}
+
 impl<K: Rows, V0: Rows, V1: Rows, T: Time, C> Join<K, V0, V1, T, C> {
     /// A join of which nothing has arrived.
     pub fn new(left: Box<dyn Source<K, V0, T>>, right: Box<dyn Source<K, V1, T>>) -> Self {

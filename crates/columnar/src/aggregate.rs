@@ -190,8 +190,7 @@ impl Table {
     /// As [`Groups::new`].
     pub fn new(plan: &Plan) -> Result<Self, Error> {
         let data_type = |at: usize| plan.input.field(at).data_type();
-        let types: Vec<DataType> = plan.key.iter().map(|&at| data_type(at).clone()).collect();
-        let groups = Groups::new(&types)?;
+        let groups = Groups::of(&plan.input, &plan.key)?;
         let over = |&(at, function): &(usize, Function)| function.over(data_type(at));
         let columns = plan.functions.iter().filter_map(over).collect();
         Ok(Table {

@@ -21,13 +21,6 @@ use crate::groups::Groups;
 use crate::schema::project;
 use crate::times::Times;
 
-/// The keys of columns of a schema, by number.
-fn groups(schema: &Schema, key: &[usize]) -> Result<Groups, Error> {
-    let data_type = |&at: &usize| schema.field(at).data_type().clone();
-    let types: Vec<_> = key.iter().map(data_type).collect();
-    Groups::new(&types)
-}
-
 /// Some rows of a batch; `None` when there are none.
 fn rows_of(batch: &RecordBatch, rows: Vec<u32>) -> Result<Option<RecordBatch>, Error> {
     Ok(match rows.len() {
@@ -51,7 +44,7 @@ impl Distinct {
     /// As [`Groups::new`].
     pub fn new(schema: &Schema, key: Vec<usize>) -> Result<Self, Error> {
         Ok(Distinct {
-            groups: groups(schema, &key)?,
+            groups: Groups::of(schema, &key)?,
             key,
         })
     }
@@ -97,7 +90,7 @@ impl SoFar {
     /// As [`Groups::new`].
     pub fn new(schema: &Schema, key: Vec<usize>) -> Result<Self, Error> {
         Ok(SoFar {
-            groups: groups(schema, &key)?,
+            groups: Groups::of(schema, &key)?,
             key,
             first: Vec::new(),
             others: HashMap::new(),

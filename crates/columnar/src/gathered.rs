@@ -8,11 +8,15 @@ use arrow_select::take::take;
 
 use crate::error::Error;
 
-/// The columns of some numbers, of which `of` gives those of a stretch: stretches of neighbours are asked for at once.
+/// The columns of some numbers, of which `of` gives those of a stretch: stretches of neighbours are asked for at once. Of no
+/// numbers they are empty, of the same types.
 pub(crate) fn gathered(
     numbers: &[u32],
     of: impl Fn(Range<usize>) -> Result<Vec<ArrayRef>, Error>,
 ) -> Result<Vec<ArrayRef>, Error> {
+    if numbers.is_empty() {
+        return of(0..0);
+    }
     let mut sorted = numbers.to_vec();
     sorted.sort_unstable();
     sorted.dedup();

@@ -19,7 +19,7 @@ use arrow_array::{Array, ArrayRef, PrimitiveArray, UInt64Array};
 use arrow_buffer::NullBuffer;
 use arrow_cast::cast;
 use arrow_row::{RowConverter, SortField};
-use arrow_schema::DataType;
+use arrow_schema::{DataType, Schema};
 use arrow_select::take::take;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
@@ -64,6 +64,16 @@ impl Groups {
             }
         };
         Ok(Groups { types, keys })
+    }
+
+    /// No keys yet, of columns of a schema, by their numbers.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn of(schema: &Schema, key: &[usize]) -> Result<Self, Error> {
+        let data_type = |&at: &usize| schema.field(at).data_type().clone();
+        Groups::new(&key.iter().map(data_type).collect::<Vec<_>>())
     }
 
     /// No keys yet, of columns of the same types.

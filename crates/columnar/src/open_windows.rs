@@ -154,12 +154,9 @@ impl OpenWindows {
                 }
             }
         }
-        let types: Vec<DataType> = (self.key.iter())
-            .map(|&at| self.input.field(at).data_type().clone())
-            .collect();
         for start in starts {
             let inside = |&time: &i64| time >= start && time < end_of(start);
-            let mut groups = Groups::new(&types)?;
+            let mut groups = Groups::of(&self.input, &self.key)?;
             for rows in &changed {
                 let times = times_of(rows.column(self.column), 0)?;
                 let mask = times.values().iter().map(|time| Some(inside(time)));

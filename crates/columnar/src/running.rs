@@ -11,7 +11,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Int64Array, RecordBatch, UInt32Array};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{Field, Schema, SchemaRef};
 use arrow_select::take::take_record_batch;
 
 use crate::error::Error;
@@ -20,7 +20,7 @@ use crate::gathered::gathered;
 use crate::groups::Groups;
 use crate::known::Known;
 use crate::pieces::MAX_ROWS;
-use crate::schema::{find_column, free_name, key_columns, project};
+use crate::schema::{find_column, free_name, key_columns, names_of, project};
 use crate::waiting::Waiting;
 
 /// How few keys are not worth new numbers.
@@ -88,19 +88,15 @@ impl Running {
             )));
             made.push((at, known));
         }
-        let types: Vec<DataType> = key
-            .iter()
-            .map(|&at| input.field(at).data_type().clone())
-            .collect();
         Ok(Running {
             output: Arc::new(Schema::new(fields)),
             input: Arc::clone(input),
+            keys: Groups::of(input, &key)?,
             key,
             column,
             functions: made,
             ttl,
             waiting: Waiting::new(column),
-            keys: Groups::new(&types)?,
             seen: Vec::new(),
             known: 0,
             due: BinaryHeap::new(),
@@ -230,9 +226,7 @@ impl Running {
     fn renumber(&mut self) -> Result<(), Error> {
         let used = self.used();
         let mut keys = self.keys.empty()?;
-        if !used.is_empty() {
-            keys.number(&gathered(&used, |range| self.keys.keys(range))?)?;
-        }
+        keys.number(&gathered(&used, |range| self.keys.keys(range))?)?;
         self.keys = keys;
         self.seen = used.iter().map(|&key| self.seen[key as usize]).collect();
         for (_, known) in &mut self.functions {
@@ -260,16 +254,8 @@ impl Running {
     /// An error of a kernel.
     pub fn kept(&self) -> Result<RecordBatch, Error> {
         let used = self.used();
-        let mut columns = if used.is_empty() {
-            self.keys.keys(0..0)?
-        } else {
-            gathered(&used, |range| self.keys.keys(range))?
-        };
-        let mut names: Vec<String> = self
-            .key
-            .iter()
-            .map(|&at| self.input.field(at).name().clone())
-            .collect();
+        let mut columns = gathered(&used, |range| self.keys.keys(range))?;
+        let mut names = names_of(&self.input, &self.key);
         let results = &self.output.fields()[self.input.fields().len()..];
         let free = |name: &str, names: &[String]| {
             let results = results.iter().map(|field| field.name().as_str());
@@ -291,14 +277,11 @@ impl Running {
             }
             columns.extend(parts);
         }
-        let fields: Vec<Field> = names
-            .into_iter()
-            .zip(&columns)
-            .map(|(name, column)| Field::new(name, column.data_type().clone(), true))
-            .collect();
-        Ok(RecordBatch::try_new(
-            Arc::new(Schema::new(fields)),
-            columns,
+        Ok(RecordBatch::try_from_iter_with_nullable(
+            names
+                .into_iter()
+                .zip(columns)
+                .map(|(name, column)| (name, column, true)),
         )?)
     }
 

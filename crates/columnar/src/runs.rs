@@ -25,7 +25,7 @@ use crate::event_time::{last_of, time_column, times_of};
 use crate::gathered::gathered;
 use crate::groups::Groups;
 use crate::pieces::MAX_ROWS;
-use crate::schema::{free_name, project};
+use crate::schema::{free_name, names_of, project};
 use crate::waiting::Waiting;
 use crate::windows::{bounds_of, fields_of};
 
@@ -113,7 +113,7 @@ impl Runs {
         let with_number: SchemaRef = Arc::new(Schema::new(fields));
         let numbered = Plan::new(&with_number, &[name], aggregations)?;
         Ok(Runs {
-            keys: groups_of(&plan, input)?,
+            keys: Groups::of(input, plan.key())?,
             table: Table::new(&numbered)?,
             plan,
             numbered,
@@ -360,14 +360,8 @@ impl Runs {
             .collect();
         let windows = || live.iter().map(|&at| self.windows[at as usize]);
         let of: Vec<u32> = windows().map(|window| window.key).collect();
-        let mut columns = if live.is_empty() {
-            self.keys.keys(0..0)?
-        } else {
-            gathered(&of, |range| self.keys.keys(range))?
-        };
-        let mut names: Vec<String> = (self.plan.key().iter())
-            .map(|&at| self.input.field(at).name().clone())
-            .collect();
+        let mut columns = gathered(&of, |range| self.keys.keys(range))?;
+        let mut names = names_of(&self.input, self.plan.key());
         let firsts = Int64Array::from_iter_values(windows().map(|window| window.first));
         let lasts = Int64Array::from_iter_values(windows().map(|window| window.last));
         let rows = UInt64Array::from_iter_values(windows().map(|window| window.rows));
@@ -380,20 +374,13 @@ impl Runs {
             let taken = names.iter().map(String::as_str).chain(results);
             names.push(free_name(name, taken));
         }
-        columns.extend(if live.is_empty() {
-            self.table.states_of(0..0)?
-        } else {
-            gathered(&live, |range| self.table.states_of(range))?
-        });
+        columns.extend(gathered(&live, |range| self.table.states_of(range))?);
         names.extend(results.iter().map(|field| field.name().clone()));
-        let fields: Vec<Field> = names
-            .into_iter()
-            .zip(&columns)
-            .map(|(name, column)| Field::new(name, column.data_type().clone(), true))
-            .collect();
-        Ok(RecordBatch::try_new(
-            Arc::new(Schema::new(fields)),
-            columns,
+        Ok(RecordBatch::try_from_iter_with_nullable(
+            names
+                .into_iter()
+                .zip(columns)
+                .map(|(name, column)| (name, column, true)),
         )?)
     }
 
@@ -468,15 +455,6 @@ impl Runs {
         (self.table, self.keys, self.windows) = (table, keys, windows);
         Ok(())
     }
-}
-
-fn groups_of(plan: &Plan, input: &SchemaRef) -> Result<Groups, Error> {
-    let types: Vec<DataType> = plan
-        .key()
-        .iter()
-        .map(|&at| input.field(at).data_type().clone())
-        .collect();
-    Groups::new(&types)
 }
 
 #[allow(

@@ -85,6 +85,12 @@ pub(crate) fn free_name<'a>(name: &str, taken: impl Iterator<Item = &'a str>) ->
     free
 }
 
+/// The names of columns, by number.
+pub(crate) fn names_of(schema: &Schema, columns: &[usize]) -> Vec<String> {
+    let name = |&at: &usize| schema.field(at).name().clone();
+    columns.iter().map(name).collect()
+}
+
 /// Columns of a batch, by number.
 pub fn project(batch: &RecordBatch, columns: &[usize]) -> Vec<ArrayRef> {
     columns

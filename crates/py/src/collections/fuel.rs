@@ -8,6 +8,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use pointstamp_engine::error::BoxError;
+use pointstamp_engine::wakeups::Activator;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -47,6 +49,29 @@ impl Default for Allowance {
 }
 
 impl Allowance {
+    /// Works on the instalments of one activation, for which more has come or nothing has; asks for another one where work
+    /// is left. An instalment says whether more waits.
+    pub(crate) fn spend(
+        &mut self,
+        came: bool,
+        activator: &Activator,
+        mut instalment: impl FnMut() -> Result<bool, BoxError>,
+    ) -> Result<(), BoxError> {
+        self.begin(came);
+        let mut left = true;
+        for _ in 0..self.instalments() {
+            left = instalment()?;
+            if !left {
+                break;
+            }
+        }
+        self.end(left);
+        if left {
+            activator.activate();
+        }
+        Ok(())
+    }
+
     /// An activation begins, for which more has come or nothing has.
     pub(crate) fn begin(&mut self, came: bool) {
         if !self.left {
@@ -67,7 +92,7 @@ impl Allowance {
     }
 
     /// The instalments of the activation.
-    pub(crate) fn instalments(&self) -> usize {
+    fn instalments(&self) -> usize {
         fuel().div_ceil(MAX_UPDATES).saturating_mul(self.times)
     }
 }

@@ -4,7 +4,7 @@
 //! is one message, so that a key with many values on both sides stalls no other operator: this one asks to run again while
 //! something waits, and holds the capabilities of what does. A function of the user's is called for an instalment at once.
 
-use pointstamp_arrange::{Join, JoinStep, Rows};
+use pointstamp_arrange::{Join, Rows};
 use pointstamp_engine::capability::Capability;
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::pact::Pact;
@@ -107,18 +107,7 @@ fn build<T: ScopeTime>(
     let mut allowance = Allowance::default();
     builder.build(move || {
         let came = joining.receive(&inputs.0, &inputs.1)?;
-        allowance.begin(came);
-        let mut left = true;
-        for _ in 0..allowance.instalments() {
-            left = joining.instalment(&output)?;
-            if !left {
-                break;
-            }
-        }
-        allowance.end(left);
-        if left {
-            activator.activate();
-        }
+        allowance.spend(came, &activator, || joining.instalment(&output))?;
         Ok(false)
     });
     Ok(joined)
@@ -182,15 +171,8 @@ impl<T: ScopeTime> Joining<T> {
                 found.push([key, left, right], time.point(), diff);
             })?,
         };
-        let (held, done);
-        let capability = match step {
-            JoinStep::Idle => return Ok(false),
-            JoinStep::Paused(capability) => capability,
-            JoinStep::Done(capability) => {
-                held = capability;
-                done = &held;
-                done
-            }
+        let Some(capability) = step.capability() else {
+            return Ok(false);
         };
         if let Some(failure) = failed {
             return Err(failure.of(&self.name));

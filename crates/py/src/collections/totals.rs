@@ -4,7 +4,7 @@
 //! with, and no history is replayed. The result is a stream of updates and not an arrangement; where one is asked for, a
 //! reduction makes it.
 
-use pointstamp_arrange::{JoinStep, Totals};
+use pointstamp_arrange::Totals;
 use pointstamp_engine::capability::Capability;
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::pact::Pact;
@@ -69,18 +69,7 @@ pub(crate) fn total_updates(
     let mut allowance = Allowance::default();
     builder.build(move || {
         let came = counting.receive(&input)?;
-        allowance.begin(came);
-        let mut left = true;
-        for _ in 0..allowance.instalments() {
-            left = counting.instalment(&output)?;
-            if !left {
-                break;
-            }
-        }
-        allowance.end(left);
-        if left {
-            activator.activate();
-        }
+        allowance.spend(came, &activator, || counting.instalment(&output))?;
         Ok(false)
     });
     Ok(Stream::plain(arrangement.inner.home(), result))
@@ -129,15 +118,8 @@ impl Counting {
                 }
             }
         })?;
-        let (held, done);
-        let capability = match step {
-            JoinStep::Idle => return Ok(false),
-            JoinStep::Paused(capability) => capability,
-            JoinStep::Done(capability) => {
-                held = capability;
-                done = &held;
-                done
-            }
+        let Some(capability) = step.capability() else {
+            return Ok(false);
         };
         send(&mut builder, capability, output)?;
         Ok(!self.totals.is_idle())

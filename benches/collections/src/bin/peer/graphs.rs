@@ -7,25 +7,13 @@ use differential_dataflow::algorithms::graphs::{
 use differential_dataflow::input::Input;
 use differential_dataflow::operators::count::CountTotal;
 
-use crate::rounds::{self, Graph};
+use crate::edges::Graph;
+use crate::rounds;
 
 type Pairs<'a> = VecCollection<'a, u64, (u32, u32), isize>;
 
 /// Runs the named program.
-pub fn run(
-    program: &str,
-    workers: usize,
-    nodes: usize,
-    edges: usize,
-    changes: usize,
-    rounds: usize,
-) {
-    let graph = Graph {
-        nodes,
-        edges,
-        changes,
-        rounds,
-    };
+pub fn run(program: &str, workers: usize, graph: Graph) {
     match program {
         "degrees" => rounds::run(workers, graph, degrees),
         "bfs" => rounds::run(workers, graph, hops),

@@ -1,7 +1,4 @@
 //! Graphs that change, and how long rounds of changes take.
-//!
-//! The graph is a window over an endless list of random edges: it begins with the first ones, and each round takes so
-//! many out at the front and as many in at the back. The Python side makes the same list.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -10,33 +7,7 @@ use differential_dataflow::input::Input;
 use timely::dataflow::operators::Probe;
 
 use crate::clock::Clock;
-
-/// A number of the list (splitmix64).
-fn number(index: u64) -> u64 {
-    let mut z = index.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
-}
-
-/// The edge at an index of the list.
-#[allow(clippy::cast_possible_truncation)]
-fn edge(index: usize, nodes: usize) -> (u32, u32) {
-    let (index, nodes) = (index as u64, nodes as u64);
-    (
-        (number(2 * index) % nodes) as u32,
-        (number(2 * index + 1) % nodes) as u32,
-    )
-}
-
-/// The size of a graph, and how it changes.
-#[derive(Clone, Copy)]
-pub struct Graph {
-    pub nodes: usize,
-    pub edges: usize,
-    pub changes: usize,
-    pub rounds: usize,
-}
+use crate::edges::{Graph, number, report};
 
 /// Records, as their number and a sum over them tell them apart.
 type Check = (i64, u64);
@@ -69,10 +40,8 @@ where
         });
         let mut round = |time: usize, out: std::ops::Range<usize>, new: std::ops::Range<usize>| {
             let mine = |edge: &usize| edge % peers == index;
-            out.filter(mine)
-                .for_each(|at| input.remove(edge(at, graph.nodes)));
-            new.filter(mine)
-                .for_each(|at| input.insert(edge(at, graph.nodes)));
+            out.filter(mine).for_each(|at| input.remove(graph.edge(at)));
+            new.filter(mine).for_each(|at| input.insert(graph.edge(at)));
             input.advance_to(time as u64 + 1);
             input.flush();
             worker.step_while(|| probe.less_than(&(time as u64 + 1)));
@@ -92,15 +61,7 @@ where
             times.push(start.elapsed());
         }
         if index == 0 {
-            println!("load {}", load.as_secs_f64());
-            println!(
-                "rounds {}",
-                times.iter().map(|time| time.as_secs_f64()).sum::<f64>()
-            );
-            times.sort_unstable();
-            if let Some(median) = times.get(times.len() / 2) {
-                println!("median {}", median.as_secs_f64());
-            }
+            report(load, times);
         }
         send.lock()
             .expect("no worker failed")
