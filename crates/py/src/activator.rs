@@ -1,6 +1,6 @@
 //! Asking for an operator to run.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use pointstamp_engine::wakeups::{Activator as EngineActivator, RemoteActivator};
@@ -43,7 +43,7 @@ impl Activator {
         let known = |asked: &Option<(u64, String)>| {
             asked.as_ref().is_some_and(|(known, _)| *known == number)
         };
-        let lock = || noted.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || noted.asked.lock();
         if known(&lock()) {
             return;
         }

@@ -12,8 +12,9 @@
 use std::any::Any;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::{Mutex, MutexGuard};
 use pointstamp_engine::cluster::Cluster;
 use pointstamp_engine::error::Error;
 use pointstamp_engine::observe::Latest;
@@ -153,7 +154,7 @@ impl Home {
     }
 
     fn left(&self) -> MutexGuard<'_, Left> {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+        self.left.lock()
     }
 
     /// Drops what died elsewhere, where this is the home thread.

@@ -1,7 +1,8 @@
 //! In-memory capture: a stream's events, kept to be read.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use pointstamp_engine::operators::Event;
 use pointstamp_engine::wakeups::RemoteActivator;
 use pyo3::prelude::*;
@@ -39,14 +40,10 @@ pub(crate) enum Taken {
 /// What the capturing operator has; when that is gone, nothing more comes.
 struct Sink(Arc<Mutex<Events>>);
 
-fn lock(events: &Mutex<Events>) -> MutexGuard<'_, Events> {
-    events.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Sink {
     /// The lock is held for a push and for asking the readers to run.
     fn push(&self, event: Event<Batch>) {
-        let mut events = lock(&self.0);
+        let mut events = self.0.lock();
         events.list.push(event);
         events.readers.iter().for_each(RemoteActivator::activate);
     }
@@ -54,7 +51,7 @@ impl Sink {
 
 impl Drop for Sink {
     fn drop(&mut self) {
-        let mut events = lock(&self.0);
+        let mut events = self.0.lock();
         events.ended = true;
         events.readers.iter().for_each(RemoteActivator::activate);
     }
@@ -69,12 +66,12 @@ impl EventQueue {
 
     /// The event at an index.
     pub(crate) fn get(&self, index: usize) -> Option<Event<Batch>> {
-        lock(&self.shared).list.get(index).cloned()
+        self.shared.lock().list.get(index).cloned()
     }
 
     /// The same, or whether there will be one.
     pub(crate) fn take(&self, index: usize) -> Taken {
-        let events = lock(&self.shared);
+        let events = self.shared.lock();
         match events.list.get(index) {
             Some(event) => Taken::Event(event.clone()),
             None if events.ended => Taken::End,
@@ -91,7 +88,7 @@ impl EventQueue {
 
     /// Asks for an operator to run whenever there is another event.
     pub(crate) fn watch(&self, reader: RemoteActivator) {
-        lock(&self.shared).readers.push(reader);
+        self.shared.lock().readers.push(reader);
     }
 }
 
@@ -130,6 +127,6 @@ impl EventQueue {
     }
 
     fn __len__(&self) -> usize {
-        lock(&self.shared).list.len()
+        self.shared.lock().list.len()
     }
 }

@@ -4,9 +4,10 @@
 //! what the threads that answer strangers have to say, by Python's `logging`; those never attach themselves.
 
 use std::net::TcpListener;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use pointstamp_channels::Transport;
 use pointstamp_net::{Member, Tls, form};
 use pyo3::exceptions::PyValueError;
@@ -27,7 +28,7 @@ impl Connections {
 
     /// The connections, for the one cluster that they are made for.
     pub(crate) fn take(&self) -> PyResult<Arc<dyn Transport>> {
-        let mut transport = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut transport = self.0.lock();
         transport
             .take()
             .ok_or_else(|| PyValueError::new_err("these connections have a cluster already"))
@@ -36,7 +37,7 @@ impl Connections {
 
 impl Drop for Connections {
     fn drop(&mut self) {
-        let transport = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let transport = self.0.get_mut();
         if let Some(transport) = transport.take() {
             transport.close(); // it never became a cluster's
         }
@@ -83,15 +84,14 @@ impl Connections {
         let say = {
             let said = Arc::clone(&said);
             move |message: &str| {
-                let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut said = said.lock();
                 if said.len() < MANY {
                     said.push(message.to_owned());
                 }
             }
         };
         let pass_on = |py: Python<'_>| -> PyResult<()> {
-            let messages: Vec<String> =
-                std::mem::take(&mut *said.lock().unwrap_or_else(PoisonError::into_inner));
+            let messages: Vec<String> = std::mem::take(&mut *said.lock());
             for message in messages {
                 log.bind(py).call1((message,))?;
             }
@@ -101,11 +101,11 @@ impl Connections {
         let raised = Mutex::new(None);
         let cancelled = || {
             let outcome = attached(|py| py.check_signals().and_then(|()| pass_on(py)));
-            let mut raised = raised.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut raised = raised.lock();
             raised.is_some() || outcome.map_err(|error| *raised = Some(error)).is_err()
         };
         let formed = detached(py, || form(member, listener, Arc::new(say), &cancelled));
-        let raised = raised.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let raised = raised.into_inner();
         match (raised, formed) {
             (None, Ok(transport)) => {
                 let connections = Connections(Mutex::new(Some(transport)));

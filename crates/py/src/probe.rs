@@ -1,7 +1,6 @@
 //! Probes in Python.
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use pointstamp_engine::observe::OperatorId;
 use pointstamp_engine::operators::Probe;
 use pointstamp_order::Point;
@@ -26,7 +25,7 @@ pub(crate) struct ProbeHandle {
 impl ProbeHandle {
     /// Notes one more operator by which it is attached. Of many, the latest are kept.
     pub(crate) fn attached(&self, operator: OperatorId) {
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut places = self.places.lock();
         if places.len() >= PLACES {
             places.remove(0);
         }
@@ -54,7 +53,7 @@ impl ProbeHandle {
 
     /// The operators by which it is attached, as (dataflow, number) pairs.
     fn places(&self) -> Vec<(u32, u32)> {
-        let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let places = self.places.lock();
         places.iter().map(|id| (id.dataflow, id.operator)).collect()
     }
 

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::TcpStream;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use pointstamp_net::sealed::{Party, Refusal};
 use pointstamp_net::{Secret, sealed};
 use pyo3::exceptions::{PyConnectionError, PyPermissionError};
@@ -102,12 +102,12 @@ impl SealedLink {
                 let answer =
                     attached(|py| fresh.bind(py).call1((PyBytes::new(py, key),))?.is_truthy());
                 answer.unwrap_or_else(|error| {
-                    *raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                    *raised.lock() = Some(error);
                     false
                 })
             })
         });
-        let raised = raised.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let raised = raised.into_inner();
         raised.map_or(link, Err)
     }
 

@@ -1,7 +1,8 @@
 //! Holding the sources of a computation back, for operators in Python.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use pointstamp_engine::cluster::{Cluster, Hold};
 use pyo3::prelude::*;
 
@@ -21,7 +22,7 @@ impl Sources {
     }
 
     fn held(&self) -> MutexGuard<'_, Option<Hold>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock()
     }
 }
 

@@ -1,7 +1,6 @@
 //! The threads that run the user's code, one for each worker of this process, and how they are interrupted.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use parking_lot::{Mutex, MutexGuard};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
@@ -12,7 +11,7 @@ pub(crate) struct Threads(pub(crate) Mutex<Vec<Option<Running>>>);
 
 impl Threads {
     pub(crate) fn all(&self) -> MutexGuard<'_, Vec<Option<Running>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -1,9 +1,10 @@
 //! Workers, as `pointstamp.Worker` holds them, and the cluster that they form.
 
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use pointstamp_engine::cluster::{Cluster as EngineCluster, Seed};
 use pointstamp_engine::error::Error;
 use pointstamp_engine::execute::run_worker;
@@ -248,12 +249,7 @@ impl Cluster {
         simulation: Option<&Simulation>,
     ) -> PyResult<Option<Py<PyAny>>> {
         let py = main.py();
-        let seed = self
-            .seeds
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_mut(index)
-            .and_then(Option::take);
+        let seed = self.seeds.lock().get_mut(index).and_then(Option::take);
         let Some(seed) = seed else {
             return Err(PyValueError::new_err(format!(
                 "worker {index} does not exist, or was run already"
@@ -422,7 +418,7 @@ impl Cluster {
 
 impl Cluster {
     fn homes(&self) -> MutexGuard<'_, Vec<Option<Arc<Home>>>> {
-        self.homes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.homes.lock()
     }
 
     /// Asks all workers, and waits for so many seconds at most; `meanwhile` is called now and then.

@@ -11,7 +11,8 @@
 
 use std::collections::{BTreeMap, btree_map};
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::blueprint::Blueprint;
 use crate::error::Disagreement;
@@ -65,7 +66,7 @@ impl Agreement {
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+        self.book.lock()
     }
 
     /// Compares what `worker` built as its dataflow number `index` with what others built. Where another process says that

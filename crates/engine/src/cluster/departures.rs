@@ -1,7 +1,8 @@
 //! Which processes of a cluster have left.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 /// How long a process stays after a failure for the others to leave: so long is there a chance that they hear of it from itself.
 const GRACE: Duration = Duration::from_secs(1);
@@ -29,7 +30,7 @@ impl Departures {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Notes that a process has left, or is lost.
@@ -60,16 +61,11 @@ impl Departures {
             if deadline.is_some_and(|deadline| deadline <= now) {
                 return false;
             }
-            state = match [end, deadline].into_iter().flatten().min() {
-                Some(until) => {
-                    let waited = self.changed.wait_timeout(state, until - now);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-                None => self
-                    .changed
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner),
-            };
+            if let Some(until) = [end, deadline].into_iter().flatten().min() {
+                self.changed.wait_until(&mut state, until);
+            } else {
+                self.changed.wait(&mut state);
+            }
         }
     }
 }

@@ -1,9 +1,10 @@
 //! How a computation ends: the first failure, who is stopped by it, and what other processes are told and tell.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use parking_lot::{Mutex, MutexGuard};
 use pointstamp_channels::{Fabric, Farewell, Reason};
 
 use super::departures::Departures;
@@ -112,7 +113,7 @@ impl Ending {
     }
 
     fn failure(&self) -> MutexGuard<'_, Option<Failure>> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+        self.failure.lock()
     }
 
     /// Takes the failure that ended the computation, if one did.
@@ -133,7 +134,7 @@ impl Ending {
     /// Tells all other processes how this one ends; the first to say so has said it. When this returns, they have been told.
     fn say_farewell(&self, how: Farewell) {
         if let Some(transport) = self.fabric.transport() {
-            let mut said = self.farewell.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut said = self.farewell.lock();
             if !std::mem::replace(&mut *said, true) {
                 transport.farewell(how);
             }

@@ -1,7 +1,8 @@
 //! What a probe knows: the times that are still possible at the places where it is attached.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use pointstamp_order::{Antichain, PartialOrder, Point};
 
 /// Reports which times may still appear at the places where it is attached. Clones are the same probe, and may be
@@ -22,8 +23,8 @@ impl Probe {
         Self::default()
     }
 
-    fn places(&self) -> std::sync::MutexGuard<'_, Places> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn places(&self) -> MutexGuard<'_, Places> {
+        self.0.lock()
     }
 
     fn any(&self, test: impl Fn(&Point) -> bool) -> bool {

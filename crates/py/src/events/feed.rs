@@ -7,9 +7,10 @@
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use pointstamp_engine::wakeups::RemoteActivator;
 use pointstamp_events::{Contents, Decoder, EncodedEvent, Item, Promise, Start};
 use pyo3::prelude::*;
@@ -80,7 +81,7 @@ pub(super) enum Next {
 
 impl Shared {
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// The error for something that is wrong with the bytes.
@@ -92,7 +93,7 @@ impl Shared {
     pub(super) fn close(&self) {
         self.state().close();
         self.room.notify_all();
-        let stop = self.stop.lock().unwrap_or_else(PoisonError::into_inner);
+        let stop = self.stop.lock();
         let stop = { stop }.take();
         if let Some(stop) = stop {
             attached(|py| {
@@ -297,8 +298,7 @@ impl EventFeed {
         detached(py, || {
             let mut state = self.shared.state();
             while !state.closed && !state.decoder.has_room(ROOM) {
-                let waited = self.shared.room.wait(state);
-                state = waited.unwrap_or_else(PoisonError::into_inner);
+                self.shared.room.wait(&mut state);
             }
             state.decoder.buffer().extend_from_slice(bytes);
             if let Some(reader) = &state.reader {
@@ -330,11 +330,7 @@ impl EventFeed {
 
     /// Takes a function that ends the thread that feeds, for when no more is wanted.
     fn on_close(&self, stop: Py<PyAny>) {
-        let mut kept = self
-            .shared
-            .stop
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.shared.stop.lock();
         let before = kept.replace(Held::new(stop));
         drop(kept);
         drop(before); // without the lock: letting go of it may run user code

@@ -6,9 +6,9 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{IoSlice, Write};
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use pointstamp_engine::error::UserResult;
 use pointstamp_engine::operators::{self, Event};
 use pointstamp_events::{self as events, Contents, MAGIC, Promise, Start};
@@ -66,7 +66,7 @@ impl EventSink {
         dims: usize,
         schema: Option<&Schema>,
     ) -> PyResult<()> {
-        let taken = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let taken = self.0.lock().take();
         let target = taken.ok_or_else(|| {
             GraphError::new_err(
                 "this writer writes the events of a stream already: make one for each stream",

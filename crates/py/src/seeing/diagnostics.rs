@@ -6,9 +6,10 @@
 
 use std::collections::VecDeque;
 use std::fmt::{Debug, Write};
+use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use pyo3::prelude::*;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
@@ -47,7 +48,7 @@ struct Waiting {
 type Said = (u8, String, String);
 
 fn waiting() -> MutexGuard<'static, Waiting> {
-    WAITING.lock().unwrap_or_else(PoisonError::into_inner)
+    WAITING.lock()
 }
 
 struct Diagnostics;

@@ -3,8 +3,10 @@
 //! Each runs Python code. One that is still at it while the interpreter is taken down would end the whole process, so
 //! a computation waits for its last before it is over.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 /// How long a computation waits for them at most. They wait for workers, which have ended, and for the interpreter.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -21,7 +23,7 @@ pub(crate) struct Heard(Arc<Hearing>);
 
 impl Hearing {
     fn count(&self) -> MutexGuard<'_, usize> {
-        self.count.lock().unwrap_or_else(PoisonError::into_inner)
+        self.count.lock()
     }
 
     /// One more is about to begin.
@@ -39,8 +41,7 @@ impl Hearing {
             if left.is_zero() {
                 return;
             }
-            let waited = self.over.wait_timeout(count, left);
-            count = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.over.wait_for(&mut count, left);
         }
     }
 }

@@ -5,9 +5,9 @@
 //! that lets it step again, so that the thread that asks waits a while only.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use pyo3::prelude::*;
 
 /// The requests and answers of one worker.
@@ -40,7 +40,7 @@ pub(crate) enum Answer {
 
 impl Inquiry {
     fn answers(&self) -> MutexGuard<'_, Answers> {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.answers.lock()
     }
 
     /// Leaves a request; its number. The worker has to be woken afterwards.
@@ -91,8 +91,7 @@ impl Inquiry {
             if left.is_zero() {
                 return;
             }
-            let waited = self.answered.wait_timeout(answers, left);
-            answers = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.answered.wait_for(&mut answers, left);
         }
     }
 

@@ -3,7 +3,7 @@
 //! Owns the form, which `pointstamp.seeing.told` reads: numbers, texts, lists and tuples, so that it may travel as JSON. The
 //! engine's snapshot says what is outstanding, the worker's notes where it was made. It is made between two steps.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use pointstamp_engine::inspect::{ScopeState, Snapshot};
 use pointstamp_engine::observe::OperatorId;
@@ -123,7 +123,7 @@ fn operators<'py>(
         }
         let (count, seconds) = known.ran();
         if count > 0 {
-            let asked = known.asked.lock().unwrap_or_else(PoisonError::into_inner);
+            let asked = known.asked.lock();
             let (thread, name) = match &*asked {
                 Some((thread, name)) => (Some(*thread), name.clone()),
                 None => (None, String::new()),

@@ -6,7 +6,8 @@
 //! method outwards, up to one that has none. Costs nothing where no name was given.
 
 use std::borrow::Cow;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// The names given by the methods that run, innermost last. Of one thread; the lock is always free.
 #[derive(Default)]
@@ -21,7 +22,7 @@ struct Given {
 
 impl Naming {
     fn stack(&self) -> MutexGuard<'_, Vec<Given>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// A method begins that was given a name, or that makes what another's name is not for.

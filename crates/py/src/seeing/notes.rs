@@ -5,9 +5,10 @@
 //! drives where it is. A note costs a lock that is free, and a line where one is noted. What has ended is swept out.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use parking_lot::{Mutex, MutexGuard};
 use pointstamp_engine::observe::OperatorId;
 use pointstamp_order::Point;
 use pyo3::prelude::*;
@@ -101,7 +102,7 @@ impl Operator {
     }
 
     fn kept(&self) -> MutexGuard<'_, Option<Kept>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock()
     }
 
     /// How many rows and bytes it keeps; nothing where it does not say.
@@ -154,7 +155,7 @@ impl Notes {
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Notes that an operator is made by the line that runs now.

@@ -5,11 +5,11 @@
 //! was made, and the recorder knows when that was by the clock on the wall, so that logs of several workers can be put side by side.
 //! Events beyond a limit that are not taken are counted and not kept.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use pointstamp_engine::observe::{Change, EdgeId, Observation, Observer, OperatorId};
 use pyo3::prelude::*;
 use rustc_hash::FxHashMap;
@@ -242,7 +242,7 @@ impl Observer for Recording {
 
 impl Recorder {
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     /// What each operator has done, and for how many nanoseconds the worker slept.

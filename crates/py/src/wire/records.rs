@@ -10,6 +10,7 @@
 //! sent refers to Python objects, so that the threads that write connections never need the interpreter.
 
 use bytes::{Buf, Bytes, BytesMut};
+use parking_lot::Mutex;
 use pointstamp_channels::Encoder;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::ffi;
@@ -17,7 +18,6 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyBytes, PyList};
-use std::sync::{Mutex, PoisonError};
 
 use super::form::{ALIGNMENT, not_a_batch};
 use crate::batch::{Batch, Records};
@@ -48,7 +48,7 @@ impl Apart {
         }
         let copy = copied(&view, len)?;
         view.call_method0(intern!(py, "release"))?;
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         kept.push(copy);
         Ok(false)
     }
@@ -102,8 +102,7 @@ pub(super) fn encode(records: &Records, out: &mut Encoder) -> PyResult<()> {
         let list = records.list(py);
         let pickled = Pickling::get(py)?.dumps.bind(py).call1((list, &apart))?;
         let pickled = pickled.cast_into::<PyBytes>()?;
-        let buffers =
-            std::mem::take(&mut *apart.get().0.lock().unwrap_or_else(PoisonError::into_inner));
+        let buffers = std::mem::take(&mut *apart.get().0.lock());
         let count = |n: usize| {
             u32::try_from(n)
                 .map_err(|_| PyOverflowError::new_err("a batch is too large to be sent"))
