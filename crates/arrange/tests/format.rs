@@ -5,6 +5,7 @@ mod batch;
 
 use pointstamp_arrange::{Batch, Batcher, Bytes, Rows, Time, Units, Words};
 use pointstamp_order::Antichain;
+use pointstamp_testkit::cases;
 use proptest::prelude::*;
 
 type Update = (u64, u64, [u64; 2], i64);
@@ -29,6 +30,8 @@ fn words(updates: &[Update]) -> Option<Batch<Words, Words, [u64; 2]>> {
 }
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     #[test]
     fn batches_are_read_as_they_were_written(updates in updates()) {
         let Some(written) = words(&updates) else { return Ok(()) };

@@ -8,6 +8,7 @@ use pointstamp_arrange::{
     TraceWriter, Words, word_of_i64,
 };
 use pointstamp_order::Antichain;
+use pointstamp_testkit::cases;
 use proptest::prelude::*;
 
 /// Added-up updates: none is zero.
@@ -171,6 +172,8 @@ fn pair(a: u64, b: u64) -> u64 {
 }
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     #[test]
     fn join_distributes_over_concat(a in collections(), b in collections(), c in collections(), s in schedules()) {
         let of_sum = join(&concat(&a, &b), &c, &s, 2, pair);

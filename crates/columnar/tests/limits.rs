@@ -11,6 +11,7 @@ use pointstamp_columnar::Error;
 use pointstamp_columnar::aggregate::{Plan as AggregatePlan, Table};
 use pointstamp_columnar::join::{Join, Limits, Plan, Side};
 use pointstamp_order::Point;
+use pointstamp_testkit::cases;
 use proptest::prelude::*;
 
 /// A key and a text of this length.
@@ -58,6 +59,8 @@ fn rows() -> impl Strategy<Value = Vec<Vec<Row>>> {
 }
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     #[test]
     fn a_join_is_cut_and_kept_in_pieces(left in rows(), right in rows(), merged in 0_usize..200, result in 0_usize..200) {
         let plan = Plan::new(&schema(), &schema(), &["k"], "_r").unwrap();

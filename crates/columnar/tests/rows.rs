@@ -21,6 +21,7 @@ use pointstamp_columnar::partition::partition;
 use pointstamp_columnar::pieces::{MAX_ROWS, Merger, slices};
 use pointstamp_columnar::schema::{Fit, conform, difference, key_columns};
 use pointstamp_order::Point;
+use pointstamp_testkit::cases;
 use proptest::prelude::*;
 
 type Pairs = Vec<(Option<i64>, i64)>;
@@ -55,6 +56,8 @@ fn pairs() -> impl Strategy<Value = Pairs> {
 }
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     #[test]
     fn parts_hold_the_rows_where_their_hashes_say(rows in pairs(), parts in 1_usize..6) {
         let mut found = vec![Vec::new(); parts];

@@ -9,6 +9,7 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use pointstamp_columnar::distinct::SoFar;
 use pointstamp_order::{PartialOrder, Point};
+use pointstamp_testkit::cases;
 use proptest::prelude::*;
 
 fn schema() -> SchemaRef {
@@ -78,6 +79,8 @@ fn check(mut feed: Vec<(Vec<u64>, Vec<i64>)>) -> Result<(), TestCaseError> {
 }
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     #[test]
     fn keys_are_given_at_their_least_times(feed in prop_oneof![feed(1), feed(2), feed(3)]) {
         check(feed)?;

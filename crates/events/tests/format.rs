@@ -5,6 +5,7 @@ use pointstamp_events::{
     Broken, Contents, Decoder, EncodedEvent, Item, MAGIC, Promise, Run, Start,
 };
 use pointstamp_order::Point;
+use pointstamp_testkit::cases;
 use proptest::prelude::*;
 
 fn point(dims: usize) -> impl Strategy<Value = Point> {
@@ -80,6 +81,8 @@ fn read(bytes: &[u8], size: usize) -> (Vec<Item>, Result<u64, u64>) {
 }
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     #[test]
     fn what_was_written_comes_back((start, events) in capture(), size in 1..300_usize) {
         let (bytes, ends) = written(&start, &events);
@@ -238,7 +241,7 @@ fn read_file(bytes: &[u8], size: usize) -> (Vec<Item>, Result<u64, u64>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(cases(24))]
 
     /// Bodies that are read to where they stay, and others between them.
     #[test]

@@ -123,6 +123,7 @@ fn take(bytes: &mut &[u8]) -> Result<u64, CodecError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pointstamp_testkit::cases;
     use proptest::prelude::*;
 
     fn bytes(changes: &Changes) -> Bytes {
@@ -152,6 +153,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn changes_come_back(changes in changes()) {
             let whole = bytes(&changes);

@@ -1,5 +1,6 @@
 //! Records: what is sealed is opened, by one end, once, in order, and nothing else is.
 
+use pointstamp_testkit::cases;
 use proptest::prelude::*;
 use snow::Builder;
 
@@ -42,7 +43,7 @@ fn some_records() -> impl Strategy<Value = Vec<Vec<u8>>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(cases(64))]
 
     #[test]
     fn what_is_sealed_is_opened(records in some_records()) {

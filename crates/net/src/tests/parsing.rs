@@ -7,6 +7,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use bytes::Bytes;
+use pointstamp_testkit::cases;
 use proptest::prelude::*;
 
 use crate::entry;
@@ -94,6 +95,8 @@ impl Read for Pieces<'_> {
 }
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     #[test]
     fn frames_come_out_as_they_went_in(
         frames in frames(),
