@@ -169,6 +169,36 @@ def test_an_imported_arrangement_that_is_kept_holds_no_history_back() -> None:
     ps.execute(main)
 
 
+def test_an_imported_arrangement_is_read_by_operators_that_are_made_after_more_has_come() -> None:
+    def main(worker: ps.Worker) -> Any:
+        with worker.dataflow() as scope:
+            handle, pairs = scope.new_collection()
+            arranged = pairs.arrange()
+            trace, probe = arranged.trace, arranged.as_collection().probe()
+        for time, many in enumerate((10, 3)):
+            handle.insert_many((key, time) for key in range(many))
+            handle.advance_to(time + 1)
+            settle(worker, time + 1, probe)
+        with worker.dataflow() as scope:
+            imported = scope.import_trace(trace)
+            handle.insert_many((key, 2) for key in range(20))
+            handle.advance_to(3)
+            settle(worker, 3, probe)  # it is merged with what was there
+            captured = imported.count_by_key().capture(), imported.max().capture()
+        handle.close()
+        worker.run()
+        return [each.extract() for each in captured]
+
+    [[counts, greatest]] = ps.execute(main)
+    sums: list[dict[Any, int]] = [{}, {}]
+    for found, changes in zip(sums, (counts, greatest), strict=True):
+        for _, records in changes:
+            for record, diff in records:
+                found[record] = found.get(record, 0) + diff
+    expected = [(key, 1 + (key < 10) + (key < 3)) for key in range(20)], [(key, 2) for key in range(20)]
+    assert [sorted(record for record, n in found.items() if n) for found in sums] == list(expected)
+
+
 def test_an_imported_arrangement_is_imported_while_it_lags_behind() -> None:
     """The trace has batches that the operator of the first import has not heard of yet."""
 

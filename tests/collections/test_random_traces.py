@@ -36,7 +36,8 @@ ACTIONS = st.one_of(
     st.tuples(st.just("step"), st.sampled_from([1, 2, 8])),
     st.tuples(st.just("read"), st.integers(0, 2)),
     st.tuples(st.just("allow"), st.integers(0, 2), POINTS),
-    st.tuples(st.just("import"), st.integers(0, 2)),
+    # With so many steps before the import is read.
+    st.tuples(st.just("import"), st.integers(0, 2), st.sampled_from([0, 0, 8])),
     st.tuples(st.just("close"), st.integers(0, 2)),
 )
 
@@ -176,6 +177,8 @@ class Program:
             since = points(trace.since)
             with self.worker.dataflow(dims=self.dims) as scope:
                 arranged = scope.import_trace(trace)
+                for _ in range(given[1]):
+                    self.worker.step()
                 captured = {name: made.capture() for name, made in readers(arranged).items()}
             self.arranged.append(arranged)
             self.imports.append((since, captured))

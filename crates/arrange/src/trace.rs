@@ -448,7 +448,8 @@ pub trait Source<K: Rows, V: Rows, T: Time>: Send {
     /// See [`Trace::allow_compaction`].
     fn allow_compaction(&mut self, since: &Antichain<T>);
 
-    /// Keeps batches that are added from now on apart until they are acknowledged.
+    /// Keeps batches that are added from now on apart until they are acknowledged; from where the reader has come to, if it
+    /// follows already.
     fn follow(&mut self);
 
     /// See [`Trace::acknowledge`].
@@ -468,7 +469,10 @@ impl<K: Rows, V: Rows, T: Time> Source<K, V, T> for Trace<K, V, T> {
     }
 
     fn follow(&mut self) {
-        Trace::follow(self);
+        let follows = self.with(|reader| reader.seen != u64::MAX);
+        if !follows {
+            Trace::follow(self);
+        }
     }
 
     fn acknowledge(&mut self, number: u64) {

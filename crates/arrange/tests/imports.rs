@@ -138,7 +138,6 @@ impl<T: Time> Import<T> {
     fn new(first: &Trace<Words, Words, T>, dims: usize) -> Self {
         let mut trace = first.clone();
         let on_the_way = trace.follow();
-        trace.stop_following();
         Self {
             since: trace.since(),
             on_the_way,

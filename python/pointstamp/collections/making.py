@@ -121,7 +121,8 @@ class CollectionScope:
     def import_trace(self, trace: Trace[K, V], *, name: str | None = None) -> Arranged[K, V]:
         """The arrangement that a trace of another dataflow of this worker reads, for joins and reduces here.
 
-        It is not copied: both dataflows use one index, from the trace's `since` on.
+        It is not copied: both dataflows use one index, from the trace's `since` on. What is made of it is
+        exact from there on, too. A trace of that may say an earlier `since`, and is not exact before.
 
         Raises:
             GraphError: If the trace's times have another number of coordinates than the scope's, or its

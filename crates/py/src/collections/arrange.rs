@@ -94,7 +94,9 @@ impl<T: ScopeTime> Readers<T> for Own<T> {
     }
 
     fn trace(&self) -> PyResult<(Reader<Cells, Cells, T>, Followers<T>)> {
-        Ok((self.reader()?, self.followers.clone()))
+        let mut reader = self.reader()?;
+        reader.stop_following();
+        Ok((reader, self.followers.clone()))
     }
 }
 

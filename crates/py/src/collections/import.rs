@@ -45,8 +45,8 @@ pub(crate) fn import<T: ScopeTime>(
     {
         let mut instructions = follower.instructions.borrow_mut();
         let there = trace.follow().into_iter();
+        // Operators that are made later, when more may have come, follow from here, too.
         instructions.extend(there.map(|sealed| Instruction::Batch(least.clone(), sealed)));
-        trace.stop_following();
         instructions.push_back(Instruction::Upper(
             trace.upper().iter().map(T::point).collect(),
         ));
