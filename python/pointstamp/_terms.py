@@ -8,17 +8,19 @@ class an equal of a plain value had. The tags and kinds are part of the format o
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import decimal
 import enum
 import fractions
 import importlib
+import io
 import math
 import pickle
 import sys
 import uuid
 from typing import Any
+
+from ._term_fields import fields_of
 
 __all__ = ["put_together", "restore", "take_apart"]
 
@@ -35,6 +37,7 @@ _ENUM = 0x46
 _DATACLASS = 0x47
 _IPV4 = 0x48
 _IPV6 = 0x49
+_TIME_ZONED = 0x4A
 _PICKLED = 0x60
 
 # Kinds of notes; 1 and 2 are the compiled half's.
@@ -64,6 +67,10 @@ _EXACTLY: dict[Any, Any] = {
     tuple: lambda value: tuple.__getitem__(value, slice(None)),
 }
 
+_DAY = datetime.timedelta(days=1) // _MICROSECOND
+_OBJECT: Any = object
+_TUPLES_EQ: Any = tuple.__eq__
+
 Parts = tuple[int, Any, int, bytes]
 
 
@@ -73,19 +80,19 @@ def take_apart(value: Any) -> Parts:
     Raises:
         TypeError: For a value that cannot be hashed, or can neither be compared by its parts nor be pickled.
     """
-    kind = type(value)
+    kind: Any = type(value)
     handler = _BY_TYPE.get(kind)
     if handler is not None:
         parts: Parts = handler(value)
         return parts
     if isinstance(value, enum.Enum):
         return _enum(value)
-    if isinstance(value, tuple) and hasattr(kind, "_fields") and hasattr(kind, "_make"):
+    if isinstance(value, tuple) and hasattr(kind, "_make") and kind.__eq__ is _TUPLES_EQ:
         return _SAME, tuple(value), _NAMED_TUPLE, _class_name(kind).encode()
     address = _ADDRESSES.get(kind.__qualname__) if kind.__module__ == "ipaddress" else None
     if address is not None and getattr(value, "scope_id", None) is None:
         return address, int(value), 0, b""
-    if kind.__module__ == "numpy" and hasattr(value, "item"):
+    if kind.__module__ == "numpy" and hasattr(value, "item") and kind.__hash__ is not None:
         return _numpy(value)
     parts_of_time = _time_of_a_subclass(value)
     if parts_of_time is not None:
@@ -101,9 +108,11 @@ def take_apart(value: Any) -> Parts:
             "it is kept; use a "
             f"tuple for a list, a frozenset for a set, and a tuple of pairs for a dict"
         ) from None
-    if _compares_by_fields(kind) and "<locals>" not in kind.__qualname__:
-        return _dataclass(value)
-    return _PICKLED, _pickled(value), 0, b""
+    fields = fields_of(kind)
+    if fields is not None and fields.ordered:
+        note = (_PICKLED_NOTE, _pickled(value)) if fields.has_more(value) else (0, b"")
+        return _DATACLASS, (_class_name(kind), fields.take(value)), *note
+    return _PICKLED, _pickled_alike(value), 0, b""
 
 
 def put_together(tag: int, plain: Any) -> Any:
@@ -164,47 +173,37 @@ def _pickled(value: Any) -> bytes:
         ) from error
 
 
-def _compares_by_fields(kind: Any) -> bool:
-    """Whether a class is a frozen dataclass whose `__eq__` is the one that `dataclass` made."""
-    parameters = getattr(kind, "__dataclass_params__", None)
-    if parameters is None or not parameters.frozen:
-        return False
-    made: Any = getattr(kind.__eq__, "__code__", None)
-    return made is not None and made.co_filename == "<string>"
-
-
-def _dataclass(value: Any) -> Parts:
-    """The fields that are compared; with a note where these are not all that there is of it."""
-    kind: Any = type(value)
-    fields = dataclasses.fields(value)
-    compared = [field.name for field in fields if field.compare]
-    parts = (_class_name(kind), tuple(getattr(value, name) for name in compared))
-    others = getattr(value, "__dict__", {}).keys() - compared
-    if len(compared) == len(fields) and not others and kind.__new__ is object.__new__:
-        return _DATACLASS, parts, 0, b""
-    return _DATACLASS, parts, _PICKLED_NOTE, _pickled(value)
+def _pickled_alike(value: Any) -> bytes:
+    """A pickle that does not tell whether two parts of a value are one object or two that are equal."""
+    written = io.BytesIO()
+    pickler = pickle.Pickler(written, protocol=5)
+    pickler.fast = True
+    try:
+        pickler.dump(value)
+    except Exception:  # such as a value that refers to itself
+        return _pickled(value)
+    return written.getvalue()
 
 
 def _dataclass_of(name: str, parts: tuple[Any, ...]) -> Any:
-    """A dataclass with these fields. It was made once: `__init__` and `__post_init__` do not run again."""
-    kind: Any = _class(name)
-    if kind.__new__ is not object.__new__:
-        return None  # a note has it
-    made = object.__new__(kind)
-    compared = (field.name for field in dataclasses.fields(kind) if field.compare)
-    for field, part in zip(compared, parts, strict=True):
-        object.__setattr__(made, field, part)
-    return made
+    kind = _class(name)
+    fields = fields_of(kind)
+    if fields is None:
+        raise TypeError(f"{name} is not the class that it was: records of it are kept by its fields")
+    return fields.put(kind, parts)
 
 
 def _enum(value: enum.Enum) -> Parts:
-    name = _class_name(type(value))
+    kind: Any = type(value)
+    name = _class_name(kind)
     for base in _PLAIN:
         if isinstance(value, base) and type(value).__eq__ is base.__eq__:
             plain = _EXACTLY[base](value)
             if value.value == plain:
                 return _SAME, plain, _ENUM_NOTE, name.encode()
             return _SAME, plain, _PICKLED_NOTE, _pickled(value)  # it has another value than it equals
+    if kind.__lt__ is not _OBJECT.__lt__ or kind.__gt__ is not _OBJECT.__gt__:
+        return _PICKLED, _pickled(value), 0, b""  # which has an order of its own
     # Of flags a combination may have no name.
     return _ENUM, (name, value.value if isinstance(value, enum.Flag) else value.name), 0, b""
 
@@ -322,6 +321,9 @@ def _time_of_a_subclass(value: Any) -> Parts | None:
             span = datetime.timedelta(value.days, value.seconds, value.microseconds)
             tag, passed = _TIMEDELTA, span // _MICROSECOND
             beyond = getattr(value, "nanoseconds", 0)
+        elif isinstance(value, datetime.date) and kind.__eq__ is datetime.date.__eq__:
+            plain_date = datetime.date(value.year, value.month, value.day)
+            return _DATE, plain_date.toordinal(), _PICKLED_NOTE, _pickled(value)
         else:
             return None
     except (ValueError, OverflowError):  # beyond the years that datetime has
@@ -333,7 +335,8 @@ def _time_of_a_subclass(value: Any) -> Parts | None:
 def _complex(value: complex) -> Parts:
     if value.imag == 0:
         return _SAME, value.real, _PICKLED_NOTE, _pickled(value)
-    return _PICKLED, _pickled(value), 0, b""
+    # Without the sign of a zero, which is equal to the other.
+    return _PICKLED, _pickled(complex(value.real + 0.0, value.imag + 0.0)), 0, b""
 
 
 def _datetime(value: datetime.datetime) -> Parts:
@@ -352,11 +355,13 @@ def _datetime(value: datetime.datetime) -> Parts:
 
 
 def _time(value: datetime.time) -> Parts:
-    if value.tzinfo is not None:
-        return _PICKLED, _pickled(value), 0, b""
     seconds = (value.hour * 60 + value.minute) * 60 + value.second
-    note = (_PICKLED_NOTE, _pickled(value)) if value.fold else (0, b"")
-    return _TIME, seconds * 1_000_000 + value.microsecond, *note
+    plain = seconds * 1_000_000 + value.microsecond
+    note = (0, b"") if value.tzinfo is None and not value.fold else (_PICKLED_NOTE, _pickled(value))
+    offset = value.utcoffset()
+    if offset is None:
+        return _TIME, plain, *note
+    return _TIME_ZONED, plain - offset // _MICROSECOND, *note
 
 
 _BY_TYPE: dict[type, Any] = {
@@ -379,6 +384,7 @@ _BY_TAG: dict[int, Any] = {
     _DATETIME: lambda plain: _EPOCH + int(plain) * _MICROSECOND,
     _DATETIME_ZONED: lambda plain: _EPOCH_UTC + int(plain) * _MICROSECOND,
     _TIME: lambda plain: (_EPOCH + plain * _MICROSECOND).time(),
+    _TIME_ZONED: lambda plain: (_EPOCH + plain % _DAY * _MICROSECOND).time(),
     _TIMEDELTA: lambda plain: int(plain) * _MICROSECOND,
     _UUID: lambda plain: uuid.UUID(bytes=plain),
     _ENUM: lambda plain: _enum_of(*plain),
