@@ -9,8 +9,9 @@ and columns by name, `col("amount")`, in collections of columns.
 
 * Parts of tuples, from 0 on: ``record[0]``, ``left[1][0]``.
 * ``+ - * /`` of bools, floats and ints of 64 bits; a result that does not fit is an `OverflowError`.
-* Comparisons, of any values. Values of one type compare as Python does, those of unlike types by their types,
-  and None is before all others and equal to itself.
+* Comparisons, of any values. They follow the order in which collections keep records: values of one type
+  compare as Python does, and those of unlike types by their types, without a `TypeError`. None is before all
+  others and equal to itself. NaN is equal to itself and greater than all other numbers.
 * ``&``, ``|`` and ``~`` of comparisons, each in parentheses.
 
 Examples:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pointstamp._errors import GraphError
 from pointstamp.collections import Collection, ColumnCollection
+from pointstamp.collections.arranged import least_of_any
 from pointstamp.fields import key, left, record, right
 
 if TYPE_CHECKING:
@@ -102,6 +103,8 @@ def connected_components(
 ) -> Collection[tuple[N, N]]:
     """The component of each node, whichever way its edges point: pairs ``(node, least node)``.
 
+    Of nodes whose order a collection does not know, it is one that is always the same.
+
     Args:
         edges: The edges, in either direction.
         nodes: Nodes that are there also without an edge.
@@ -121,7 +124,11 @@ def connected_components(
 
 def _least_reaching(edges: Collection[tuple[N, N]], own: Collection[tuple[N, N]]) -> Collection[tuple[N, N]]:
     """The least node from which each node of pairs `(node, node)` can be reached, itself among them."""
-    return _least(own, lambda inner, labels: labels.join(edges.enter(inner), (right, left)))
+
+    def step(inner: Scope, labels: Collection[tuple[N, N]]) -> Collection[tuple[N, N]]:
+        return labels.join(edges.enter(inner), (right, left))
+
+    return _least(own, step, lambda nodes: least_of_any(nodes.arrange()))
 
 
 def strongly_connected_components(
@@ -129,7 +136,8 @@ def strongly_connected_components(
 ) -> Collection[tuple[N, N]]:
     """The strong component of each node: pairs ``(node, least node of its component)``.
 
-    Two nodes are in one component if paths lead from each to the other.
+    Two nodes are in one component if paths lead from each to the other. Of nodes whose order a collection
+    does not know, the least is one that is always the same.
 
     Args:
         edges: The edges, from source to target.
@@ -370,6 +378,7 @@ _TURNED = (record[1], record[0])
 def _least(
     start: Collection[tuple[N, Any]],
     step: Callable[[Scope, Collection[tuple[N, Any]]], Collection[tuple[N, Any]]],
+    least_of: Callable[[Collection[tuple[N, Any]]], Collection[tuple[N, Any]]] = Collection.min,
 ) -> Collection[tuple[N, Any]]:
     """The least value of each key, of those at the start and those that steps from the least ones lead to.
 
@@ -378,7 +387,7 @@ def _least(
     """
     with start.scope.iterative("Least") as inner:
         led_to: Variable[Any] = inner.variable()
-        least: Collection[tuple[N, Any]] = start.enter(inner).concat(led_to.collection).min()
+        least: Collection[tuple[N, Any]] = least_of(start.enter(inner).concat(led_to.collection))
         led_to.set(step(inner, least))
         return least.leave()
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import decimal
 import math
 import operator
-from typing import Any
+from collections import Counter
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -13,6 +15,9 @@ from hypothesis import strategies as st
 
 import pointstamp as ps
 from pointstamp.fields import col
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 FLOATS = [0.0, -0.0, 0.5, 3.0, -7.25, 4e9, 2.0**53 - 1, 2.0**63, 1e19, 2.0**126, 2.0**127, -(2.0**127)]
 FLOATS += [3.4028234663852886e38, -2e38, 2.0**128, 1e300, -1.7e308, math.inf, math.nan]
@@ -112,3 +117,76 @@ def test_columns_of_booleans_are_conditions_in_what_is_selected() -> None:
     ]
     with pytest.raises(ps.GraphError, match=r"a condition is true or false, and .* is of type Int64"):
         rows(lambda c: c.select(y=~col("x")), table)
+
+
+# Each is used twice: of columns it makes an expression, and of a row's values a value.
+NESTED: list[Callable[[Any, Any, Any], Any]] = [
+    lambda x, y, n: (x + y) * (x - y),
+    lambda x, y, n: 1.5 * x - n,
+    lambda x, y, n: (n + n) * y,
+    lambda x, y, n: (n - 1) + x,
+    lambda x, y, n: x / (y * y + 1),
+    lambda x, y, n: x / 2 + n / 4,
+]
+ANY_FLOATS = st.sampled_from(FLOATS) | st.floats()
+
+
+@settings(max_examples=60)
+@given(
+    records=st.lists(st.tuples(ANY_FLOATS, ANY_FLOATS, st.integers(-(2**61), 2**61)), min_size=1, max_size=6),
+    f=st.sampled_from(NESTED),
+    bound=st.sampled_from([0.5, 1e19, -1e300, math.inf, 3]),
+)
+def test_nested_calculations_are_compared_as_python_compares_them(records: Any, f: Any, bound: float) -> None:
+    """Of NaN a collection says that it is after all other numbers."""
+    x, y, n = zip(*records, strict=True)
+    table = pa.table({"x": pa.array(x, pa.float64()), "y": pa.array(y, pa.float64()), "n": pa.array(n)})
+    calculated = f(col("x"), col("y"), col("n"))
+    kept = rows(lambda c: c.filter(calculated > bound).select("n").consolidate(), table)
+    expected = Counter(n for x, y, n in records if not f(x, y, n) <= bound)
+    assert sorted(row["n"] for row in kept) == sorted(expected)
+    made = rows(lambda c: c.select("n", z=calculated).distinct(), table)
+    results = {(n, repr(f(x, y, n) + 0.0)) for x, y, n in records}
+    assert {(row["n"], repr(row["z"] + 0.0)) for row in made} == results
+
+
+# An expression on two columns of booleans and one of integers, and what it is of their values.
+CONDITIONS: list[tuple[Any, Callable[[Any, Any, int], bool]]] = [
+    (~col("b"), lambda b, c, n: b is not True),
+    (col("b") & col("c"), lambda b, c, n: b is True and c is True),
+    (col("b") & True, lambda b, c, n: b is True),
+    (~(col("b") | ~col("c")), lambda b, c, n: b is not True and c is True),
+    ((~col("b")) == (col("n") > 1), lambda b, c, n: (b is not True) == (n > 1)),
+    ((col("b") == True) & (col("n") > 0), lambda b, c, n: b is True and n > 0),  # noqa: E712
+    ((~col("c")) + col("n") > 2, lambda b, c, n: (c is not True) + n > 2),
+]
+
+
+@pytest.mark.parametrize("which", range(len(CONDITIONS)))
+def test_booleans_and_nulls_are_conditions_wherever_one_may_stand(which: int) -> None:
+    condition, of = CONDITIONS[which]
+    truths = [True, False, None]
+    records = [(b, c, n) for b in truths for c in truths for n in range(4)]
+    b, c, n = zip(*records, strict=True)
+    table = pa.table({"b": b, "c": c, "n": n})
+    made = rows(lambda c: c.select("b", "c", "n", y=condition), table)
+    assert {tuple(row.values()) for row in made} == {(*record, of(*record)) for record in records}
+    kept = rows(lambda c: c.filter(condition), table)
+    assert {tuple(row.values()) for row in kept} == {record for record in records if of(*record)}
+
+
+@pytest.mark.parametrize("digits", ["5" + "0" * 35 + ".00", "9" * 36 + ".99"])
+def test_a_sum_of_decimals_of_too_many_digits_is_named(digits: str) -> None:
+    table = pa.table({"k": ["a"] * 2, "x": pa.array([decimal.Decimal(digits)] * 2, pa.decimal128(38, 2))})
+    for build in (lambda c: c.sum("x", by="k"), lambda c: c.aggregate("k", [("x", "sum")])):
+        with pytest.raises(
+            OverflowError, match=r"column 'x.*' is Decimal128.* no number of more than 38 digits"
+        ):
+            rows(build, table)
+
+
+def test_decimals_of_a_scale_below_0_come_back() -> None:
+    numbers = [decimal.Decimal(12300), decimal.Decimal(-9999900), None]
+    table = pa.table({"k": ["a"] * 3, "x": pa.array(numbers, pa.decimal128(5, -2))})
+    assert Counter(row["x"] for row in rows(lambda c: c, table)) == Counter(numbers)
+    assert [row["x"] for row in rows(lambda c: c.max("x", by="k"), table)] == numbers[:1]

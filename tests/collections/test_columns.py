@@ -232,6 +232,8 @@ def test_data_and_schemas_that_do_not_fit_are_told() -> None:
                 scope.new_collection(schema=pa.schema({"l": pa.list_(pa.int64())}))
             with pytest.raises(TypeError, match="filtered by an expression such as"):
                 scope.column_collection(DATES).filter(lambda row: True)  # type: ignore[arg-type]
+            with pytest.raises(ps.GraphError, match="cannot have two columns named 'a'"):
+                scope.column_collection(pa.Table.from_arrays([[1], [2]], names=["a", "a"]))
         with pytest.raises(TypeError, match="field 'v' is Utf8 and should be Int32"):
             changes.insert(pa.table({"k": [1], "v": ["a"]}))
         with pytest.raises(TypeError, match="record batches"):

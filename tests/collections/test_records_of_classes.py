@@ -10,6 +10,7 @@ import decimal
 import enum
 import fractions
 import ipaddress
+import pathlib
 from collections import Counter
 from typing import Any
 
@@ -361,3 +362,51 @@ def test_an_array_of_one_element_is_no_record() -> None:
     np = pytest.importorskip("numpy")
     with pytest.raises(TypeError, match="it cannot be hashed"):
         ps.example(lambda scope: scope.collection([np.array([5])]).capture())
+
+
+PATH = pathlib.PurePosixPath
+"""Ordered by Python, and kept as its pickle: a collection does not know the order."""
+
+
+@pytest.mark.parametrize("name", graphs.__all__)
+def test_nodes_of_a_graph_need_no_order(name: str) -> None:
+    ends = [(0, 1), (1, 2), (2, 0), (2, 3), (4, 5), (5, 4)]
+    options = {"iterations": 4} if name in ("pagerank", "label_propagation") else {}
+
+    def run(named: Any) -> dict[Any, Any]:
+        def build(scope: ps.Scope) -> Any:
+            edges: Any = scope.collection([(named(a), named(b)) for a, b in ends])
+            more: list[Any] = []
+            if name in ("bfs", "shortest_paths"):
+                more = [scope.collection([named(0)])]
+            if name == "shortest_paths":
+                edges = edges.map(lambda edge: (edge[0], (edge[1], 1)))
+            if name == "k_core":
+                more = [2]
+            return getattr(graphs, name)(edges, *more, **options).capture()
+
+        ((_, found),) = ps.example(build).extract()
+        return Counter(dict(found))
+
+    found, expected = run(lambda node: PATH("ab"[node % 2], str(node))), run(lambda node: node)
+    if name in ("connected_components", "strongly_connected_components", "label_propagation"):
+        sizes = [sorted(Counter(label for _, label in labels).values()) for labels in (found, expected)]
+        assert sizes[0] == sizes[1]
+    else:
+        assert len(found) == len(expected)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [(PATH("b"), 1), (PATH("b"), 2), (PATH("a/c"), 0)],
+        [(PATH("a/c"), 1), (PATH("b"), 2), (PATH("b"), 0)],
+    ],
+)
+@pytest.mark.parametrize("reduced", [ps.Collection.min, ps.Collection.max, lambda c: c.top_k(2)])
+def test_a_value_is_compared_with_every_other(values: list[Any], reduced: Any) -> None:
+    def build(scope: ps.Scope) -> Any:
+        return reduced(scope.collection([("k", value) for value in values])).capture()
+
+    with pytest.raises(TypeError, match="cannot tell which of"):
+        ps.example(build)

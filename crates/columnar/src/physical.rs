@@ -113,11 +113,10 @@ pub fn from_physical(values: &ArrayRef, data_type: &DataType) -> Result<ArrayRef
         }
         D::Decimal128(precision, scale) => {
             let digits = values.as_primitive::<Decimal128Type>();
-            let digits: Decimal128Array = digits
-                .clone()
-                .with_precision_and_scale(*precision, *scale)?;
+            // How many digits there are does not depend on the scale, and the check takes none below 0.
+            let digits: Decimal128Array = digits.clone().with_precision_and_scale(*precision, 0)?;
             digits.validate_decimal_precision(*precision)?;
-            Arc::new(digits)
+            Arc::new(digits.with_precision_and_scale(*precision, *scale)?)
         }
         _ if data_type == values.data_type() => Arc::clone(values),
         _ => cast_with_options(values, data_type, &strict)?,

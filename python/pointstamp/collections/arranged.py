@@ -148,6 +148,11 @@ class Arranged(Generic[K, V]):
         return self._collection(self.scope, _core.reduce_arranged(self.core, kind, argument, kind.label))
 
 
+def least_of_any(arranged: Arranged[K, V]) -> Collection[tuple[K, V]]:
+    """As `min`; of values whose order is not known it is one of them, and always the same."""
+    return arranged._reduced(Reduction.MIN, True)
+
+
 @suggesting
 class Trace(Generic[K, V]):
     """This worker's share of an arrangement, which `main` reads while the dataflow runs.

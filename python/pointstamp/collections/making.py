@@ -53,7 +53,7 @@ class CollectionScope:
             name: The operator's name.
 
         Raises:
-            GraphError: If a collection cannot keep a column of the schema.
+            GraphError: If a collection cannot keep a column of the schema, or two have one name.
         """
         handle: InputHandle[Any] = InputHandle()
         rows: Collection[Any] = self._scope.collection_of(self._scope.core.input_from(handle))
@@ -84,7 +84,7 @@ class CollectionScope:
         """A collection of the rows of a table or a record batch, as `collection` is of records.
 
         Raises:
-            GraphError: If a collection cannot keep a column of it.
+            GraphError: If a collection cannot keep a column of it, or two have one name.
         """
         changes, rows = self.new_collection(schema=data.schema)
         changes.insert(data)

@@ -121,9 +121,12 @@ class Served:
 
 
 def by_own_time(batch: Any) -> Iterator[tuple[Time, Any]]:
-    """The rows of changes in columns by the times that they tell, which are at or after their message's."""
+    """The rows of changes in columns by the times that they tell, which are at or after their message's.
+
+    Times and diffs are in the last two columns: the collection may have others of these names.
+    """
     rows: dict[Time, list[int]] = {}
-    for row, at in enumerate(batch.column("time").to_pylist()):
+    for row, at in enumerate(batch.column(batch.num_columns - 2).to_pylist()):
         rows.setdefault(tuple(at) if isinstance(at, list) else at, []).append(row)
     if len(rows) == 1:
         yield next(iter(rows)), batch

@@ -55,7 +55,10 @@ pub(crate) fn of_kind(
             name,
         }),
         Reduction::Count | Reduction::CountByKey => Box::new(count),
-        Reduction::Min => Box::new(min),
+        Reduction::Min => match argument.extract::<Option<bool>>()? {
+            Some(true) => Box::new(least_of_any),
+            _ => Box::new(min),
+        },
         Reduction::Max => Box::new(MAX),
         Reduction::Aggregate => {
             let wanted: Vec<(Reduction, usize)> = argument.extract()?;
@@ -221,16 +224,31 @@ fn total(inputs: &Lists<Cells>, index: usize) -> i128 {
 
 fn min(_: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
     for index in 0..inputs.len() {
-        let mut there = inputs.list(index).filter(|(_, diff)| *diff > 0);
-        if let Some((least, _)) = there.next() {
-            if let Some((next, _)) = there.next() {
-                ordered("min", least, next)?;
-            }
+        let mut there = values(inputs, index).map(|(value, _)| value);
+        if let Some(least) = there.next() {
+            check_order("min", least, there)?;
             outputs.push(least, 1);
         }
         outputs.end();
     }
     Ok(())
+}
+
+/// The least row of each key: of values that rows do not order as Python does, one that is always the same.
+#[allow(clippy::unnecessary_wraps, reason = "a reducer may fail")]
+fn least_of_any(_: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
+    for index in 0..inputs.len() {
+        if let Some((least, _)) = values(inputs, index).next() {
+            outputs.push(least, 1);
+        }
+        outputs.end();
+    }
+    Ok(())
+}
+
+/// The values of a key that are there, least first.
+fn values(inputs: &Lists<Cells>, index: usize) -> impl DoubleEndedIterator<Item = (Row<'_>, i64)> {
+    inputs.list(index).filter(|(_, diff)| *diff > 0)
 }
 
 /// The greatest values of each key: so many, where one counts once or as often as it is there.
@@ -246,7 +264,7 @@ impl Reducer<Cells, Cells, Cells> for Top {
     fn reduce(&mut self, _: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
         for index in 0..inputs.len() {
             let mut left = self.0.get() as i64;
-            let mut there = inputs.list(index).rev().filter(|(_, diff)| *diff > 0);
+            let (mut there, mut kinds) = (values(inputs, index).rev(), 0);
             while let Some((value, diff)) = there.next() {
                 let (name, taken) = match self.1 {
                     Times::Once => ("max", 1),
@@ -254,9 +272,14 @@ impl Reducer<Cells, Cells, Cells> for Top {
                 };
                 outputs.push(value, taken);
                 left -= taken;
+                kinds += 1;
                 if left == 0 {
-                    if let Some((next, _)) = there.next() {
-                        ordered(name, value, next)?;
+                    // Each that is taken is to be greater than each other. They are sorted as rows, so it is enough that
+                    // the least taken is greater than each other, and that the greatest other is less than each taken.
+                    check_order(name, value, there.map(|(other, _)| other))?;
+                    let all = || values(inputs, index).rev().map(|(value, _)| value);
+                    if let Some(other) = all().nth(kinds) {
+                        check_order(name, other, all().take(kinds))?;
                     }
                     break;
                 }
@@ -267,21 +290,24 @@ impl Reducer<Cells, Cells, Cells> for Top {
     }
 }
 
-/// Refuses two values that Python orders, and rows do not.
-fn ordered(name: &str, value: Row<'_>, next: Row<'_>) -> Done {
-    if !value.is_unordered_with(next) {
+/// Refuses a value and others of which Python orders one pair, and rows do not.
+fn check_order<'a>(name: &str, value: Row<'a>, mut others: impl Iterator<Item = Row<'a>>) -> Done {
+    if !value.may_be_unordered() {
         return Ok(());
     }
+    let Some(other) = others.find(|other| value.is_unordered_with(*other)) else {
+        return Ok(());
+    };
     let ordered = attached(|py| {
-        let (value, next) = (value.decode(py)?, next.decode(py)?);
-        match value.lt(&next) {
+        let (value, other) = (value.decode(py)?, other.decode(py)?);
+        match value.lt(&other) {
             Err(error) if error.is_instance_of::<PyTypeError>(py) => Ok(()), // any order will do
             Err(error) => Err(error),
             Ok(_) => Err(PyTypeError::new_err(format!(
                 "{name} cannot tell which of {} and {} is greater: values of such a class are kept as their pickles; \
                  map them to numbers, strings, tuples or frozen dataclasses",
                 shown(&value),
-                shown(&next)
+                shown(&other)
             ))),
         }
     });

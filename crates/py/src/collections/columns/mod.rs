@@ -42,10 +42,16 @@ use crate::raised::Raised;
 use crate::stream::Stream;
 use crate::time::point_to_py;
 
-/// Refuses a schema with a column that a collection cannot keep.
+/// Refuses a schema with a column that a collection cannot keep, or with two of one name.
 #[pyfunction]
 pub(crate) fn check_columns(schema: &Schema) -> PyResult<()> {
-    for column in schema.schema.fields() {
+    for (index, column) in schema.schema.fields().iter().enumerate() {
+        if schema.schema.index_of(column.name()).ok() != Some(index) {
+            return Err(GraphError::new_err(format!(
+                "a collection cannot have two columns named '{}': rename one of them",
+                column.name()
+            )));
+        }
         if physical(column.data_type()).is_none() {
             return Err(GraphError::new_err(format!(
                 "a collection cannot keep column '{}' of type {}: it keeps numbers, decimals of 128 bits, booleans, dates, \

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use super::super::fields::{Expr, Op, Relation};
 use super::super::rows::{Layout, Row, RowBuf};
-use super::super::terms::{Atom, atom};
+use super::super::terms::{Atom, Plain, atom};
 use crate::errors::GraphError;
 
 /// What values of a type can be compared with.
@@ -128,10 +128,10 @@ fn constant(row: &RowBuf) -> PyResult<DataType> {
     Ok(match row.get() {
         Row::Ints(Layout::INT, _) => DataType::Int64,
         Row::Ints(Layout::NONE, _) => DataType::Null,
-        Row::Term(term) if row.get().truth().is_none() => match atom(term) {
-            Some(Atom::Float(_) | Atom::Int(_)) => DataType::Float64,
-            Some(Atom::Text(_)) => DataType::LargeUtf8,
-            Some(Atom::Bytes(_)) => DataType::LargeBinary,
+        Row::Term(term) if row.get().truth().is_none() => match (row.get().number(), atom(term)) {
+            (Some(Plain::Float(_)), _) => DataType::Float64,
+            (_, Some(Atom::Text(_))) => DataType::LargeUtf8,
+            (_, Some(Atom::Bytes(_))) => DataType::LargeBinary,
             _ => return Err(no_constant()),
         },
         Row::Term(_) => DataType::Boolean,

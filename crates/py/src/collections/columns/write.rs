@@ -1,5 +1,6 @@
 //! Rows as columns.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use arrow_array::builder::{LargeBinaryBuilder, LargeStringBuilder};
@@ -13,6 +14,9 @@ use pyo3::prelude::*;
 use super::super::rows::{Cells, Layout, Row, Symbol};
 use super::super::terms::{Atom, atoms};
 use crate::errors::{CodecError, IntoException};
+
+/// The least number of more digits than a decimal of 128 bits has.
+const DIGITS: u128 = 10_u128.pow(38);
 
 /// A column that grows.
 enum Growing {
@@ -63,7 +67,9 @@ impl Growing {
         match (self, atom) {
             (growing, Atom::None) => growing.none(),
             (growing, Atom::Int(value)) => return growing.int(*value),
-            (Growing::Wide(values), Atom::Wide(value)) => values.push(Some(*value)),
+            (Growing::Wide(values), Atom::Wide(value)) if value.unsigned_abs() < DIGITS => {
+                values.push(Some(*value));
+            }
             #[allow(clippy::cast_precision_loss, reason = "it was made of a float")]
             (Growing::Floats(values), Atom::Wide(value)) => values.push(Some(*value as f64)),
             (Growing::Floats(values), Atom::Float(value)) => values.push(Some(*value)),
@@ -146,7 +152,7 @@ fn put_ints(layout: Layout, words: &[i64], columns: &mut [Growing]) -> Option<()
 
 /// The error of a value that its column has no room for: a sum, or a row of a program's own.
 #[cold]
-fn too_large(column: &Field, value: i128) -> PyErr {
+fn too_large(column: &Field, value: impl Display) -> PyErr {
     PyOverflowError::new_err(format!(
         "column '{}' is {}, which has no {value}: cast what it is computed of to float64 before it comes into the collection",
         column.name(),
@@ -159,10 +165,15 @@ fn too_large(column: &Field, value: i128) -> PyErr {
 fn unfit(row: Row<'_>, schema: &SchemaRef) -> PyErr {
     if let Row::Term(row) = row {
         for (atom, column) in atoms(row).into_iter().flatten().zip(schema.fields()) {
-            if let Atom::Wide(value) = atom
-                && column.data_type().is_integer()
-            {
-                return too_large(column, value);
+            match atom {
+                Atom::Wide(value) if column.data_type().is_integer() => {
+                    return too_large(column, value);
+                }
+                Atom::Wide(value) if value.unsigned_abs() < DIGITS => {}
+                Atom::Wide(_) | Atom::Float(_) if column.data_type().is_decimal() => {
+                    return too_large(column, "number of more than 38 digits");
+                }
+                _ => {}
             }
         }
     }

@@ -98,6 +98,15 @@ impl Row<'_> {
         }
     }
 
+    /// Whether there can be another from which it differs in what has no order of its own.
+    #[inline]
+    pub(crate) fn may_be_unordered(self) -> bool {
+        match self {
+            Row::Term(row) => terms::may_hold_pickle(row),
+            Row::Ints(..) => false,
+        }
+    }
+
     /// Whether this and another differ in what has no order of its own.
     #[inline]
     pub(crate) fn is_unordered_with(self, other: Row<'_>) -> bool {

@@ -103,6 +103,11 @@ pub(crate) fn tuple(rows: &[&[u8]], out: &mut Vec<u8>) {
     finish_len(out.len() - start, out);
 }
 
+/// Whether a row can hold a value that is kept as its pickle: it has the byte that such a value begins with.
+pub(crate) fn may_hold_pickle(row: &[u8]) -> bool {
+    split(row).0.contains(&PICKLED)
+}
+
 /// Whether two rows differ in a value that is kept as its pickle first, so that their order means nothing.
 pub(crate) fn are_unordered(row: &[u8], other: &[u8]) -> bool {
     let (term, other) = (split(row).0, split(other).0);
