@@ -43,6 +43,7 @@ NO_OPERATOR = {
     ("ColumnCollection", "select"),
     # For this package.
     ("StreamsOf", "event_stream_of"),
+    ("Served", "probe"),  # one that is there
     ("StreamsOf", "event_columns_of"),
     ("StreamsOf", "stream_of"),
     ("StreamsOf", "collection_of"),
