@@ -10,6 +10,16 @@ import pytest
 import pointstamp as ps
 
 
+def arranged_numbers(
+    worker: ps.Worker,
+) -> tuple[ps.CollectionInput[Any], ps.Trace[Any, Any], ps.ProbeHandle, int]:
+    """A dataflow that arranges a collection: its input, the trace, a probe behind it, and its number."""
+    with worker.dataflow() as scope:
+        numbers, collection = scope.new_collection()
+        arranged = collection.arrange()
+        return numbers, arranged.trace, arranged.as_collection().probe(), scope.address[0]
+
+
 def test_a_trace_is_read_at_any_time_that_it_reaches() -> None:
     def main(worker: ps.Worker) -> None:
         with worker.dataflow() as scope:
@@ -104,11 +114,7 @@ def test_the_dataflow_of_an_imported_trace_goes_when_it_is_complete(complete: bo
     """What it has not sent yet would be missing from the one that imports it: an error, and no wait."""
 
     def main(worker: ps.Worker) -> Any:
-        with worker.dataflow() as scope:
-            numbers, collection = scope.new_collection()
-            arranged = collection.arrange()
-            trace, probe = arranged.trace, arranged.as_collection().probe()
-            exporting = scope.address[0]
+        numbers, trace, probe, exporting = arranged_numbers(worker)
         with worker.dataflow() as scope:
             imported = scope.import_trace(trace).as_collection()
             captured, seen = imported.capture(), imported.probe()
@@ -133,11 +139,7 @@ def test_the_dataflow_of_an_imported_trace_goes_when_it_is_complete(complete: bo
 @pytest.mark.parametrize("complete", [True, False])
 def test_a_trace_is_imported_after_its_dataflow_only_if_it_is_complete(complete: bool) -> None:
     def main(worker: ps.Worker) -> Any:
-        with worker.dataflow() as scope:
-            numbers, collection = scope.new_collection()
-            arranged = collection.arrange()
-            trace, probe = arranged.trace, arranged.as_collection().probe()
-            exporting = scope.address[0]
+        numbers, trace, probe, exporting = arranged_numbers(worker)
         numbers.insert((1, 2))
         numbers.advance_to(1)
         worker.step_while(lambda: probe.less_than(1))
@@ -163,10 +165,7 @@ def test_memory_follows_the_size_and_not_the_history() -> None:
     """Forty thousand changes to ten records leave a trace of a few updates: its reading stays exact."""
 
     def main(worker: ps.Worker) -> list[Any]:
-        with worker.dataflow() as scope:
-            numbers, collection = scope.new_collection()
-            arranged = collection.arrange()
-            trace, probe = arranged.trace, arranged.as_collection().probe()
+        numbers, trace, probe, _ = arranged_numbers(worker)
         for time in range(2000):
             numbers.update_many([((key, time), 1) for key in range(10)])
             if time:

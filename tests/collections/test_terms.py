@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 import pointstamp as ps
 from pointstamp._core import decode_term, encode_term
 from pointstamp._errors import CodecError
+from record_classes import Coordinate
 
 
 class Pair(NamedTuple):
@@ -44,21 +45,6 @@ class Shade(enum.Flag):
 class Bits(enum.IntFlag):
     A = 1
     B = 2
-
-
-class Coordinate(bytes, enum.Enum):
-    """As in Python's documentation: what it equals is not its value."""
-
-    label: str
-
-    def __new__(cls, value: int, label: str) -> Coordinate:
-        made = bytes.__new__(cls, [value])
-        made._value_ = value
-        made.label = label
-        return made
-
-    PX = (0, "P.X")
-    PY = (1, "P.Y")
 
 
 class Word(str):

@@ -132,6 +132,8 @@ class Bits(enum.IntFlag):
 
 
 class Coordinate(bytes, enum.Enum):
+    """As in Python's documentation: what it equals is not its value."""
+
     label: str
 
     def __new__(cls, value: int, label: str) -> Coordinate:
