@@ -1,62 +1,30 @@
 //! What a join puts out besides what is right: nothing that has cancelled, and nothing for a side that is empty; and what it
 //! joins with from inside a scope.
 
-use pointstamp_arrange::{
-    Batcher, Entered, Join, JoinStep, Sealed, Source, Trace, TraceWriter, Words,
-};
+#[path = "support/arranged.rs"]
+mod arranged;
+
+use pointstamp_arrange::{Entered, Join, Source};
 use pointstamp_order::Antichain;
 
-struct Arranged {
-    batcher: Batcher<Words, Words, u64>,
-    writer: TraceWriter<Words, Words, u64>,
-    trace: Trace<Words, Words, u64>,
-}
+use arranged::{Arranged, Pairs, finish};
 
-impl Arranged {
-    fn new() -> Self {
-        let least = Antichain::from_elem(0);
-        let (writer, trace) = TraceWriter::new(least.clone());
-        Self {
-            batcher: Batcher::new(least),
-            writer,
-            trace,
-        }
+/// A batch of updates `(key, value, time, difference)`, all before `upper`.
+fn batch(arranged: &mut Arranged<u64>, upper: u64, updates: &[(u64, u64, u64, i64)]) -> Pairs<u64> {
+    for (key, val, time, diff) in updates {
+        arranged.push(*key, *val, time, *diff);
     }
-
-    /// A batch of updates `(key, value, time, difference)`, all before `upper`.
-    fn batch(&mut self, upper: u64, updates: &[(u64, u64, u64, i64)]) -> Sealed<Words, Words, u64> {
-        for (key, val, time, diff) in updates {
-            self.batcher.push(*key, *val, time, *diff).unwrap();
-        }
-        let upper = Antichain::from_elem(upper);
-        let (_, batch) = self.batcher.seal(&upper).unwrap().remove(0);
-        let sealed = self.writer.insert(batch).unwrap();
-        self.writer.seal(upper);
-        sealed.unwrap()
-    }
-
-    fn settle(&mut self) {
-        while !self.writer.exert(&mut 100).unwrap() {}
-    }
-}
-
-fn finish(join: &mut Join<Words, Words, Words, u64, u64>) -> Vec<(u64, u64, u64, u64, i64)> {
-    let mut joined = Vec::new();
-    loop {
-        let emit = |key, a, b, time: &u64, diff| joined.push((key, a, b, *time, diff));
-        if matches!(join.work(&mut 1000, emit).unwrap(), JoinStep::Idle) {
-            return joined;
-        }
-    }
+    arranged.seal(&Antichain::from_elem(upper)).remove(0).1
 }
 
 #[test]
 fn what_has_cancelled_is_not_joined() {
-    let (mut left, mut right) = (Arranged::new(), Arranged::new());
+    let (mut left, mut right) = (Arranged::new(0u64), Arranged::new(0u64));
     let mut join = Join::new(Box::new(left.trace.clone()), Box::new(right.trace.clone()));
     // One value comes and goes in two batches, one within a batch; one stays, and one stays once of twice.
     for batch in [
-        right.batch(
+        batch(
+            &mut right,
             2,
             &[
                 (1, 20, 0, 1),
@@ -66,31 +34,38 @@ fn what_has_cancelled_is_not_joined() {
                 (2, 1, 0, 1),
             ],
         ),
-        right.batch(3, &[(1, 20, 2, -1), (1, 23, 2, 2), (2, 1, 2, -1)]),
-        right.batch(4, &[(1, 23, 3, -1)]),
+        batch(
+            &mut right,
+            3,
+            &[(1, 20, 2, -1), (1, 23, 2, 2), (2, 1, 2, -1)],
+        ),
+        batch(&mut right, 4, &[(1, 23, 3, -1)]),
     ] {
         join.push_right(&batch, 0);
         assert!(join.is_idle(), "there is nothing to join with");
     }
     join.push_left(
-        &left.batch(5, &[(1, 10, 4, 1), (2, 10, 4, 1), (3, 10, 4, 1)]),
+        &batch(&mut left, 5, &[(1, 10, 4, 1), (2, 10, 4, 1), (3, 10, 4, 1)]),
         4,
     );
     assert!(!join.is_idle());
-    assert_eq!(finish(&mut join), [(1, 10, 22, 4, 1), (1, 10, 23, 4, 1)]);
+    assert_eq!(
+        finish(&mut join, 1000),
+        [(1, 10, 22, 4, 1), (1, 10, 23, 4, 1)]
+    );
     // The other way round, with histories that are long enough to be gone through by time.
     let long: Vec<_> = (0..20)
         .map(|time| (5, 1, 6 + time, if time % 2 == 0 { 1 } else { -1 }))
         .collect();
-    join.push_left(&left.batch(30, &long), 6);
-    assert_eq!(finish(&mut join), []);
-    join.push_right(&right.batch(50, &[(5, 2, 40, 1), (5, 3, 40, 1)]), 40);
-    assert_eq!(finish(&mut join), []);
+    join.push_left(&batch(&mut left, 30, &long), 6);
+    assert_eq!(finish(&mut join, 1000), []);
+    join.push_right(&batch(&mut right, 50, &[(5, 2, 40, 1), (5, 3, 40, 1)]), 40);
+    assert_eq!(finish(&mut join, 1000), []);
 }
 
 #[test]
 fn an_outer_arrangement_is_kept_as_an_inner_reader_needs_it() {
-    let mut outer = Arranged::new();
+    let mut outer = Arranged::new(0u64);
     let enter = |time: &u64| [*time, 0];
     let mut inner = Entered::new(
         Box::new(outer.trace.clone()),
@@ -98,8 +73,8 @@ fn an_outer_arrangement_is_kept_as_an_inner_reader_needs_it() {
         |[time, _]: &[u64; 2]| *time,
     );
     inner.follow();
-    let came = outer.batch(1, &[(1, 10, 0, 1), (2, 20, 0, 1)]);
-    let went = outer.batch(3, &[(1, 10, 2, -1)]);
+    let came = batch(&mut outer, 1, &[(1, 10, 0, 1), (2, 20, 0, 1)]);
+    let went = batch(&mut outer, 3, &[(1, 10, 2, -1)]);
     outer.trace.allow_compaction(&Antichain::from_elem(9));
     // It has seen none of them yet.
     outer.settle();

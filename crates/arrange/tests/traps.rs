@@ -1,69 +1,16 @@
 //! What incremental systems have got wrong: each a small program of its own.
 
+#[path = "support/arranged.rs"]
+mod arranged;
 #[path = "support/batch.rs"]
 mod batch;
 
 use pointstamp_arrange::{
-    Batcher, Count, Join, JoinStep, Overflow, Reduce, Sealed, Time, Totals, Trace, TraceWriter,
-    Units, Words, i64_of_word,
+    Batcher, Count, Join, Overflow, Reduce, Time, Totals, TraceWriter, Units, Words, i64_of_word,
 };
 use pointstamp_order::Antichain;
 
-type Pairs<T> = Sealed<Words, Words, T>;
-
-/// An arrangement at the end of a batcher.
-struct Arranged<T: Time> {
-    batcher: Batcher<Words, Words, T>,
-    writer: TraceWriter<Words, Words, T>,
-    trace: Trace<Words, Words, T>,
-}
-
-impl<T: Time> Arranged<T> {
-    fn new(least: T) -> Self {
-        let least = Antichain::from_elem(least);
-        let (writer, trace) = TraceWriter::new(least.clone());
-        Self {
-            batcher: Batcher::new(least),
-            writer,
-            trace,
-        }
-    }
-
-    fn push(&mut self, key: u64, val: u64, time: &T, diff: i64) {
-        self.batcher.push(key, val, time, diff).unwrap();
-    }
-
-    fn seal(&mut self, upper: &Antichain<T>) -> Vec<(T, Pairs<T>)> {
-        let mut sealed = Vec::new();
-        for (time, batch) in self.batcher.seal(upper).unwrap() {
-            sealed.extend(
-                self.writer
-                    .insert(batch)
-                    .unwrap()
-                    .map(|batch| (time, batch)),
-            );
-        }
-        self.writer.seal(upper.clone());
-        sealed
-    }
-
-    fn settle(&mut self) {
-        while !self.writer.exert(&mut 1000).unwrap() {}
-    }
-}
-
-type Joined<T> = Vec<(u64, u64, u64, T, i64)>;
-
-fn finish<T: Time>(join: &mut Join<Words, Words, Words, T, T>, fuel: usize) -> Joined<T> {
-    let mut joined = Vec::new();
-    loop {
-        let mut fuel = fuel;
-        let emit = |key, a, b, time: &T, diff| joined.push((key, a, b, time.clone(), diff));
-        if matches!(join.work(&mut fuel, emit).unwrap(), JoinStep::Idle) {
-            return joined;
-        }
-    }
-}
+use arranged::{Arranged, finish};
 
 #[test]
 fn a_join_meets_batches_that_the_frontier_and_the_trace_have_overtaken() {
