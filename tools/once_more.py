@@ -1,36 +1,91 @@
-"""Runs tests, and what failed once more, by itself: `python tools/once_more.py pytest|cargo ARGUMENTS...`.
+"""Runs tests, and what failed once more: `python tools/once_more.py pytest|cargo ARGUMENTS...`.
 
 A test that passes then does not fail the run. It is a defect all the same, a race in the test or in what it
 tests: its first failure stays in the output, and the last lines name it. A run in which more than a few fail
-is not repeated, and neither is one that ended before its last test. `cargo` stands for `cargo test`.
+is not repeated. pytest ends at a test that hangs (`faulthandler_timeout` in pyproject.toml): such a run goes
+on with that test and those that it did not come to, and where each thread stood is printed last, too. A run
+that ended otherwise before its last test is not repeated. `cargo` stands for `cargo test`.
 """
 
-import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Sequence
 from pathlib import Path
+
+import journal
 
 FEW = 5
 """So many tests, or so many of cargo's targets, are run again."""
 
+HUNG = "Timeout ("
+"""What faulthandler begins with where a test took too long."""
+
+NOT_THE_TEST = ("/_pytest/", "/pluggy/", journal.__file__)
+
+FRAMES = 6
+"""So many of a thread's innermost frames are repeated."""
+
 TARGET = re.compile(r"error: (?:doc)?test failed, to rerun pass `(?P<target>[^`]+)`")
 
 
+def call_pytest(file: Path, arguments: Sequence[str]) -> tuple[int, list[str]]:
+    """Returns the exit status, and faulthandler's lines where a test hung."""
+    command = [sys.executable, journal.__file__, str(file), *arguments]
+    child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, errors="replace")
+    stacks: list[str] = []
+
+    def pass_on() -> None:
+        assert child.stderr is not None
+        for line in child.stderr:
+            sys.stderr.write(line)
+            if stacks or line.startswith(HUNG):
+                stacks.append(line.rstrip())
+
+    reader = threading.Thread(target=pass_on, daemon=True)
+    reader.start()
+    status = child.wait()
+    reader.join(5)  # Not to its end: a process that a test forked may hold it open.
+    return status, stacks
+
+
+def innermost(stacks: Sequence[str]) -> list[str]:
+    """Where each thread stood: its innermost frames, without those of pytest."""
+    lines: list[str] = []
+    frames = 0
+    for line in stacks:
+        if "Thread 0x" in line:
+            frames = 0
+            lines.append(line)
+        elif not any(place in line for place in NOT_THE_TEST) and frames < FRAMES:
+            frames += 1
+            lines.append(line)
+    return lines
+
+
 def run_pytest(arguments: Sequence[str]) -> tuple[int, list[str]]:
-    """Returns the exit status, and the names of the tests that failed once."""
-    with tempfile.TemporaryDirectory() as cache:
-        command = [sys.executable, "-m", "pytest", "-o", f"cache_dir={cache}", *arguments]
-        status = subprocess.call(command)
-        failed = Path(cache) / "v" / "cache" / "lastfailed"
-        names = list(json.loads(failed.read_text())) if failed.exists() else []
-        if status != 1 or not 0 < len(names) <= FEW:
-            return status, []
-        again(names)
-        return subprocess.call([*command, "--last-failed", "--last-failed-no-failures", "none"]), names
+    """Returns the exit status, and the names of the tests that failed or hung once."""
+    names: list[str] = []
+    stood: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "journal"
+        while True:
+            status, stacks = call_pytest(file, arguments)
+            states = journal.states(file)
+            bad = [name for name, state in states.items() if state != "passed"]
+            hung = [name for name in bad if states[name] == "begun"]
+            stood += [line for name in hung for line in [f"hung: {name}", *innermost(stacks)]]
+            twice = set(names) & set(bad)
+            if status != 1 or not bad or twice or len(names) + len(bad) > FEW or (hung and not stacks):
+                break
+            again(bad)
+            names += bad
+    if stood:
+        print("", *stood, sep="\n", flush=True)
+    return status, names if status == 0 else []
 
 
 def run_cargo(arguments: Sequence[str]) -> tuple[int, list[str]]:
@@ -55,7 +110,7 @@ def run_cargo(arguments: Sequence[str]) -> tuple[int, list[str]]:
 
 def again(names: Sequence[str]) -> None:
     """Says that these are run again."""
-    print(f"\nrun once more, by themselves: {', '.join(names)}", flush=True)
+    print(f"\nrun once more: {', '.join(names)}", flush=True)
 
 
 def main(argv: Sequence[str]) -> int:

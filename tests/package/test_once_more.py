@@ -73,6 +73,52 @@ def test_a_run_that_has_no_end_is_not_repeated(tmp_path: Path) -> None:
     assert "run once more" not in result.stdout
 
 
+HANGS = """
+import ctypes, pathlib
+
+def count(name):
+    runs = pathlib.Path(__file__).parent / name
+    runs.write_text(runs.read_text() + "x" if runs.exists() else "x")
+    return len(runs.read_text())
+
+def test_before():
+    count("before")
+
+def test_fails():
+    assert count("fails") > 1
+
+def test_hangs():
+    if count("hangs") <= {times}:
+        ctypes.PyDLL(None).sleep(100)  # holds the interpreter: no signal is seen
+
+def test_after():
+    count("after")
+
+def test_after_fails():
+    assert count("after_fails") > 1
+"""
+
+
+@pytest.mark.parametrize(("times", "status", "after"), [(1, 0, "x"), (2, 1, None)])
+def test_a_run_goes_on_after_a_test_that_hangs(
+    tmp_path: Path, times: int, status: int, after: str | None
+) -> None:
+    (tmp_path / "test_hangs.py").write_text(HANGS.format(times=times))
+    limit = ["-o", "faulthandler_timeout=1", "-o", "faulthandler_exit_on_timeout=true"]
+    result = once_more(tmp_path, "pytest", "-q", *limit, "test_hangs.py")
+    assert result.returncode == status, result.stdout + result.stderr
+    assert (tmp_path / "before").read_text() == "x"
+    assert (tmp_path / "hangs").read_text() == "xx"
+    assert ((tmp_path / "after").read_text() if (tmp_path / "after").exists() else None) == after
+    last = "\n".join(result.stdout.splitlines()[-12:])
+    assert "hung: test_hangs.py::test_hangs" in last
+    assert " in test_hangs" in last
+    assert "_pytest" not in last
+    if status == 0:
+        failed = ["test_fails", "test_hangs", "test_after_fails"]
+        assert last.splitlines()[-3:] == [f"  test_hangs.py::{name}" for name in failed]
+
+
 @pytest.mark.parametrize(("again", "status"), [(0, 0), (101, 101)])
 def test_what_fails_in_cargo(tmp_path: Path, again: int, status: int) -> None:
     cargo = tmp_path / "cargo"
