@@ -25,6 +25,15 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("pointstamp")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """No test may take longer than the limit at which the whole run ends, which says less than a failure."""
+    longest = float(config.getini("faulthandler_timeout"))
+    for item in items:
+        mark = item.get_closest_marker("timeout")
+        if mark is not None and mark.args[0] >= longest > 0:
+            raise pytest.UsageError(f"{item.nodeid}: its limit is over faulthandler_timeout, {longest:g}")
+
+
 # A shell that starts something in the background has it ignore Ctrl-C, and Python leaves it so. Tests
 # strike it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -387,6 +387,17 @@ def test_an_error_of_the_source_ends_the_dataflow() -> None:
         ps.example(lambda scope: scope.replay([reader(Broken(kept.getvalue()))]))
 
 
+def test_a_capture_sends_each_time_at_once() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        ours = socket.create_connection(server.getsockname())
+        theirs, _ = server.accept()
+    assert not ours.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    writer = ps.EventWriter(ours)
+    assert ours.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY), "the second of two small writes waits"
+    ps.example(lambda scope: scope.empty().capture_into(writer))
+    theirs.close()
+
+
 def test_a_replay_that_fails_lets_go_of_its_socket() -> None:
     a, b = socket.socketpair()
     a.sendall(b"nothing that was captured, and more of it")

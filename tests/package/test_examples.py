@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from children import finished
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 # Arguments that make a program small enough for a test; {text} is a directory with some files of text.
@@ -56,13 +58,7 @@ def test_every_example_is_here() -> None:
 
 def run(name: str, text: Path, seconds: float = 50) -> str:
     arguments = [argument.format(text=text) for argument in ARGUMENTS[name]]
-    result = subprocess.run(
-        [sys.executable, "-W", "error", EXAMPLES / name, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=seconds,
-        check=False,
-    )
+    result = finished([sys.executable, "-W", "error", EXAMPLES / name, *arguments], seconds)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "Traceback" not in result.stderr
     return result.stdout

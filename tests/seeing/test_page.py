@@ -18,6 +18,7 @@ import pytest
 
 import pointstamp as ps
 from browser import needs_browser
+from gathering import gathering
 from pointstamp.seeing.log import read_log, to_perfetto
 from pointstamp.seeing.replaying import Replay
 from pointstamp.seeing.serving import Page, document
@@ -78,6 +79,16 @@ def shown(look: Callable[[str], Any], capfd: pytest.CaptureFixture[str], **optio
 
 def operators(state: dict[str, Any]) -> dict[str, Any]:
     return {one["name"]: one for flow in state["dataflows"] for one in flow["operators"]}
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="how descriptors are listed is Linux's")
+def test_no_answer_waits_for_its_headers_to_be_acknowledged() -> None:
+    def asked(query: dict[str, str]) -> tuple[str, str]:
+        return "text/plain", " ".join(gathering())
+
+    before = " ".join(gathering())
+    with Page("127.0.0.1", 0, {"/ends": asked}) as page:
+        assert fetch(page.address + "ends") == before
 
 
 def test_the_state_is_what_the_engine_did(capfd: pytest.CaptureFixture[str]) -> None:

@@ -5,11 +5,13 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from multiprocessing.connection import Listener
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import pointstamp as ps
+from gathering import gathering
 from pointstamp.interactive.served import by_own_time
 
 PATIENCE = 120.0
@@ -40,6 +42,21 @@ def test_a_time_is_handed_out_once_and_whole(session: ps.Interactive) -> None:
     found.update(time for time, _ in got)
     assert set(found.values()) == {1}, "a time has come in parts"
     assert got == [(time, records) for time in range(times)]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="how descriptors are listed is Linux's")
+def test_no_message_of_a_session_waits_for_another_to_be_acknowledged() -> None:
+    def here(scope: ps.Scope) -> Any:
+        numbers, stream = scope.new_input()
+        return {"numbers": numbers, "out": stream.flat_map(lambda _: gathering())}
+
+    before = set(gathering())
+    with ps.Interactive(processes=2) as session:
+        flow = session.dataflow(here)
+        flow.numbers.send(None)
+        flow.numbers.advance_to(1)
+        assert flow.out.read(PATIENCE) == []
+        assert set(gathering()) == before
 
 
 def test_what_a_worker_knows_later_than_another_waits_for_it(pair: ps.Interactive) -> None:

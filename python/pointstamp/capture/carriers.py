@@ -89,6 +89,8 @@ class SocketTarget:
 
     def __init__(self, connection: socket.socket) -> None:
         connection.setblocking(True)
+        with suppress(OSError):  # of a family that has no such option: TCP alone waits before it sends
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket = connection
 
     def write(self, data: bytes) -> None:
