@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import pointstamp as ps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def arranged_numbers(
@@ -350,3 +354,30 @@ def test_a_count_is_negated_as_it_is_or_refused(count: int) -> None:
         refused(build, OverflowError, "a record's count left the range of 64 bits")
     else:
         assert ps.example(build).extract() == [(0, [("x", -count)])]
+
+
+@pytest.mark.parametrize("of", [lambda a, b: a, lambda a, b: (b, a), lambda a, b: (b, (None, a), b, -a)])
+def test_keys_of_any_number_of_integers_are_found_among_many(of: Callable[[int, int], Any]) -> None:
+    """In later rounds keys are looked up in an index, which is searched by the integers of that many."""
+    made = random.Random(1)
+    rounds = [[of(made.randrange(-40, 40), made.randrange(-3, 3)) for _ in range(200)] for _ in range(6)]
+    # One that has another form than those that are there, last.
+    rounds.append([("text", None), *rounds[0][:20]])
+
+    def main(worker: ps.Worker) -> Any:
+        with worker.dataflow() as scope:
+            handle, keys = scope.new_collection()
+            counts = keys.count().capture()
+        for at, records in enumerate(rounds):
+            handle.advance_to(at)
+            handle.insert_many(records)
+        handle.close()
+        return counts
+
+    [counts] = ps.execute(main)
+    there: Counter[Any] = Counter()
+    for _, changes in counts.extract():
+        for counted, diff in changes:
+            there[counted] += diff
+    expected = Counter(key for records in rounds for key in records)
+    assert {counted: count for counted, count in there.items() if count} == dict.fromkeys(expected.items(), 1)

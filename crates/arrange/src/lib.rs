@@ -60,7 +60,9 @@ pub use join::{Join, JoinStep};
 pub use reduce::{Output, Reduce};
 pub use reducer::{Lists, Reducer};
 pub use reducers::{Count, Distinct, Sum, Top};
-pub use rows::{Bytes, Rows, Units, Words, f64_of_word, i64_of_word, word_of_f64, word_of_i64};
+pub use rows::{
+    Bytes, Rows, Units, Words, f64_of_word, i64_of_word, seek_by, word_of_f64, word_of_i64,
+};
 pub use sealing::Timed;
 pub use time::{Time, advance, join_frontiers, meet_frontiers};
 pub use totals::Totals;

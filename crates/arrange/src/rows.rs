@@ -65,28 +65,37 @@ pub trait Rows: Clone + Default + Debug + Send + Sync + 'static {
     /// is none. Costs the logarithm of the distance.
     #[inline]
     fn seek(&self, range: Range<usize>, row: Self::Item<'_>) -> usize {
-        let before = |index| Self::compare(self.get(index), row) == Ordering::Less;
-        let (mut low, end) = (range.start, range.end);
-        if low >= end || !before(low) {
-            return low;
-        }
-        // Invariant: the row at `low` is before, and the one at `high`, if there is one, is not.
-        let mut step = 1;
-        while low + step < end && before(low + step) {
-            low += step;
-            step *= 2;
-        }
-        let mut high = end.min(low + step);
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            if before(middle) {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        high
+        seek_by(range, |index| {
+            Self::compare(self.get(index), row) == Ordering::Less
+        })
     }
+}
+
+/// The first index in `range` that is not before what is sought; its end if there is none. Those before it come first.
+/// Costs the logarithm of the distance: a column whose rows are all of one kind [seeks](Rows::seek) with a comparison
+/// that is made for them.
+#[inline]
+pub fn seek_by(range: Range<usize>, before: impl Fn(usize) -> bool) -> usize {
+    let (mut low, end) = (range.start, range.end);
+    if low >= end || !before(low) {
+        return low;
+    }
+    // Invariant: `low` is before, and `high`, if it is in the range, is not.
+    let mut step = 1;
+    while low + step < end && before(low + step) {
+        low += step;
+        step *= 2;
+    }
+    let mut high = end.min(low + step);
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if before(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    high
 }
 
 /// Rows of one 64-bit word each: unsigned integers, and order-preserving images of others.

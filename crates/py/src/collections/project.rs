@@ -6,7 +6,7 @@ use pointstamp_engine::port::SendError;
 use pyo3::prelude::*;
 
 use super::fields::{Condition, Expr, Projection, Source, expr_of};
-use super::updates::{Builder, Update};
+use super::updates::{Builder, Updates};
 use super::updates_of;
 use crate::batch::Batch;
 use crate::library::Unary;
@@ -30,11 +30,10 @@ pub(crate) fn project(
 /// What an expression makes of each record.
 pub(crate) fn project_with(stream: &Stream, fields: Expr, name: String) -> PyResult<Stream> {
     let mut projection = Projection::new(fields);
-    on_updates(stream, &name.clone(), move |update, made| {
-        let row = projection.apply(&[update.row]);
-        let row = row.map_err(|failure| failure.of(&name))?;
-        made.push_like(row, update);
-        Ok(())
+    on_updates(stream, &name.clone(), move |updates| {
+        let rows = projection.apply_all(updates.rows());
+        let rows = rows.map_err(|failure| failure.of(&name))?;
+        Ok(updates.with_rows(rows))
     })
 }
 
@@ -51,33 +50,31 @@ pub(crate) fn filter_fields(
 
 /// The records of which a condition is true.
 pub(crate) fn filter(stream: &Stream, mut condition: Condition, name: String) -> PyResult<Stream> {
-    on_updates(stream, &name.clone(), move |update, made| {
-        let holds = condition.holds(&[update.row]);
-        if holds.map_err(|failure| failure.of(&name))? {
-            made.push_like(update.row, update);
+    on_updates(stream, &name.clone(), move |updates| {
+        let mut made = Builder::default();
+        for update in updates.iter() {
+            let holds = condition.holds(&[update.row]);
+            if holds.map_err(|failure| failure.of(&name))? {
+                made.push_like(update.row, &update);
+            }
         }
-        Ok(())
+        Ok(made.finish_kept(updates.dims()))
     })
 }
 
-/// What `each` pushes for each update of a message, as a message at the same time.
+/// What `apply` makes of the updates of a message, as a message at the same time.
 fn on_updates(
     stream: &Stream,
     name: &str,
-    mut each: impl FnMut(&Update<'_>, &mut Builder) -> Result<(), BoxError> + 'static,
+    mut apply: impl FnMut(Updates) -> Result<Updates, BoxError> + 'static,
 ) -> PyResult<Stream> {
     let unary = Unary::new(&stream.engine()?, name, Pact::Pipeline)?;
     Ok(unary.on_messages(stream, move |input, output| {
         while let Some((capability, batch)) = input.next()? {
-            let updates = updates_of(batch);
-            let mut made = Builder::default();
-            for update in updates.iter() {
-                each(&update, &mut made)?;
-            }
-            if !made.is_empty() {
-                let made = Batch::Updates(made.finish_kept(updates.dims()));
+            let made = apply(updates_of(batch))?;
+            if made.len() > 0 {
                 output
-                    .send(&capability, made)
+                    .send(&capability, Batch::Updates(made))
                     .map_err(SendError::into_cause)?;
             }
         }

@@ -91,6 +91,29 @@ impl Updates {
         }
     }
 
+    /// The rows, one for each update.
+    pub(crate) fn rows(&self) -> &Cells {
+        &self.body.rows
+    }
+
+    /// The same updates of other rows, which are as many.
+    pub(crate) fn with_rows(self, rows: Cells) -> Self {
+        debug_assert_eq!(rows.len(), self.len());
+        let body = match Arc::try_unwrap(self.body) {
+            Ok(body) => Body { rows, ..body },
+            Err(shared) => Body {
+                rows,
+                diffs: shared.diffs.clone(),
+                coords: shared.coords.clone(),
+                stride: shared.stride,
+            },
+        };
+        Updates {
+            body: Arc::new(body),
+            dims: self.dims,
+        }
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = Update<'_>> {
         (0..self.len()).map(|index| self.get(index))
     }

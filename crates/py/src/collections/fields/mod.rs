@@ -14,9 +14,11 @@ pub(crate) use expr::{Expr, Op, Relation, Source};
 pub(crate) use failure::Failure;
 pub(crate) use field::{Field, column_field, expr_of, source_field};
 
+use pointstamp_arrange::Rows;
+
 use self::eval::Evaluator;
 use self::plan::{Plan, Test};
-use super::rows::{Layout, Row, RowBuf};
+use super::rows::{Cells, Layout, Row, RowBuf};
 
 /// How many rows an expression may read: the key and two values of a join.
 const SOURCES: usize = 3;
@@ -55,10 +57,10 @@ impl<P> Planned<P> {
         sources: &[Row<'_>],
         make: impl FnOnce(&[Layout]) -> Option<P>,
     ) -> Option<&P> {
-        let layouts = layouts(sources)?;
-        if layouts != self.layouts {
-            self.layouts = layouts;
-            self.plan = make(&layouts[..sources.len()]);
+        let mut places = sources.iter().zip(&self.layouts);
+        if !places.all(|(row, layout)| matches!(row, Row::Ints(of, _) if of == layout)) {
+            self.layouts = layouts(sources)?;
+            self.plan = make(&self.layouts[..sources.len()]);
         }
         self.plan.as_ref()
     }
@@ -80,6 +82,26 @@ impl Projection {
             evaluator: Evaluator::default(),
             out: RowBuf::default(),
         }
+    }
+
+    /// What the expression makes of each row of a column.
+    pub(crate) fn apply_all(&mut self, rows: &Cells) -> Result<Cells, Failure> {
+        let expr = &self.expr;
+        if !rows.is_empty()
+            && let Some(plan) = (self.planned).get(&[rows.get(0)], |of| Plan::new(expr, of))
+        {
+            // A column of integers has one layout.
+            let mut words = Vec::with_capacity(rows.len() * plan.layout.width());
+            for index in 0..rows.len() {
+                plan.run(&[rows.get(index)], &mut words)?;
+            }
+            return Ok(Cells::of_ints(plan.layout, rows.len(), words));
+        }
+        let mut made = Cells::default();
+        for index in 0..rows.len() {
+            made.push(self.apply(&[rows.get(index)])?);
+        }
+        Ok(made)
     }
 
     /// What the expression makes of rows.

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use pointstamp_arrange::{Bytes, Rows, word_of_i64};
+use pointstamp_arrange::{Bytes, Rows, seek_by, word_of_i64};
 
 use super::super::terms::term_of;
 use super::{Layout, Row};
@@ -40,6 +40,25 @@ impl Ints {
     fn push(&mut self, words: &[i64]) {
         append(&mut self.words, words);
         self.len += 1;
+    }
+
+    /// The first row in a range at or after a row of the same layout, as integers are compared: what is sought is looked
+    /// at once, and not at every step.
+    #[inline]
+    fn seek(&self, range: Range<usize>, row: &[i64]) -> usize {
+        match *row {
+            [] => range.start,
+            [word] => seek_by(range, |index| self.words[index] < word),
+            [first, second] => {
+                let rows = self.words.as_chunks::<2>().0;
+                seek_by(range, |index| {
+                    (rows[index][0], rows[index][1]) < (first, second)
+                })
+            }
+            _ => seek_by(range, |index| {
+                self.words[index * self.width..][..self.width] < *row
+            }),
+        }
     }
 }
 
@@ -242,6 +261,15 @@ impl Rows for Cells {
     #[inline]
     fn compare(a: Row<'_>, b: Row<'_>) -> Ordering {
         a.cmp(&b)
+    }
+
+    fn seek(&self, range: Range<usize>, row: Row<'_>) -> usize {
+        match (self, row) {
+            (Cells::Ints(ints), Row::Ints(layout, words)) if ints.layout == layout => {
+                ints.seek(range, words)
+            }
+            _ => seek_by(range, |index| self.get(index) < row),
+        }
     }
 
     #[inline]

@@ -148,19 +148,30 @@ fn value_of<'py>(
 impl Ord for Row<'_> {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
+        // What is small enough to be put in place; a call for all others.
         match (self, other) {
-            (Row::Ints(layout, words), Row::Ints(than, others)) if layout == than => {
-                match (words, others) {
-                    ([word], [other]) => word.cmp(other),
-                    ([first, second], [other, another]) => {
-                        first.cmp(other).then_with(|| second.cmp(another))
-                    }
-                    _ => words.cmp(others),
-                }
+            (Row::Ints(layout, [word]), Row::Ints(than, [other])) if layout == than => {
+                word.cmp(other)
             }
-            (Row::Term(row), Row::Term(other)) => term_of(row).cmp(term_of(other)),
-            _ => unlike(*self, *other),
+            _ => compare(*self, *other),
         }
+    }
+}
+
+/// Compares any rows.
+#[inline(never)]
+fn compare(row: Row<'_>, other: Row<'_>) -> Ordering {
+    match (row, other) {
+        (Row::Ints(layout, words), Row::Ints(than, others)) if layout == than => {
+            match (words, others) {
+                ([first, second], [other, another]) => {
+                    first.cmp(other).then_with(|| second.cmp(another))
+                }
+                _ => words.cmp(others),
+            }
+        }
+        (Row::Term(row), Row::Term(other)) => term_of(row).cmp(term_of(other)),
+        _ => unlike(row, other),
     }
 }
 
