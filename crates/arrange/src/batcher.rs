@@ -92,6 +92,33 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
         Ok(())
     }
 
+    /// Adds updates of one time, at or after what has been sealed, from whole columns.
+    ///
+    /// # Errors
+    ///
+    /// When differences that add up do not fit.
+    ///
+    /// # Panics
+    ///
+    /// When the columns differ in length.
+    pub fn extend_at(
+        &mut self,
+        keys: &K,
+        vals: &V,
+        time: &T,
+        diffs: &[i64],
+    ) -> Result<(), Overflow> {
+        debug_assert!(self.lower.less_equal(time), "{time:?} has been sealed");
+        if diffs.iter().any(|diff| *diff != 0) && !self.frontier.less_equal(time) {
+            self.frontier.insert(time.clone());
+        }
+        self.buffer.extend_at(keys, vals, time, diffs);
+        if self.buffer.len() >= BUFFER {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
     /// Adds updates, and takes the whole list over where that spares a copy; it is empty afterwards.
     ///
     /// # Errors

@@ -79,22 +79,29 @@ impl<K: Rows, V: Rows, T: Time> Updates<K, V, T> {
         self.diffs.push(diff);
     }
 
-    /// Appends updates of one time and with a difference of one each, from whole columns.
+    /// Appends updates of one time, from whole columns. Those with a difference of zero are dropped.
     ///
     /// # Panics
     ///
     /// When the columns differ in length.
-    pub fn extend_at(&mut self, keys: &K, vals: &V, time: &T) {
+    pub fn extend_at(&mut self, keys: &K, vals: &V, time: &T, diffs: &[i64]) {
         assert_eq!(keys.len(), vals.len(), "columns of one length");
+        assert_eq!(keys.len(), diffs.len(), "columns of one length");
+        if diffs.contains(&0) {
+            for (index, diff) in diffs.iter().enumerate() {
+                self.push(keys.get(index), vals.get(index), time, *diff);
+            }
+            return;
+        }
         if keys.is_empty() {
             return;
         }
         self.last = self.find_or_insert(time);
         self.keys.extend(keys, 0..keys.len());
         self.vals.extend(vals, 0..vals.len());
-        for _ in 0..keys.len() {
+        for diff in diffs {
             self.index.push(self.last);
-            self.diffs.push(1);
+            self.diffs.push(*diff);
         }
     }
 

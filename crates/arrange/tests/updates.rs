@@ -21,7 +21,7 @@ enum Action {
     /// A list, of which so many are pushed, and the others appended to it as a list.
     Append(Vec<Update>, usize),
     /// Rows at one time.
-    Columns(Vec<Row>, When),
+    Columns(Vec<(Row, i64)>, When),
     /// Seals up to here, in as many steps as it takes with so much fuel.
     Seal(When, usize),
     /// Has the reader read from here on, and merges.
@@ -40,13 +40,16 @@ fn time() -> impl Strategy<Value = When> {
 }
 
 fn update() -> impl Strategy<Value = Update> {
-    let diff = prop_oneof![4 => Just(1i64), 2 => Just(-1), 1 => -2..3i64];
-    ((bytes(), bytes()), time(), diff)
+    ((bytes(), bytes()), time(), diff())
+}
+
+fn diff() -> impl Strategy<Value = i64> {
+    prop_oneof![4 => Just(1i64), 2 => Just(-1), 1 => -2..3i64]
 }
 
 fn action() -> impl Strategy<Value = Action> {
     let updates = || prop::collection::vec(update(), 0..40);
-    let rows = prop::collection::vec((bytes(), bytes()), 0..10);
+    let rows = prop::collection::vec(((bytes(), bytes()), diff()), 0..10);
     prop_oneof![
         12 => update().prop_map(Action::Push),
         2 => (updates(), 0..40usize).prop_map(|(updates, pushed)| Action::Append(updates, pushed)),
@@ -146,18 +149,25 @@ impl Test {
         assert!(all.is_empty() && all.times().is_empty());
     }
 
-    fn columns(&mut self, rows: &[Row], time: When) {
+    fn columns(&mut self, rows: &[(Row, i64)], time: When) {
         let (mut keys, mut vals) = (Bytes::default(), Bytes::default());
-        for row in rows {
-            if self.comes(&(row.clone(), time, 1)) {
+        let mut diffs = Vec::new();
+        for (row, diff) in rows {
+            if self.comes(&(row.clone(), time, *diff)) {
                 keys.push(&row.0);
                 vals.push(&row.1);
+                diffs.push(*diff);
             }
         }
-        let mut updates = Updates::default();
-        updates.extend_at(&keys, &vals, &time);
-        assert_eq!(updates.len(), keys.len());
-        self.batcher.append(&mut updates).unwrap();
+        let mut updates = Updates::<Bytes, Bytes, When>::default();
+        updates.extend_at(&keys, &vals, &time, &diffs);
+        let there = diffs.iter().filter(|diff| **diff != 0).count();
+        assert_eq!(updates.len(), there, "those of zero are dropped");
+        if there % 2 == 0 {
+            self.batcher.append(&mut updates).unwrap();
+        } else {
+            self.batcher.extend_at(&keys, &vals, &time, &diffs).unwrap();
+        }
     }
 
     fn seal(&mut self, upper: &Antichain<When>, fuel: usize) {

@@ -44,7 +44,10 @@ impl Route<Batch> for Router {
             return Ok(());
         }
         let updates = super::updates_of(batch);
-        let mut builders: Vec<Builder> = parts.iter().map(|_| Builder::default()).collect();
+        let builders = parts
+            .iter()
+            .map(|_| Builder::for_share(&updates, parts.len()));
+        let mut builders: Vec<Builder> = builders.collect();
         let dims = updates.dims();
         for update in updates.iter() {
             let worker = self.worker(update.row, parts.len())?;

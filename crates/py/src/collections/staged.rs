@@ -3,13 +3,13 @@
 //! Invariant: while updates are held, capabilities are held whose times are at or before each of theirs: first the
 //! messages' own, and, once something was sealed, the least times of what is left.
 
-use pointstamp_arrange::{Batch as Sorted, Batcher};
+use pointstamp_arrange::{Batch as Sorted, Batcher, Rows};
 use pointstamp_engine::capability::Capability;
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::port::MessageCapability;
 use pointstamp_order::{Antichain, PartialOrder, Point};
 
-use super::rows::{Cells, Row};
+use super::rows::{Cells, Layout, Row};
 use super::time::ScopeTime;
 
 /// Sorted updates of pairs of rows.
@@ -48,6 +48,17 @@ impl<T: ScopeTime> Staged<T> {
         diff: i64,
     ) -> Result<(), BoxError> {
         Ok(self.batcher.push(key, value, time, diff)?)
+    }
+
+    /// Adds updates of a message that is held, all at one time, of rows that are keys.
+    pub(crate) fn extend_at(
+        &mut self,
+        keys: &Cells,
+        time: &T,
+        diffs: &[i64],
+    ) -> Result<(), BoxError> {
+        let vals = Cells::of_ints(Layout::NONE, keys.len(), Vec::new());
+        Ok(self.batcher.extend_at(keys, &vals, time, diffs)?)
     }
 
     /// Begins to take out what is complete before a frontier.

@@ -55,8 +55,14 @@ impl<T: ScopeTime> Staging<T> {
             let updates = updates_of(batch);
             self.staged.hold(&message)?;
             let (at, dims) = (T::of(message.time()), message.time().dims());
+            received += updates.len();
+            if self.by == By::Record
+                && let Some((rows, diffs)) = updates.at_one_time()
+            {
+                self.staged.extend_at(rows, &at, diffs)?;
+                continue;
+            }
             for update in updates.iter() {
-                received += 1;
                 let time = update.time_in(&at, dims);
                 match self.by {
                     By::Record => {

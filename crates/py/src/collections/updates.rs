@@ -96,6 +96,11 @@ impl Updates {
         &self.body.rows
     }
 
+    /// The rows and the diffs, where all are at the message's time.
+    pub(crate) fn at_one_time(&self) -> Option<(&Cells, &[i64])> {
+        (self.body.coords.is_empty()).then_some((&self.body.rows, &self.body.diffs))
+    }
+
     /// The same updates of other rows, which are as many.
     pub(crate) fn with_rows(self, rows: Cells) -> Self {
         debug_assert_eq!(rows.len(), self.len());
@@ -221,6 +226,27 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
+    /// A builder for about as many updates as a share of those of a batch.
+    pub(crate) fn for_share(batch: &Updates, of: usize) -> Self {
+        let (body, len) = (&batch.body, batch.len() / of);
+        let len = len + len / 8; // shares are not quite equal
+        let mut rows = Cells::default();
+        rows.reserve_for(&body.rows, len);
+        Builder {
+            body: Body {
+                rows,
+                diffs: Vec::with_capacity(len),
+                coords: Vec::with_capacity(if body.coords.is_empty() {
+                    0
+                } else {
+                    len * batch.dims
+                }),
+                stride: 0,
+            },
+            ..Builder::default()
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.body.diffs.len()
     }
