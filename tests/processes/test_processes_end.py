@@ -1,13 +1,17 @@
 """Ends that come from outside: Ctrl-C in one process, and a process that is killed."""
 
 import signal
+import subprocess
 import sys
 import textwrap
 import time
+from typing import Any
 
 import pytest
 
+import pointstamp as ps
 from clusters import Cluster, Process
+from pointstamp.launcher.spawning import ends
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of a POSIX system")
 
@@ -156,3 +160,28 @@ worker.step_while(lambda: not probe.done())
         for number in (0, 2):
             failed = f"ClusterError process 1 ({all_.addresses[1]}) failed: "
             assert raised(all_.processes[number]).startswith(failed)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere Python looks now and then")
+def test_a_process_that_ends_is_not_looked_for_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float | None] = []
+    wait = subprocess.Popen.wait
+
+    def counted(process: Any, timeout: float | None = None) -> Any:
+        waited.append(timeout)
+        return wait(process, timeout)
+
+    monkeypatch.setattr(subprocess.Popen, "wait", counted)
+    assert ps.execute(lambda worker: worker.index, processes=2) == [0, 1]
+    assert waited
+    assert set(waited) <= {0.0, None}, "Popen.wait with a limit sleeps between its looks"
+
+
+def test_a_process_that_does_not_end_is_not_waited_for_beyond_its_time() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        with pytest.raises(subprocess.TimeoutExpired):
+            ends(process, 0.01)
+        process.kill()
+        ends(process, 60.0)
+        ends(process, 60.0)  # it is known
+        assert process.returncode == -signal.SIGKILL

@@ -7,6 +7,7 @@ import sys
 import threading
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pyarrow as pa
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pointstamp as ps
+from pointstamp.spark import compat
 from pointstamp.spark.channel import Channel, Server, connect
 from pointstamp.spark.job import slots as slots_module
 from pointstamp.spark.job import task
@@ -227,3 +229,27 @@ def test_nothing_of_spark_comes_with_the_package() -> None:
         timeout=150,
     )
     assert said.stdout.strip() == "[]"
+
+
+def test_more_accumulators_do_not_ask_java_for_more_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark's scheduler waits meanwhile, and each part of a name is a question to Java."""
+    asked = []
+
+    class Name:
+        def __getattr__(self, part: str) -> "Name":
+            asked.append(part)
+            return Name()
+
+        def __call__(self, *_: Any) -> int:
+            return 0
+
+    stage = MagicMock()
+    monkeypatch.setattr(compat, "_stage", lambda *_: stage)
+    context = MagicMock(_jvm=Name())
+    looked = []
+    for count in (2, 40):
+        asked.clear()
+        compat.describe_stage(context, 1, "words", {f"count {n}": n for n in range(count)})
+        looked.append(len(asked))
+    assert stage.latestInfo().accumulables().put.call_count == 42
+    assert looked[0] == looked[1]

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import pickle
 import secrets
+import select
 import selectors
 import signal
 import socket
@@ -293,7 +294,7 @@ class _Processes:
         try:
             for process in self._running.values():
                 with suppress(subprocess.TimeoutExpired):
-                    process.wait(max(0.0, until - time.monotonic()))
+                    ends(process, max(0.0, until - time.monotonic()))
         finally:
             self._send(signal.SIGKILL)
             for process in self._running.values():
@@ -308,6 +309,27 @@ class _Processes:
             if process.poll() is None:
                 with suppress(ProcessLookupError, PermissionError):
                     os.killpg(process.pid, number)
+
+
+def ends(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """Waits until a process has ended.
+
+    With a limit, `Popen.wait` looks for that now and then, up to 50 ms apart. Linux tells it at once.
+
+    Raises:
+        subprocess.TimeoutExpired: It has not, in so many seconds.
+    """
+    if sys.platform == "linux":
+        with suppress(OSError):  # it has been waited for, or the system does not let this be asked
+            descriptor = os.pidfd_open(process.pid)
+            try:
+                poll = select.poll()
+                poll.register(descriptor, select.POLLIN)
+                if poll.poll(seconds * 1000):
+                    seconds = 0.0
+            finally:
+                os.close(descriptor)
+    process.wait(seconds)
 
 
 class _Pumps:

@@ -149,14 +149,15 @@ def describe_stage(
     field = info.getClass().getDeclaredField("name")
     field.setAccessible(True)
     field.set(info, name)
-    none = java.scala.Option.apply(None)
-    for what, count in (counts or {}).items():
-        identity = java.org.apache.spark.util.AccumulatorContext.newId()
-        value = java.scala.Option.apply(count)
-        described = java.org.apache.spark.scheduler.AccumulableInfo(
-            identity, java.scala.Option.apply(what), none, value, False, False, none
-        )
-        info.accumulables().put(identity, described)
+    if counts:
+        # Py4J asks Java about every part of a name, each time: the names are looked up once for all.
+        spark = java.org.apache.spark
+        new_id, described = spark.util.AccumulatorContext.newId, spark.scheduler.AccumulableInfo
+        option, put = java.scala.Option.apply, info.accumulables().put
+        none = option(None)
+        for what, count in counts.items():
+            identity = new_id()
+            put(identity, described(identity, option(what), none, option(count), False, False, none))
     store = _scala(context).statusStore()
     listener = store.listener().get()
     field = listener.getClass().getDeclaredField("liveStages")

@@ -1,8 +1,9 @@
 """The tasks of one attempt at a barrier stage: how they find each other, and only each other.
 
-Each binds a port first and then tells the others, in the one exchange of messages that Spark offers; it costs
-about a second. Spark's number for an attempt is always 0, so the least of its tasks' own numbers stands for
-it: the secret is made of that, too, and a task of an earlier attempt that is still alive proves nothing.
+Each binds a port first and then tells the others: by a socket where all are of one executor, and else in the
+one exchange of messages that Spark offers, which costs about a second. Spark's number for an attempt is
+always 0, so the least of its tasks' own numbers stands for it: the secret is made of that, too, and a task of
+an earlier attempt that is still alive proves nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pointstamp.config import Config
 from pointstamp.forming.listening import listening
+from pointstamp.spark.job.meeting import met
 
 if TYPE_CHECKING:
     import socket
@@ -56,7 +58,8 @@ def gather(context: BarrierTaskContext, secret: bytes, *, ready: bool = True) ->
     process = context.partitionId()
     listener, address = listening("127.0.0.1" if len(set(tasks)) == 1 else tasks[process], or_all=True)
     mine = f"{context.taskAttemptId()} {address} {ready:d}"
-    told = [message.split() for message in context.allGather(mine)]
+    messages = _met(context, secret, mine) or context.allGather(mine)
+    told = [message.split() for message in messages]
     attempt = min(int(number) for number, _, _ in told)
     config = Config(
         workers=workers,
@@ -66,6 +69,21 @@ def gather(context: BarrierTaskContext, secret: bytes, *, ready: bool = True) ->
         secret=hmac.digest(secret, str(attempt).encode(), hashlib.sha256),
     )
     return Gang(config, listener, all(int(other) for _, _, other in told), attempt)
+
+
+def _met(context: BarrierTaskContext, secret: bytes, mine: str) -> list[str] | None:
+    """What the tasks have told each other; None where not all are of one executor, or they did not meet.
+
+    Spark numbers the tasks of an attempt one after the other, in their order: what each makes of its number,
+    all have in common, and no other attempt has. Were it not so, they would meet by Spark's exchange.
+    """
+    tasks = context.getTaskInfos()
+    if len({task.address for task in tasks}) > 1 or _host(tasks[0].address) == tasks[0].address:
+        return None  # an executor's address has a port
+    process = context.partitionId()
+    attempt = context.taskAttemptId() - process
+    name = hmac.digest(secret, f"meeting {attempt}".encode(), hashlib.sha256).hex()[:32]
+    return met(f"pointstamp-{name}".encode(), mine, process, len(tasks))
 
 
 def reachable(context: BarrierTaskContext) -> str:
