@@ -203,7 +203,11 @@ class Scope(FromOutside, CollectionScope, Drawn):
         return stream
 
     def concatenate(self, streams: Iterable[Stream[T]], *, name: str | None = None) -> Stream[T]:
-        """One stream with the records of all."""
+        """One stream with the records of all.
+
+        Raises:
+            TypeError: If one of them is no stream. Collections have `Collection.concat`.
+        """
         given: list[Any] = list(streams)
         if given and getattr(given[0], "core_schema", None) is not None:
             from pointstamp.streams.arrow import ArrowStream  # loaded with the first stream of columns
@@ -214,6 +218,12 @@ class Scope(FromOutside, CollectionScope, Drawn):
                     first = ArrowStream(self, first.core, first.core_schema)
                 columns: Any = first.concat(*others)
                 return columns  # type: ignore[no-any-return]  # as many as there are kinds of streams
+        for one in given:
+            if not isinstance(one, Stream):
+                kind = type(one).__name__
+                concat = getattr(type(one), "concat", None)
+                cure = f": call {kind}.concat, as in first.concat(*others)" if concat is not None else ""
+                raise TypeError(f"concatenate puts streams of records together, not {one!r}{cure}")
         return Stream(self, self.core.concatenate([stream.core for stream in given]))
 
     def operator(self, name: str) -> OperatorBuilder:

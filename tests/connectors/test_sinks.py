@@ -1,5 +1,6 @@
 """What a sink does not write is said, and what it cannot write right is refused."""
 
+import math
 import os
 import sqlite3
 import warnings
@@ -173,6 +174,21 @@ def test_a_time_that_no_database_keeps_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(ps.TimeError, match="below 2"):
         ps.example(build)
+
+
+@pytest.mark.parametrize("value", [None, math.nan, np.float32("nan")], ids=repr)
+@pytest.mark.parametrize("key", [["x"], ["y", "x"]])
+def test_a_key_that_a_database_keeps_as_null_is_refused(value: Any, key: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+    sink = SQLiteSink(path, "t", columns=["x", "y"], key=key)
+    said = r"column 'x' is of the key of table 't', and the record .* has (None|nan) there: .* null"
+    with pytest.raises(ValueError, match=said):
+        ps.example(lambda scope: scope.to_stream([(1, 2), (value, 3)]).write(sink))
+    assert rows(path) == []
+    plain = SQLiteSink(path, "t", columns=["x", "y"], key=["y"], name="other")
+    (tmp_path / "t.db").unlink()
+    ps.example(lambda scope: scope.to_stream([(1, 2), (value, 3)]).write(plain))
+    assert sorted(row[1] for row in sqlite3.connect(path).execute("select * from t")) == [2, 3]
 
 
 def test_a_table_without_the_key_is_refused(tmp_path: Path) -> None:

@@ -286,3 +286,14 @@ def test_capabilities_of_an_unordered_input_end_with_main(workers: int) -> None:
     for unordered, cap, _ in kept:
         with pytest.raises(ps.PointstampError):
             unordered.session(cap)
+
+
+def test_collections_are_no_streams_to_concatenate() -> None:
+    def build(scope: ps.Scope) -> None:
+        numbers: Any = scope.collection([1])
+        with pytest.raises(TypeError, match=r"not <Collection .*: call Collection\.concat"):
+            scope.concatenate([numbers, numbers])
+        with pytest.raises(TypeError, match=r"Collection\.concat"):
+            scope.concatenate([scope.to_stream([1]), numbers])
+
+    ps.example(build)

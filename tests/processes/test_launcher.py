@@ -107,6 +107,29 @@ def test_what_cannot_be_run_is_said_before_anything_is_started(
     assert not (directory / "turn-0").exists()
 
 
+@pytest.mark.parametrize("processes", ["1", "2"])
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("def made(): touch()", "too many positional arguments"),
+        ("def made(worker, other): touch()", "missing a required argument: 'other'"),
+        ("class made: pass", "too many positional arguments"),
+    ],
+)
+def test_a_function_that_takes_no_worker_is_said(program: Write, text: str, why: str, processes: str) -> None:
+    directory = program("def touch(): raise SystemExit('called')\n" + text)
+    code, out, err = run(directory, "-n", processes, "program:made")
+    assert (code, out) == (2, "")
+    assert f"program:made cannot be run, which is to call it with a worker alone: {why}. A program has" in err
+    assert "Traceback" not in err
+
+
+def test_a_module_that_another_puts_there_is_found(program: Write) -> None:
+    _, _, err = run(program("turn()"), "os.path:join")
+    assert "there is no module" not in err
+    assert "not Worker" in err
+
+
 @pytest.mark.parametrize(
     ("text", "name"),
     [

@@ -2,13 +2,14 @@
 
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import pointstamp as ps
 from pointstamp.interactive import flow as waiting
 from pointstamp.interactive.inputs import PORTION
+from pointstamp.interactive.outputs import LiveOutput
 from pointstamp.seeing.asking import Asking
 
 PATIENCE = 120.0
@@ -293,3 +294,12 @@ def test_an_answer_that_comes_while_the_workers_are_asked_is_returned(
     monkeypatch.setattr(waiting, "SAYING", 500.0)
     monkeypatch.setattr(waiting, "monotonic", lambda: clock[0])
     assert pair.run(hold, timeout=1000.0) == [0, 1]
+
+
+def test_changes_of_records_with_nan_add_up() -> None:
+    """Those of several workers: each has a nan of its own."""
+    output = LiveOutput(cast("Any", None), "numbers", "Collection")
+    ones = [float("nan"), (float("nan"), "a"), 3.0]
+    others = [float("nan"), (float("nan"), "a")]
+    parts: Any = [[(0, (one, 1)) for one in ones], [(0, (other, -1)) for other in others]]
+    assert output._joined(parts) == [(0, [(3.0, 1)])]

@@ -91,7 +91,8 @@ class SQLiteSink(_DatabaseSink):
             day, and two sinks of one table a name each.
 
     Raises:
-        ValueError: If there are no columns, or the key is not some of them.
+        ValueError: If there are no columns, or the key is not some of them. When it is written, if the key of
+            a record has None or nan, which are null in SQLite and equal no other.
         PointstampError: When the dataflow is built, if the table is there and has no such key.
         GraphError: When the dataflow is built, if another sink writes to the database under this name.
 
@@ -238,6 +239,7 @@ class _SQLiteWriter(_Writer):
 
         marks = ", ".join("?" * len(self._columns))
         rows = [self._plain(row) for row in rows_of(batch, self._columns)]
+        self._check_keys(rows)
         try:
             self._database.executemany(f"{self._statement()} values ({marks})", rows)
         except (sqlite3.ProgrammingError, sqlite3.InterfaceError) as error:
@@ -246,6 +248,19 @@ class _SQLiteWriter(_Writer):
                     if not isinstance(value, int | float | str | bytes | date | None):
                         raise self._not_kept(name, value) from error
             raise
+
+    def _check_keys(self, rows: list[Any]) -> None:
+        """Refuses keys that SQLite keeps as null: a null equals no other, and so replaces no row."""
+        places = [(name, self._columns.index(name)) for name in self._key or ()]
+        for row in rows if places else ():
+            for name, place in places:
+                value = row[place]
+                if value is None or (isinstance(value, float) and value != value):
+                    raise ValueError(
+                        f"column {name!r} is of the key of table {self._table!r}, and the record {row!r} has "
+                        f"{value!r} there: SQLite keeps it as null, which equals no other, so that it would "
+                        "replace no row. Filter such records out, or map the key to a value"
+                    )
 
     def _plain(self, row: Any) -> Any:
         """A row with Python's values for those of NumPy: sqlite3 would keep the bytes of their memory."""

@@ -7,6 +7,7 @@ from collections import deque
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
+from pointstamp import _core
 from pointstamp.interactive.commands import Taken
 from pointstamp.order import Antichain
 
@@ -171,7 +172,7 @@ class LiveOutput:
 
 def _summed(changes: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
     sums: dict[Any, int] = {}
-    for record, diff in changes:
+    for record, diff in _core.pairs_with_one_nan(changes):
         sums[record] = sums.get(record, 0) + diff
     return [(record, diff) for record, diff in sums.items() if diff != 0]
 

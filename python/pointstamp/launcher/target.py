@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import os
 import symtable
 import sys
@@ -95,7 +96,7 @@ def load(target: Target) -> Callable[..., Any]:
     the same name in every process, and travels between them.
 
     Raises:
-        TargetError: If the module has no such function.
+        TargetError: If the module has no such function, or it does not take a worker.
     """
     if target.path is None:
         found: Any = importlib.import_module(target.module)
@@ -118,7 +119,26 @@ def load(target: Target) -> Callable[..., Any]:
         raise TargetError(
             f"{target.path or target.module}:{target.function} is of type {kind}, not a function"
         )
+    refused = _refused(found)
+    if refused is not None:
+        raise TargetError(
+            f"{target.path or target.module}:{target.function} cannot be run, which is to call it with a "
+            f"worker alone: {refused}. A program has a function such as `def main(worker)`"
+        )
     return found  # type: ignore[no-any-return]  # what the user's module holds
+
+
+def _refused(function: Callable[..., Any]) -> str | None:
+    """Why a function cannot be called with a worker, where its parameters say so."""
+    try:
+        parameters = inspect.signature(function, follow_wrapped=False)
+    except (TypeError, ValueError):
+        return None  # it does not say what they are
+    try:
+        parameters.bind(None)
+    except TypeError as error:
+        return str(error)
+    return None
 
 
 def _read(path: Path) -> bytes:
@@ -143,6 +163,8 @@ def _find(name: str) -> ModuleSpec | None:
         if full == name:
             return spec
         if spec.submodule_search_locations is None:
+            if name in sys.modules:
+                return None  # a module that another one has put there, such as `os.path`
             raise TargetError(f"there is no module {name!r}: {full!r} is not a package")
         try:
             path = list(spec.submodule_search_locations)
