@@ -171,6 +171,35 @@ def test_what_column_updates_gives_can_be_played() -> None:
     ]
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_updates_are_at_their_own_times_in_the_stream(workers: int) -> None:
+    """So what goes by the stream's times, such as a sink, finds the same in every run."""
+    times = range(20)
+
+    def main(worker: ps.Worker) -> Any:
+        with worker.dataflow() as scope:
+            words, records = scope.new_collection()
+            rows, columns = scope.new_collection(schema=pa.schema({"n": pa.int64()}))
+            of_records = records.map(lambda n: n % 3).count().updates().capture()
+            of_columns = columns.updates().capture()
+        if worker.index == 0:
+            words.play([(n, n, 1) for n in times])
+            rows.play(pa.table({"n": times, "time": times}), diff=None)
+        words.close()
+        rows.close()
+        worker.run()
+        found = []
+        for time, updates in of_records.extract():
+            found += [(time, own) for _, own, _ in updates]
+        for time, batches in of_columns.extract():
+            found += [(time, own) for batch in batches for own in batch.column(1).to_pylist()]
+        return found
+
+    found = [pair for pairs in ps.execute(main, workers=workers) for pair in pairs]
+    assert {time for time, _ in found} == set(times)
+    assert all(time == own for time, own in found), found
+
+
 @pytest.mark.parametrize("columns", [False, True])
 def test_times_of_several_coordinates(columns: bool) -> None:
     def main(worker: ps.Worker) -> Any:

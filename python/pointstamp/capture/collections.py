@@ -12,9 +12,5 @@ __all__ = ["capture_updates"]
 
 
 def capture_updates(updates: Stream[tuple[Any, Any, int]], writer: EventWriter) -> None:
-    """Writes updates ``(record, time, diff)`` as pairs ``(record, diff)`` at their times.
-
-    An update's time may be after that of the stream it comes by, which has one time for a batch.
-    """
-    at_their_times = updates.delay(lambda update, _: update[1])
-    at_their_times.map(lambda update: (update[0], update[2])).capture_into(writer)
+    """Writes updates ``(record, time, diff)`` as pairs ``(record, diff)`` at their times."""
+    updates.map(lambda update: (update[0], update[2])).capture_into(writer)

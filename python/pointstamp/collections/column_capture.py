@@ -49,9 +49,9 @@ class ColumnOutputs:
     def updates(self, *, name: str | None = None) -> ArrowStream:
         """The updates, as record batches with a column ``time`` and a column ``diff`` more.
 
-        The stream's own times are at or before the updates'; of one row and time there may be several
-        updates. Times of several coordinates are lists. The two are the last columns, also where the
-        collection has one of such a name: tell them by their places.
+        Each is at its own time in the stream, too; of one row and time there may be several. Times of
+        several coordinates are lists. The two are the last columns, also where the collection has one of
+        such a name: tell them by their places.
         """
         made, columns = _core.column_updates(self.core.core, self.core_schema)
         return ArrowStream(self.scope, made, columns)

@@ -39,8 +39,7 @@ class CollectionOutputs(Generic[T]):
     def updates(self, *, name: str | None = None) -> Stream[tuple[T, Time, int]]:
         """The updates, as a stream of records ``(record, time, diff)``.
 
-        The stream's own times are at or before the updates'; of one record and time there may be several
-        updates.
+        Each is at its own time in the stream, too; of one record and time there may be several.
         """
         return self.scope.stream_of(_core.to_updates(self.core))
 

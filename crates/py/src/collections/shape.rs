@@ -14,7 +14,6 @@ use pyo3::types::{PyList, PyTuple};
 
 use super::chain::Chain;
 use super::input::pair_of;
-use super::records::records_of;
 use super::rows::Row;
 use super::updates::Builder;
 use super::{send, updates_of};
@@ -59,19 +58,27 @@ pub(crate) fn as_collection(stream: &Stream, diffs: bool) -> PyResult<Stream> {
     }))
 }
 
-/// Updates as records `(record, time, diff)`.
+/// Updates as records `(record, time, diff)`, each at its own time.
 #[pyfunction]
 pub(crate) fn to_updates(stream: &Stream) -> PyResult<Stream> {
     let unary = Unary::new(&stream.engine()?, "updates", Pact::Pipeline)?;
     Ok(unary.on_messages(stream, move |input, output| {
         attached(|py| {
             while let Some((capability, batch)) = input.next()? {
-                let records = records_of(py, &updates_of(batch), capability.time());
-                in_batches(records.map_err(Raised::here)?, |batch| {
-                    output
-                        .send(&capability, batch)
-                        .map_err(SendError::into_cause)
-                })?;
+                let updates = updates_of(batch);
+                for (time, indices) in updates.by_time(capability.time()) {
+                    let records = PyList::empty(py);
+                    let shown = point_to_py(py, &time).map_err(Raised::here)?;
+                    for update in indices.into_iter().map(|index| updates.get(index)) {
+                        let record = update.row.decode(py).map_err(Raised::here)?;
+                        let record = (record, &shown, update.diff);
+                        records.append(record).map_err(Raised::here)?;
+                    }
+                    let own = capability.delayed(&time, 0)?;
+                    in_batches(records, |batch| {
+                        output.send(&own, batch).map_err(SendError::into_cause)
+                    })?;
+                }
             }
             Ok(())
         })

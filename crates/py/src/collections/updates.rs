@@ -5,6 +5,7 @@
 //! they gain zeros, when they are read and not before, and on the way out they lose what they had gained
 //! (`Payload::left`), which is a number to be lowered. Only a loop's feedback writes them anew.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
@@ -117,6 +118,19 @@ impl Updates {
             body: Arc::new(body),
             dims: self.dims,
         }
+    }
+
+    /// The indices of the updates of each time, in the order of times, in a message at `message`.
+    pub(crate) fn by_time(&self, message: &Point) -> BTreeMap<Point, Vec<usize>> {
+        let mut found: BTreeMap<Point, Vec<usize>> = BTreeMap::new();
+        if self.body.coords.is_empty() {
+            found.insert(message.clone(), (0..self.len()).collect());
+            return found;
+        }
+        for (index, update) in self.iter().enumerate() {
+            found.entry(update.time(message)).or_default().push(index);
+        }
+        found
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = Update<'_>> {

@@ -110,7 +110,7 @@ pub(crate) fn filter_columns(
     filter(stream, condition, "filter".to_owned())
 }
 
-/// The updates as record batches with two more columns, of diffs and of times.
+/// The updates as record batches with two more columns, of diffs and of times; each at its own time.
 #[pyfunction]
 pub(crate) fn column_updates(stream: &Stream, schema: &Schema) -> PyResult<(Stream, Schema)> {
     let engine = stream.engine()?;
@@ -122,17 +122,19 @@ pub(crate) fn column_updates(stream: &Stream, schema: &Schema) -> PyResult<(Stre
     let stream = unary.on_messages(stream, move |input, output| {
         while let Some((capability, batch)) = input.next()? {
             let updates = updates_of(batch);
-            let (mut cells, mut diffs, mut times) = (Cells::default(), Vec::new(), Vec::new());
-            for update in updates.iter() {
-                cells.push(update.row);
-                diffs.push(update.diff);
-                times.extend_from_slice(update.time(capability.time()).coords());
+            for (time, indices) in updates.by_time(capability.time()) {
+                let (mut cells, mut diffs, mut times) = (Cells::default(), Vec::new(), Vec::new());
+                for update in indices.into_iter().map(|index| updates.get(index)) {
+                    cells.push(update.row);
+                    diffs.push(update.diff);
+                    times.extend_from_slice(time.coords());
+                }
+                let batch = batch_of(&cells, diffs, Some(times), &rows, &all);
+                let batch = batch.map_err(Raised::here)?;
+                output
+                    .send(&capability.delayed(&time, 0)?, Batch::Arrow(batch))
+                    .map_err(SendError::into_cause)?;
             }
-            let batch = batch_of(&cells, diffs, Some(times), &rows, &all);
-            let batch = batch.map_err(Raised::here)?;
-            output
-                .send(&capability, Batch::Arrow(batch))
-                .map_err(SendError::into_cause)?;
         }
         Ok(())
     });
