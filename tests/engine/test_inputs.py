@@ -288,6 +288,42 @@ def test_capabilities_of_an_unordered_input_end_with_main(workers: int) -> None:
             unordered.session(cap)
 
 
+@pytest.mark.parametrize("kind", ["records", "collection"])
+def test_an_input_of_a_dataflow_that_was_never_built_is_refused(kind: str) -> None:
+    def main(worker: ps.Worker) -> Any:
+        made: list[Any] = []
+        with pytest.raises(LookupError), worker.dataflow() as scope:
+            made.append(scope.new_collection()[0] if kind == "collection" else scope.new_input()[0])
+            raise LookupError
+        [changed] = made
+        give = changed.insert if kind == "collection" else changed.send
+        with pytest.raises(ps.GraphError, match="the dataflow of this input was never built"):
+            give(1)
+        with pytest.raises(ps.GraphError, match="never built"):
+            changed.advance_to(1)
+        changed.flush()
+        changed.close()
+
+    ps.execute(main)
+
+
+def test_an_input_of_a_dataflow_that_was_never_built_feeds_another() -> None:
+    def main(worker: ps.Worker) -> Any:
+        handle: ps.InputHandle[int] = ps.InputHandle()
+        with pytest.raises(LookupError), worker.dataflow() as scope:
+            handle.to_stream(scope)
+            handle.send(1)  # lost with the block
+            raise LookupError
+        with worker.dataflow() as scope:
+            got = handle.to_stream(scope).capture()
+        handle.send(2)
+        handle.close()
+        worker.run()
+        return got.extract()
+
+    assert ps.execute(main) == [[(0, [2])]]
+
+
 def test_collections_are_no_streams_to_concatenate() -> None:
     def build(scope: ps.Scope) -> None:
         numbers: Any = scope.collection([1])

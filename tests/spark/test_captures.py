@@ -146,6 +146,28 @@ def test_a_stream_follows_captures_that_grow(reading: Any, spark: Any, tmp_path:
     assert go_on() == sorted(expected * 2)
 
 
+def test_a_capture_that_begins_anew_under_a_stream_is_refused(
+    reading: Any, spark: Any, tmp_path: Path
+) -> None:
+    """Rows of the old capture are out already; those of the new one would go on amid another stream."""
+    folder, place = tmp_path / "in", tmp_path / "checkpoint"
+    folder.mkdir()
+    write(tmp_path / "old", [[f"w{n}" for n in range(day + 1)] for day in range(12)])
+    write(tmp_path / "new", [[f"v{n}" for n in range(day + 1)] for day in range(20)])
+    old, new = (tmp_path / "old").read_bytes(), (tmp_path / "new").read_bytes()
+    stream = spark.readStream.format("pointstamp").schema("word string, n bigint").load(str(folder))
+
+    def go_on() -> None:
+        query = stream.writeStream.format("parquet").option("checkpointLocation", str(place))
+        query.trigger(availableNow=True).start(str(tmp_path / "out")).awaitTermination()
+
+    (folder / "a.events").write_bytes(old[: len(old) // 2])
+    go_on()
+    (folder / "a.events").write_bytes(new)
+    with pytest.raises(ps.CodecError, match=r"a\.events: it was written anew"):
+        go_on()
+
+
 def test_damage_in_a_stream(reading: Any, spark: Any, tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()

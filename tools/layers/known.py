@@ -72,7 +72,16 @@ FLOORS: dict[str, list[set[str]]] = {
             "wire/memory",
         },
         # A batch, and how it becomes bytes.
-        {"batch", "wire", "capture", "collections/mod", "columns/mod", "seeing/look", "events/body"},
+        {
+            "batch",
+            "wire",
+            "capture",
+            "collections/mod",
+            "columns/mod",
+            "seeing/look",
+            "events/body",
+            "events/known",
+        },
         # What is done to a batch.
         {
             *("chain", "pact", "collections/chain", "collections/route", "collections/staging"),

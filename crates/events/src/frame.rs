@@ -14,6 +14,12 @@ use crc32c::{crc32c, crc32c_append};
 /// What a capture begins with.
 pub const MAGIC: [u8; 16] = *b"POINTSTAMPEVENTS";
 
+/// The checksum of bytes that lie in pieces.
+pub fn checksum<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> u32 {
+    let add = |sum, piece: &[u8]| crc32c_append(sum, piece);
+    pieces.into_iter().fold(0, add)
+}
+
 /// Everything begins at a multiple of this.
 pub const UNIT: usize = 16;
 

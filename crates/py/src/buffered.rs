@@ -61,6 +61,10 @@ impl Buffered {
         if !self.has_unsent(py) {
             return Ok(());
         }
+        if self.input.check_built().is_err() {
+            self.discard(); // given while it was built: what the block raised has said that it is lost
+            return Ok(());
+        }
         self.input
             .check()
             .map_err(|error| exception_of(py, error.into()))?;

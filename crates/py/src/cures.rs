@@ -21,6 +21,7 @@ pub(crate) fn of_build(error: &BuildError) -> String {
         BuildError::NeverConnected(_) => {
             ": call connect_loop(handle) on the stream that defines it, in the same scope"
         }
+        BuildError::Unbuilt => ": its `with` block raised; make the input in one that is built",
         BuildError::RoutesItself => ": let it return the key and nothing else",
         // These say it themselves, or there is nothing to say.
         BuildError::Coordinates { .. }

@@ -54,6 +54,8 @@ impl InputHandle {
         if state.input.is_closed() {
             return Err(pointstamp_engine::error::Error::Closed.into_exception());
         }
+        let built = state.input.check_built();
+        built.map_err(IntoException::into_exception)?;
         Ok(state)
     }
 

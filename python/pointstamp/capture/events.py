@@ -71,10 +71,13 @@ class Position(NamedTuple):
     Attributes:
         offset: How many bytes the events before it take.
         counts: What their changes to the frontier add up to, ``(time, count)``; None before the first event.
+        mark: A checksum of what the file begins with and of what stands before the offset, by which one that
+            was written anew is told apart; None where that is not known.
     """
 
     offset: int
     counts: list[tuple[Time, int]] | None
+    mark: int | None = None
 
 
 @suggesting
@@ -155,7 +158,7 @@ class EventWriter:
             over and closes after the last event. Writing to a socket whose other side does not read waits,
             and so does writing to a named pipe, which is opened when its stream begins and has a reader.
         overwrite: Whether a file that is there is replaced. Left out, that is an error: workers that are
-            given one path by mistake do not lose each other's events.
+            given one path by mistake do not lose each other's events. Who reads it meanwhile gets an error.
 
     Raises:
         FileExistsError: If there is a file at the path.
@@ -207,14 +210,16 @@ class EventReader:
         allow_pickle: Whether records of Python objects may be read. Reading them can run code of their
             author, as with `pickle`. Columns of an `ArrowStream` are always safe.
         follow: Whether to wait at the end of a file for what is written next, until the captured stream is
-            complete. The file need not be there yet.
+            complete. The file need not be there yet. It may only grow: a capture that begins anew, after a
+            restart, is written to a path of its own.
 
     Attributes:
         offset: How many bytes the events take that were read so far.
         frontier: The times that may still come after them; none once the stream is complete.
 
     Raises:
-        CodecError: When it is read: what is damaged, at which offset; or that `allow_pickle` is needed.
+        CodecError: When it is read: what is damaged, at which offset; that `allow_pickle` is needed; or that
+            the file was replaced, shortened, or written anew while it was read.
     """
 
     __slots__ = ("_carrier", "_pickle", "_started", "core", "name")
@@ -259,17 +264,17 @@ class EventReader:
     @property
     def position(self) -> Position:
         """Where the reader is, for `seek` of another reader of the same file, perhaps in another process."""
-        return Position(self.core.offset, self.core.counts)
+        return Position(self.core.offset, self.core.counts, self.core.mark())
 
     def seek(self, position: Position) -> None:
         """Goes on behind the events that another reader of the same file had read; before the first is read.
 
         Raises:
-            CodecError: If the file has no beginning, or ends before that position.
+            CodecError: If the file has no beginning, ends before that position, or was written anew.
         """
         self.begin()
         if position.counts is not None:
-            self.core.seek(position.offset, position.counts)
+            self.core.seek(position.offset, position.counts, position.mark)
 
     def begin(self) -> tuple[int, _core.Schema | None]:
         """Waits for how the capture begins: the number of coordinates of times, and the schema of columns."""

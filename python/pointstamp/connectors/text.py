@@ -204,12 +204,12 @@ class TextReader(PartitionReader[Any]):
 
     def _check(self) -> None:
         """That the file still holds what was read of it."""
-        size = os.fstat(self._file.fileno()).st_size
+        head, tail = _around(self._file, self._offset)
+        size = os.fstat(self._file.fileno()).st_size  # after these were read: it may be cut in between
         if size < self._offset:
             raise PointstampError(
                 f"{self._path} was cut: it has {size} bytes, and {self._offset} were read. {NOT_CUT}"
             )
-        head, tail = _around(self._file, self._offset)
         marks = self._offset.marks
         if marks is None:  # of a number alone: the file is taken for the one that it is of
             self._head, self._tail = head, tail

@@ -157,6 +157,9 @@ pub enum BuildError {
     /// An input was used before it was connected.
     #[error("the input is connected to no dataflow: connect it before sending")]
     Unconnected,
+    /// An input was used whose dataflow was given up while it was built.
+    #[error("the dataflow of this input was never built, and what is sent would be lost")]
+    Unbuilt,
     /// A routing function sent to the output that it routes.
     #[error("a routing function sent to the output that it routes")]
     RoutesItself,

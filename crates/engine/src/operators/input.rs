@@ -23,6 +23,10 @@ struct State<P: Payload> {
     time: Option<Point>,
     outlets: Vec<(OutputPort<P>, Capability)>,
     closed: bool,
+    /// A dataflow that it was to feed has been given up while it was built.
+    unbuilt: bool,
+    /// A dataflow that it fed has ended.
+    served: bool,
     /// From the first outlet on.
     worker: Option<Worker<P>>,
 }
@@ -30,9 +34,21 @@ struct State<P: Payload> {
 impl<P: Payload> State<P> {
     /// Lets go of the dataflows that have ended.
     fn forget_gone(&mut self) {
-        if self.outlets.iter().any(|(output, _)| output.is_gone()) {
-            self.outlets.retain(|(output, _)| !output.is_gone());
+        let gone = |output: &OutputPort<P>| output.is_gone() || output.tee.is_unbuilt();
+        if self.outlets.iter().any(|(output, _)| gone(output)) {
+            for (output, _) in self.outlets.iter().filter(|(output, _)| gone(output)) {
+                let given_up = output.tee.is_unbuilt();
+                self.unbuilt |= given_up;
+                self.served |= !given_up;
+            }
+            self.outlets.retain(|(output, _)| !gone(output));
         }
+    }
+
+    /// Whether it feeds nothing, because what it was to feed was never built.
+    fn is_unbuilt(&mut self) -> bool {
+        self.forget_gone();
+        self.unbuilt && !self.served && self.outlets.is_empty() && !self.closed
     }
 
     fn check_idle(&self) -> Result<(), Error> {
@@ -60,6 +76,8 @@ impl<P: Payload> Input<P> {
             time: None,
             outlets: Vec::new(),
             closed: false,
+            unbuilt: false,
+            served: false,
             worker: None,
         })))
     }
@@ -105,6 +123,18 @@ impl<P: Payload> Input<P> {
     /// Whether nothing can be sent any more.
     pub fn is_closed(&self) -> bool {
         self.0.borrow().closed
+    }
+
+    /// Checks that a dataflow was not given up while it was built that the input was to feed alone: what is sent would be lost.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Build`] where it was.
+    pub fn check_built(&self) -> Result<(), Error> {
+        if self.0.borrow_mut().is_unbuilt() {
+            return Err(BuildError::Unbuilt.into());
+        }
+        Ok(())
     }
 
     /// Checks that something may be sent now: that the input is open, and that nothing of it is being routed.

@@ -18,7 +18,7 @@ use pointstamp_channels::Receiver;
 use pointstamp_order::{MutableAntichain, Point, Summary};
 use pointstamp_order::{PartialOrder, PathSummary};
 
-use crate::error::{BoxError, CapabilityError, Error, check_dims};
+use crate::error::{BoxError, BuildError, CapabilityError, Error, check_dims};
 use crate::observe::{EdgeId, Observation};
 use crate::payload::{Message, Payload};
 use crate::run::arrival::Arrival;
@@ -349,9 +349,13 @@ impl<P: Payload> OutputPort<P> {
     ///
     /// # Errors
     ///
-    /// As [`send`](Self::send).
+    /// As [`send`](Self::send); and [`Error::Build`] where the dataflow was given up while it was built.
     pub fn check(&self, authority: &impl Authority) -> Result<(), Error> {
-        authority.check(&self.core)
+        authority.check(&self.core)?;
+        if self.tee.is_unbuilt() {
+            return Err(BuildError::Unbuilt.into());
+        }
+        Ok(())
     }
 
     /// Checks that the output is not being routed now.

@@ -85,6 +85,8 @@ enum Phase {
     Pushing,
     /// The dataflow has ended: what is sent goes nowhere.
     Cleared,
+    /// The dataflow was given up while it was built.
+    Unbuilt,
 }
 
 impl<P> Clone for Tee<P> {
@@ -120,6 +122,12 @@ impl<P: Payload> Tee<P> {
         Ok(())
     }
 
+    /// Whether the dataflow was given up while it was built.
+    #[inline]
+    pub(crate) fn is_unbuilt(&self) -> bool {
+        self.0.phase.get() == Phase::Unbuilt
+    }
+
     /// Whether what is sent has no reader, now and later.
     #[inline]
     pub(crate) fn leads_nowhere(&self) -> bool {
@@ -135,7 +143,7 @@ impl<P: Payload> Tee<P> {
                 core.early.borrow_mut().push(message);
                 return Ok(());
             }
-            Phase::Cleared => return Ok(()),
+            Phase::Cleared | Phase::Unbuilt => return Ok(()),
             Phase::Pushing => return Ok(self.check()?),
         }
         core.phase.set(Phase::Pushing);
@@ -150,7 +158,12 @@ impl<P: Payload> Tee<P> {
 
     /// Forgets the edges, so that what they hold is freed; what is sent afterwards goes nowhere.
     pub(crate) fn clear(&self) {
-        self.0.phase.set(Phase::Cleared);
+        let unbuilt = matches!(self.0.phase.get(), Phase::Building | Phase::Unbuilt);
+        self.0.phase.set(if unbuilt {
+            Phase::Unbuilt
+        } else {
+            Phase::Cleared
+        });
         let (early, edges) = (self.0.early.take(), self.0.edges.take());
         drop((early, edges)); // of which nothing is borrowed: dropping a router may run user code
     }

@@ -4,7 +4,6 @@
 //! which may take long, so no thread waits for it while it is attached, either. What a thread brings is bounded: it waits while
 //! [`ROOM`] bytes are there that were not taken.
 
-use std::fs::File;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,6 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
 use super::body;
+use super::known::KnownFile;
 use super::writer::os_error;
 use crate::columns::schema::Schema;
 use crate::errors::CodecError;
@@ -51,11 +51,13 @@ pub(super) struct State {
     reader: Option<RemoteActivator>,
     /// No more is wanted.
     closed: bool,
+    /// What tells the file apart before where the last event ended, of one that was let go of.
+    pub(super) mark: Option<u32>,
 }
 
 pub(super) enum Input {
     File {
-        file: Option<File>,
+        file: Option<KnownFile>,
         path: PathBuf,
         follow: bool,
     },
@@ -163,15 +165,21 @@ impl Shared {
     }
 }
 
-enum Failed {
+pub(super) enum Failed {
     File(std::io::Error, PathBuf),
+    /// The file is not the one that was read.
+    Changed(String, PathBuf),
     Feeder(PyErr),
 }
 
 impl Failed {
-    fn raised(self) -> PyErr {
+    pub(super) fn raised(self) -> PyErr {
         match self {
             Failed::File(error, path) => os_error(&error, &path),
+            Failed::Changed(what, path) => CodecError::new_err(format!(
+                "{}: {what}. A capture may only grow while it is read: what begins anew writes to a path of its own",
+                path.display()
+            )),
             Failed::Feeder(error) => error,
         }
     }
@@ -197,8 +205,8 @@ impl State {
             return Ok(true);
         }
         let Some(open) = file else { return Ok(false) };
-        if !open.metadata().is_ok_and(|there| there.is_file()) {
-            return Ok(false); // a pipe, which would be waited for
+        if !open.is_regular() {
+            return Ok(false); // it would be waited for
         }
         let read = self.decoder.read_from(open);
         read.map(|count| count > 0)
@@ -207,8 +215,11 @@ impl State {
 
     fn close(&mut self) {
         self.closed = true;
-        if let Input::File { file, .. } = &mut self.input {
-            *file = None;
+        let offset = self.decoder.offset();
+        if let Input::File { file, .. } = &mut self.input
+            && let Some(mut open) = file.take()
+        {
+            self.mark = open.mark(offset).unwrap_or(None);
         }
     }
 
@@ -222,7 +233,7 @@ impl State {
             Input::File { file, path, follow } => {
                 let open = match file {
                     Some(open) => open,
-                    None => match File::open(&*path) {
+                    None => match KnownFile::open(path) {
                         Ok(opened) => file.insert(opened),
                         Err(error) if *follow && error.kind() == ErrorKind::NotFound => {
                             return Ok(Some(Next::Wait { ask: true }));
@@ -230,12 +241,24 @@ impl State {
                         Err(error) => return Err(Failed::File(error, path.clone())),
                     },
                 };
-                match self.decoder.read_from(open) {
-                    Ok(0) if *follow => Ok(Some(Next::Wait { ask: true })),
-                    Ok(0) => Ok(Some(end)),
-                    Ok(_) => Ok(None),
-                    Err(error) => Err(Failed::File(error, path.clone())),
-                }
+                let read = self.decoder.read_from(open);
+                // After the read: then what was read is of the file that is known.
+                let read = read.and_then(|count| Ok((count, open.changed()?)));
+                let changed = match read {
+                    Ok((0, None)) if *follow && open.is_replaced(path) => {
+                        "it was replaced: the name is another file's, and the capture that was read had not ended"
+                            .to_owned()
+                    }
+                    Ok((0, None)) if *follow => return Ok(Some(Next::Wait { ask: true })),
+                    Ok((0, None)) => return Ok(Some(end)),
+                    Ok((_, None)) => return Ok(None),
+                    Ok((_, Some(what))) => what,
+                    Err(error) => return Err(Failed::File(error, path.clone())),
+                };
+                let failed = Failed::Changed(changed, path.clone());
+                self.decoder.buffer().clear(); // of two files
+                self.close();
+                Err(failed)
             }
             Input::Fed(feeding) => match std::mem::replace(feeding, Feeding::Ended) {
                 Feeding::Going => {
@@ -259,6 +282,7 @@ impl EventFeed {
             claimed: false,
             reader: None,
             closed: false,
+            mark: None,
         };
         EventFeed {
             shared: Arc::new(Shared {
@@ -423,15 +447,23 @@ impl EventFeed {
         self.shared.counts(py)
     }
 
-    /// Goes on in a file behind the event that ended at `offset`, when `counts` were these. `start` has been called.
+    /// A checksum by which the file up to `offset` is told apart from others; `None` of what is no file.
+    fn mark(&self, py: Python<'_>) -> PyResult<Option<u32>> {
+        detached(py, || self.shared.state().mark().map_err(Failed::raised))
+    }
+
+    /// Goes on in a file behind the event that ended at `offset`, when `counts` were these, and the file had this mark. `start`
+    /// has been called.
     #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
+    #[pyo3(signature = (offset, counts, mark = None))]
     fn seek(
         &self,
         py: Python<'_>,
         offset: u64,
         counts: Vec<(Bound<'_, PyAny>, i64)>,
+        mark: Option<u32>,
     ) -> PyResult<()> {
-        self.shared.seek(py, offset, &counts)
+        self.shared.seek(py, offset, &counts, mark)
     }
 
     /// The next event: `(offset, None, changes)`, or `(offset, [(time, records)], bytes)` with the batch decoded, or its

@@ -7,6 +7,7 @@
 mod batches;
 mod body;
 pub(crate) mod feed;
+mod known;
 pub(crate) mod replay;
 mod seeking;
 pub(crate) mod writer;

@@ -1,6 +1,7 @@
 """Which captures there are, what is in them, and their rows as Spark wants them.
 
-A position is ``(offset, counts)``: behind which byte, and what the frontier's changes up to there add up to.
+A position is ``(offset, counts, mark)``: behind which byte, what the frontier's changes up to there add up
+to, and what tells the file apart from one that was written anew.
 It is at the end of an event always, so what a task reads does not depend on how far a writer has come.
 """
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from pointstamp._types import Time
 
-    _Position = tuple[int, list[tuple[Time, int]]]
+    _Position = tuple[int, list[tuple[Time, int]], int | None]
 
 __all__ = ["Captures", "Reach"]
 
@@ -152,10 +153,10 @@ class Captures(NamedTuple):
                 reader.seek(Place(*start))
             while not isinstance(event := reader.core.next(False), bool) and event is not None:
                 pass
-            offset, counts = reader.position
+            offset, counts, mark = reader.position
         finally:
             reader.close()
-        return None if counts is None else (offset, counts)
+        return None if counts is None else (offset, counts, mark)
 
     def read(self, reach: Reach, schema: StructType) -> Iterator[pa.RecordBatch]:
         """The rows of a part of a capture.
@@ -182,6 +183,11 @@ class Captures(NamedTuple):
                 )
                 if batch.num_rows:
                     yield self._timed(batch, event.time, wanted)
+            if reach.end is not None and reach.end[2] not in (None, reader.position.mark):
+                raise CodecError(
+                    f"{reach.path}: it was shortened or written anew since the batch was planned. A capture "
+                    "may only grow while it is read: what begins anew writes to a path of its own"
+                )
         finally:
             reader.close()
 

@@ -129,5 +129,6 @@ def _position(text: str | None) -> Any:
     """A position, of an offset of Spark's; times of several coordinates are lists there."""
     if text is None:
         return None
-    offset, counts = json.loads(text)
-    return offset, [(tuple(time) if isinstance(time, list) else time, count) for time, count in counts]
+    offset, counts, *mark = json.loads(text)  # checkpoints of before have no mark
+    times = [(tuple(time) if isinstance(time, list) else time, count) for time, count in counts]
+    return offset, times, mark[0] if mark else None
