@@ -48,6 +48,7 @@ class _Journal:
 def main(argv: Sequence[str]) -> int:
     """Runs the tests and returns pytest's exit status."""
     file, *arguments = argv
+    sys.path[0] = str(Path.cwd())  # as for `python -m pytest`: processes that tests start import from there
     return int(pytest.main(arguments, plugins=[_Journal(Path(file))]))
 
 
