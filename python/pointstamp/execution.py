@@ -17,6 +17,7 @@ from pointstamp._errors import ConfigError, in_words
 from pointstamp._exit import StoppedAtExit
 from pointstamp._mistakes import main_of
 from pointstamp._threads import Helper, join, raise_deferred
+from pointstamp._weak import weakly
 from pointstamp.config import Config, checked_stall_report
 from pointstamp.forming.workers import form
 from pointstamp.seeing import diagnostics
@@ -175,7 +176,7 @@ def _run(
     def run() -> list[R | None]:
         ident = threading.get_ident()
         try:
-            return [cluster.run(0, wrap, main, ident, signals, report.on_interruption)]
+            return [cluster.run(0, wrap, main, ident, signals, weakly(report.on_interruption))]
         finally:
             raise_deferred()  # what has interrupted the end of its dataflows
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import random
 import threading
-import weakref
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,6 +19,7 @@ from pointstamp._errors import ClusterError, ConfigError, StallError, add_note
 from pointstamp._exit import StoppedAtExit
 from pointstamp._mistakes import main_of
 from pointstamp._threads import Helper, join
+from pointstamp._weak import weakly
 from pointstamp.config import Config
 from pointstamp.seeing.asking import DISTANCE, PATIENCE, Asking
 from pointstamp.seeing.stalls import explained
@@ -126,7 +126,7 @@ class _Simulated:
         self._here = config.workers // processes
         """How many workers each process has."""
         self._simulation = _core.Simulation(
-            processes, self._here, seed % 2**64, loses, _STILL, _weakly(self._stalled)
+            processes, self._here, seed % 2**64, loses, _STILL, weakly(self._stalled)
         )
         self._results: list[R | None] = [None] * config.workers
         self._clusters = [
@@ -255,15 +255,3 @@ class _Together(Asking):
             ]
         finally:
             self._simulation.asked()
-
-
-def _weakly(method: Callable[[int], None]) -> Callable[[int], None]:
-    """The method, called as long as its object lives, which this does not hold."""
-    held = weakref.WeakMethod(method)
-
-    def call(index: int) -> None:
-        bound = held()
-        if bound is not None:
-            bound(index)
-
-    return call

@@ -5,13 +5,17 @@ import subprocess
 import sys
 import time
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 import pointstamp as ps
+import processes_in_threads
 from harness import WORKERS, Logic
+from pointstamp.testing import simulate
 
 
 class Thing:
@@ -253,6 +257,72 @@ def test_results_of_operators_are_released(watch: Watch) -> None:
         assert watch.alive() == []
 
     ps.execute(main)
+
+
+def adds(worker: ps.Worker) -> list[tuple[ps.Time, list[int]]]:
+    with worker.dataflow() as scope:
+        added = scope.to_stream([1, 2]).exchange(lambda x: x).map(lambda x: x + 1).capture()
+    worker.run()
+    return added.extract()
+
+
+def fails(worker: ps.Worker) -> None:
+    with worker.dataflow() as scope:
+        scope.to_stream([worker.index]).map(lambda x: 1 // (x - x)).probe()
+    worker.run()
+
+
+def waits(worker: ps.Worker) -> None:
+    with worker.dataflow() as scope:
+        _, numbers = scope.new_input()
+        probe = numbers.probe()
+    worker.step_while(lambda: not probe.done())
+
+
+def builds_in_a_session(**where: Any) -> None:
+    def build(scope: ps.Scope) -> Any:
+        numbers, stream = scope.new_input()
+        return {"numbers": numbers, "more": stream.map(lambda x: x + 1)}
+
+    with ps.Interactive(**where) as session:
+        session.dataflow(build)
+
+
+def kept() -> Counter[str]:
+    """How many objects of each of our types there are."""
+    gc.collect()
+    types = (type(thing) for thing in gc.get_objects())
+    return Counter(one.__qualname__ for one in types if one.__module__.startswith("pointstamp"))
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        pytest.param(lambda: ps.execute(adds), id="one worker"),
+        pytest.param(lambda: ps.execute(adds, workers=2), id="threads"),
+        pytest.param(lambda: ps.execute(adds, processes=2), id="processes"),
+        pytest.param(lambda: processes_in_threads.execute(adds, processes=2), id="a process that is called"),
+        pytest.param(lambda: ps.execute(adds, stall_report=60.0), id="a report"),
+        pytest.param(lambda: ps.execute(fails), id="a failure"),
+        pytest.param(lambda: ps.execute(fails, workers=2), id="a failure of threads"),
+        pytest.param(lambda: simulate(adds, workers=2, processes=1, seed=3), id="simulated threads"),
+        pytest.param(lambda: simulate(adds, workers=2, processes=2, seed=3), id="simulated processes"),
+        pytest.param(lambda: simulate(adds, workers=2, lose_process=True, seed=3), id="a simulated death"),
+        pytest.param(lambda: simulate(waits, workers=2, processes=2, seed=3), id="a simulated stall"),
+        pytest.param(lambda: builds_in_a_session(), id="a session"),
+        pytest.param(lambda: builds_in_a_session(processes=2), id="a session of processes"),
+    ],
+)
+def test_a_computation_leaves_nothing_of_ours(run: Callable[[], Any]) -> None:
+    def once() -> None:
+        with suppress(ZeroDivisionError, ps.ClusterError, ps.StallError):
+            run()
+
+    once()  # what is made once for all computations
+    before = kept()
+    for _ in range(3):
+        once()
+    assert not kept() - before
 
 
 @pytest.mark.parametrize("collect", [gc.collect, lambda: None])

@@ -14,6 +14,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from pointstamp._weak import weakly
 from pointstamp.seeing.own import answers as answers_of
 from pointstamp.seeing.told import Silent, Told
 
@@ -58,7 +59,7 @@ class Asking:
         self._answers: dict[int, dict[int, list[dict[str, Any]]]] = {}
         self._arrived = threading.Condition()
         if processes > 1:
-            cluster.listen(self._hear)
+            cluster.listen(weakly(self._hear))
 
     def wake(self, worker: int) -> None:
         """Wakes a worker of this process, by its number in the cluster, where it sleeps."""
