@@ -252,3 +252,41 @@ def test_what_parquet_commits_outlives_a_loss_of_power(
         ("rename", folder.stat().st_ino),
         ("sync", out.stat().st_ino),
     ]
+
+
+def changes(path: Path) -> int:
+    """How many transactions have changed a SQLite database: its file counts them in its header."""
+    return int.from_bytes(path.read_bytes()[24:28], "big")
+
+
+def test_times_that_end_together_share_a_transaction(tmp_path: Path) -> None:
+    def write(records: list[tuple[int, int]], path: Path) -> None:
+        def build(scope: ps.Scope) -> None:
+            at_times = scope.to_stream(records).delay(lambda record, _: record[0])
+            at_times.write(SQLiteSink(path, "t", columns=["time", "x"]))
+
+        ps.example(build)
+
+    one, many = tmp_path / "one.db", tmp_path / "many.db"
+    write([(0, 0)], one)
+    write([(time, 10 * time) for time in range(200)], many)
+    assert rows(many) == [(time, 10 * time) for time in range(200)]
+    assert changes(many) == changes(one)
+
+
+def test_a_time_that_cannot_be_written_takes_those_of_its_transaction_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+
+    def run(records: list[tuple[int, Any]]) -> None:
+        def build(scope: ps.Scope) -> None:
+            at_times = scope.to_stream(records).delay(lambda record, _: record[0])
+            at_times.write(SQLiteSink(path, "t", columns=["time", "x"]))
+
+        ps.example(build)
+
+    with pytest.raises(TypeError, match="column 'x'") as failed:
+        run([(1, 1), (2, [2]), (3, 3)])
+    assert "while time 2 was written to table 't'" in "".join(notes(failed.value))
+    assert rows(path) == []
+    run([(1, 1), (2, 2), (3, 3)])  # the same times, mended: all of them are new
+    assert rows(path) == [(1, 1), (2, 2), (3, 3)]

@@ -1,4 +1,4 @@
-"""SQLite and DuckDB as sinks: each time in one transaction, with the time itself.
+"""SQLite and DuckDB as sinks: each time is whole in one transaction, with the time itself.
 
 The table ``pointstamp_times`` says up to which time each table is written. A time that it has is not written
 again, so that a program that failed, and runs again from the same offsets, shows each record once.
@@ -78,7 +78,9 @@ class _DatabaseSink(Sink):
 
 
 class SQLiteSink(_DatabaseSink):
-    """Inserts records into a table of a SQLite database, each time in one transaction.
+    """Inserts records into a table of a SQLite database, each time whole in one transaction.
+
+    Times that come to their end together share one.
 
     Args:
         path: The database's file.
@@ -123,7 +125,9 @@ class SQLiteSink(_DatabaseSink):
 
 
 class DuckDBSink(_DatabaseSink):
-    """Inserts records or columns into a table of a DuckDB database, each time in one transaction.
+    """Inserts records or columns into a table of a DuckDB database, each time whole in one transaction.
+
+    Times that come to their end together share one.
 
     Args:
         path: The database's file.
@@ -190,24 +194,41 @@ class _Writer(SinkWriter):
         self.begin()
 
     def commit(self, time: Time) -> None:
-        batches = self._waiting.pop(time, [])
-        assert isinstance(time, int)
-        if time <= self._written:
-            self._skipped += sum(map(len, batches))  # before the failure after which this runs again
-            return
+        self.commit_all([time])
+
+    def commit_all(self, times: Sequence[Time]) -> None:
+        new = []
+        for time in times:
+            assert isinstance(time, int)
+            if time > self._written:
+                new.append(time)
+            else:  # before the failure after which this runs again
+                self._skipped += sum(map(len, self._waiting.pop(time, [])))
+        if new:
+            self._transact(new)
+            self._written = new[-1]
+
+    def _transact(self, times: list[int]) -> None:
+        """Writes times in one transaction, as each waits for the disk."""
         try:
             self._database.execute("begin")
-            for batch in batches:
-                self._insert(batch)
+            for time in times:
+                self._add(time)
             self._database.execute(f"delete from {POSITIONS} where name = ?", [self._name])
-            self._database.execute(f"insert into {POSITIONS} values (?, ?)", [self._name, time])
+            self._database.execute(f"insert into {POSITIONS} values (?, ?)", [self._name, times[-1]])
             self._database.execute("commit")
-        except BaseException as error:
-            add_note(error, f"while time {time} was written to table {self._table!r} of {self._path}")
+        except BaseException:
             with suppress(Exception):  # nothing was begun, or it has ended
                 self._database.execute("rollback")
             raise
-        self._written = time
+
+    def _add(self, time: int) -> None:
+        try:
+            for batch in self._waiting.pop(time, []):
+                self._insert(batch)
+        except BaseException as error:
+            add_note(error, f"while time {time} was written to table {self._table!r} of {self._path}")
+            raise
 
     def abort(self) -> None:
         self._waiting.clear()

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     import pyarrow as pa
 
@@ -124,6 +124,14 @@ class SinkWriter(ABC):
 
         Called again after a failure, it must change nothing.
         """
+
+    def commit_all(self, times: Sequence[Time]) -> None:
+        """Shows times that have come to their end together, in order; by `commit` of each if not overridden.
+
+        A writer for which each commit costs a wait, such as a database's, may show them in one.
+        """
+        for time in times:
+            self.commit(time)
 
     def abort(self) -> None:  # noqa: B027
         """Forgets what was written and not prepared: the dataflow has failed, here or elsewhere.

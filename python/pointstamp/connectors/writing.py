@@ -73,8 +73,10 @@ class Writing:
                 for time in times:
                     self._prepared[time] = message.retain()
             frontier = port.frontier
-            for time in sorted(time for time in self._prepared if not frontier.less_equal(time)):
-                writer.commit(time)
+            passed = sorted(time for time in self._prepared if not frontier.less_equal(time))
+            if passed:
+                writer.commit_all(passed)
+            for time in passed:
                 with self._prepared.pop(time) as capability, output.session(capability) as session:
                     session.give(time)
             if not frontier and not self._prepared:
