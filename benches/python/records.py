@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -116,6 +117,16 @@ def _our_word_count(workers: int, lines: list[str]) -> Counter[str]:
     return totals
 
 
+def _on_one_core(run: Callable[[], Counter[str]]) -> Counter[str]:
+    """A run whose threads share a core, and its cache."""
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    try:
+        return run()
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
 def _our_aggregate(workers: int, lines: list[str]) -> Counter[str]:
     def main(worker: ps.Worker) -> Counter[str]:
         counts: Counter[str] = Counter()
@@ -140,6 +151,9 @@ def word_count(count: int) -> list[Program]:
         Program("pointstamp, 1 worker", partial(_our_word_count, 1, lines), aim=2.5),
         Program("pointstamp, 2 workers", partial(_our_word_count, 2, lines), aim=2.5),
     ]
+    if hasattr(os, "sched_setaffinity"):  # Linux
+        alone = partial(_on_one_core, partial(_our_word_count, 2, lines))
+        programs.append(Program("pointstamp, 2 workers, on one core", alone))
     if hasattr(ps.Stream, "aggregate"):
         programs.append(Program("pointstamp, aggregate, 1 worker", partial(_our_aggregate, 1, lines)))
         programs.append(Program("pointstamp, aggregate, 2 workers", partial(_our_aggregate, 2, lines)))
