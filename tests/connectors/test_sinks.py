@@ -77,6 +77,20 @@ def test_two_sinks_of_one_target_are_refused_unless_they_have_names(kind: str, t
     assert read(kind, tmp_path) == [("a", 1), ("a", 1)]
 
 
+@pytest.mark.parametrize("kind", ["parquet", "sqlite"])
+def test_a_sink_that_could_not_be_opened_can_be_tried_again(kind: str, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    place = folder / ("t" if kind == "parquet" else "t.db")
+    place.write_text("neither a directory nor a database")
+    with pytest.raises((OSError, sqlite3.DatabaseError)) as kept:
+        write([("a", 1)], sink(kind, folder))
+    place.unlink()
+    write([("a", 1)], sink(kind, folder))  # while the exception is kept, with all the frames of the first
+    assert read(kind, folder) == [("a", 1)]
+    assert kept.value.__traceback__ is not None
+
+
 def test_the_table_is_there_when_nothing_was_written(tmp_path: Path) -> None:
     write([], sink("sqlite", tmp_path))
     assert rows(tmp_path / "t.db") == []

@@ -1,5 +1,6 @@
 """What a session hands out, whatever happens on its workers: whole times, in time, to who may ask."""
 
+import asyncio
 import socket
 import threading
 from collections import Counter
@@ -12,6 +13,8 @@ import pytest
 
 import pointstamp as ps
 from gathering import gathering
+from pointstamp.interactive import flow as waiting
+from pointstamp.interactive.commands import Command, Commands
 from pointstamp.interactive.served import by_own_time
 
 PATIENCE = 120.0
@@ -336,3 +339,83 @@ def test_a_thread_that_is_called_like_a_worker_that_has_ended_is_none() -> None:
 def failing(scope: ps.Scope) -> Any:
     numbers, stream = scope.new_input()
     return {"numbers": numbers, "out": stream.map(lambda x: 1 // x)}
+
+
+class Stubborn:
+    """A record whose first comparison raises an error."""
+
+    error: BaseException | None = None
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def __lt__(self, other: "Stubborn") -> bool:
+        error, Stubborn.error = Stubborn.error, None
+        if error is not None:
+            raise error
+        return self.value < other.value
+
+
+def kept(scope: ps.Scope) -> Any:
+    numbers, stream = scope.new_input()
+    return {"numbers": numbers, "out": stream}
+
+
+@pytest.mark.parametrize("call", ["read", "take", "next"])
+def test_what_was_taken_when_a_call_is_interrupted_comes_with_the_next(
+    pair: ps.Interactive, call: str
+) -> None:
+    flow = pair.dataflow(kept)
+    flow.numbers.send_batch([Stubborn(value) for value in (3, 1, 2)])
+    flow.numbers.advance_to(1)
+    flow.settle(PATIENCE)
+    Stubborn.error = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(flow.out.next()) if call == "next" else getattr(flow.out, call)()
+    assert [(time, [record.value for record in records]) for time, records in flow.out.take()] == [
+        (0, [1, 2, 3])
+    ]
+    assert flow.out.take() == []
+
+
+def test_records_that_cannot_be_compared_stay_in_their_order(pair: ps.Interactive) -> None:
+    flow = pair.dataflow(kept)
+    records = [Stubborn(value) for value in (3, 1, 2)]
+    flow.numbers.send_batch(records)
+    flow.numbers.advance_to(1)
+    Stubborn.error = ValueError("as of arrays")
+    ((time, found),) = flow.out.read(PATIENCE)
+    assert time == 0
+    assert set(found) == set(records)
+
+
+@pytest.mark.parametrize("when", ["told to build", "built", "told to install", "installed"])
+def test_a_dataflow_whose_building_is_interrupted_is_gone(
+    pair: ps.Interactive, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    what = "build" if "buil" in when else "install"
+    put, result_of = Commands.put, waiting.result_of
+    asked = []
+
+    def interrupts_put(self: Commands, command: Command, *, wait: bool = True) -> None:
+        put(self, command, wait=wait)
+        asked.append(command.what)
+        if when.startswith("told") and command.what == what:
+            raise KeyboardInterrupt
+
+    def interrupts_waiting(*arguments: Any) -> Any:
+        answers = result_of(*arguments)
+        if asked[-1] == what:
+            raise KeyboardInterrupt
+        return answers
+
+    monkeypatch.setattr(Commands, "put", interrupts_put)
+    monkeypatch.setattr(waiting, "result_of", interrupts_waiting)
+    with pytest.raises(KeyboardInterrupt):
+        pair.dataflow(moved)
+    monkeypatch.undo()
+    assert pair.run(lambda worker: worker.installed_dataflows()) == [[], []]
+    flow = pair.dataflow(moved)
+    flow.numbers.send(1)
+    flow.numbers.close()
+    assert flow.out.read(PATIENCE) == [(0, [1])]

@@ -120,7 +120,11 @@ class SQLiteSink(_DatabaseSink):
         """The part of a worker; only the first gets anything."""
         writer = _SQLiteWriter(self._path, self._table, self._columns, self._key, self._name)
         if worker == 0:
-            writer.begin()  # so that the table is there, whatever comes
+            try:
+                writer.begin()  # so that the table is there, whatever comes
+            except BaseException:
+                writer.close()  # now: who keeps the exception keeps this frame
+                raise
         return writer
 
 
@@ -315,16 +319,22 @@ class _SQLiteWriter(_Writer):
             raise PointstampError(
                 f"cannot open the database {self._path}: {error}. Its folder must be there, and writable"
             ) from error
+        try:
+            self._make_table(database)
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    def _make_table(self, database: Any) -> None:
         names = ", ".join(map(_quoted, self._columns))
         key = f", primary key ({', '.join(map(_quoted, self._key))})" if self._key else ""
         database.execute(f"create table if not exists {_quoted(self._table)} ({names}{key})")
         if self._key and not self._has_key(database):
-            database.close()
             raise PointstampError(
                 f"table {self._table!r} of {self._path} has no unique key of {self._key}: records would be "
                 "added, and not replace rows"
             )
-        return database
 
     def _has_key(self, database: Any) -> bool:
         """Whether the table, which may have been there, has the key, in any order."""

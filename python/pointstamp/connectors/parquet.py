@@ -73,8 +73,17 @@ class ParquetSink(Sink):
         """A worker's part."""
         what = f"a sink of {str(self._directory)!r} under the name {self._prefix[:-1]!r}"
         claim = Claim(("parquet", os.path.realpath(self._directory), self._prefix, worker), what)
-        self._directory.mkdir(parents=True, exist_ok=True)
         name = f"{worker:0{len(str(workers - 1))}}.parquet"
+        try:
+            self._begin(worker, workers, name)
+        except BaseException:
+            claim.drop()  # now: who keeps the exception keeps this frame
+            raise
+        return _Writer(self._directory, self._prefix, name, workers, self._schema, self._compression, claim)
+
+    def _begin(self, worker: int, workers: int, name: str) -> None:
+        """Makes the directory, and takes away what a run before has left in it."""
+        self._directory.mkdir(parents=True, exist_ok=True)
         own = re.compile(rf"\.{re.escape(self._prefix)}[0-9]{{20}}(-[0-9]{{20}})*\.[0-9]+\.part")
         for left in self._directory.glob(".*.part"):
             if not own.fullmatch(left.name):
@@ -84,7 +93,6 @@ class ParquetSink(Sink):
                     shutil.rmtree(left, ignore_errors=True)  # of another number of workers
             else:
                 (left / name).unlink(missing_ok=True)
-        return _Writer(self._directory, self._prefix, name, workers, self._schema, self._compression, claim)
 
 
 class _Writer(SinkWriter):

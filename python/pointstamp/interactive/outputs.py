@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
@@ -103,10 +104,10 @@ class LiveOutput:
         try:
             self._ask(frontier[0], asked)
             taken = [await asyncio.shield(asyncio.wrap_future(future)) for future in asked]
+            return self._handed([part for all_of_one in taken for part in all_of_one], asked)
         except BaseException:
             self._leave(asked)
             raise
-        return self._handed([part for all_of_one in taken for part in all_of_one])
 
     def _read(self, wait: bool, timeout: float | None) -> list[tuple[Time, Any]]:
         kept, wait_for = self._kept(), self._waiting(timeout)
@@ -118,10 +119,10 @@ class LiveOutput:
         try:
             self._ask(frontier, asked)
             taken = [wait_for(future) for future in asked]
+            return self._handed([part for all_of_one in taken for part in all_of_one], asked)
         except BaseException:
             self._leave(asked)
             raise
-        return self._handed([part for all_of_one in taken for part in all_of_one])
 
     def _ask(self, frontier: list[Time], asked: list[Future[Any]]) -> None:
         """Asks all workers for what is there before a frontier, behind what was asked for and not taken.
@@ -134,17 +135,18 @@ class LiveOutput:
             asked.append(self._left.popleft())
 
     def _leave(self, asked: list[Future[Any]]) -> None:
+        """Keeps what was asked for and is not returned, for the next call."""
         failed = (future.done() and (future.cancelled() or future.exception()) for future in asked)
         self._left.extend(future for future, has in zip(asked, failed, strict=True) if not has)
 
-    def _handed(self, taken: list[Taken]) -> list[tuple[Time, Any]]:
-        """What all workers kept; if some of it was refused, the next call returns what was not."""
+    def _handed(self, taken: list[Taken], asked: list[Future[Any]]) -> list[tuple[Time, Any]]:
+        """What all workers kept; if some of it was refused, what was not is left in `asked`, alone."""
         refused = next((part.refused for part in taken if part.refused is not None), None)
         if refused is None:
             return self._joined([part.kept for part in taken])
         rest: Future[list[Taken]] = Future()
         rest.set_result([Taken(part.kept) for part in taken])
-        self._left.append(rest)
+        asked[:] = [rest]
         raise refused
 
     def _kept(self) -> str:
@@ -178,10 +180,11 @@ def _summed(changes: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
 
 
 def _sorted(records: list[Any]) -> list[Any]:
-    try:
+    # Records without an order stay in that of their arrival. How they say so is theirs: comparing arrays
+    # raises ValueError.
+    with suppress(Exception):
         return sorted(records)
-    except TypeError:  # they have no order
-        return records
+    return records
 
 
 def watched_in(flow: Flow, output: object) -> str:

@@ -122,6 +122,8 @@ class _Serving:
         if building is not None:
             error = GraphError("not built")
             building.__exit__(type(error), error, None)
+        else:
+            self.do_drop(None, flow)  # it was installed, and who asked did not hear of it
 
     def do_drop(self, _: int | None, flow: int) -> None:
         served = self._flows.pop(flow, None)

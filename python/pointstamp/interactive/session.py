@@ -108,17 +108,20 @@ class Interactive:
         if name is None:
             name = getattr(build, "__name__", "Dataflow")
         packed = cluster.pack(build)
-        building = cluster.ask("build", number, packed, name, dims)
+        building = None
+        # An interruption may come when the workers have been told, or have done, all of it.
         try:
+            building = cluster.ask("build", number, packed, name, dims)
             kinds = result_of(cluster, building, f"building {name!r}", None)[0]
             installing = cluster.ask("install", number)
             graph, places = result_of(cluster, installing, f"building {name!r}", None)[0]
+            return Live(Flow(cluster, number, name, places), kinds, graph)
         except BaseException:
             if not cluster.ended:
                 cluster.tell("discard", number, wait=False)
-                self._comes_back(cluster, building)
+                if building is not None:
+                    self._comes_back(cluster, building)
             raise
-        return Live(Flow(cluster, number, name, places), kinds, graph)
 
     def run(self, function: Callable[..., Any], *arguments: Any, timeout: float | None = None) -> list[Any]:
         """Calls ``function(worker, *arguments)`` on every worker; what they return, in their order.
