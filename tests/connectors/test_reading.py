@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import datetime, timedelta, timezone
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -479,3 +480,18 @@ def test_a_file_whose_turn_has_not_come_is_not_idle(tmp_path: Path) -> None:
 
     [[found]] = _results(build, 1)
     assert found[0] == (5, [5])
+
+
+def test_frontiers_move_while_a_source_has_more() -> None:
+    seen, said = 0, [0]
+
+    def work(_time: ps.Time, batch: list[int]) -> None:
+        nonlocal seen
+        seen += len(batch)
+        threading.Event().wait(0.01)  # in which the source reads as far as it may
+
+    source = Given(a=lambda n: list(range(5000 * n, 5000 * n + 5000)) if n < 20 else None)
+    read = partial(ps.Scope.read, source=source, time=lambda x: x // 1000)
+    ps.example(lambda scope: read(scope).inspect_batch(work).counts().inspect(lambda _: said.append(seen)))
+    assert seen == 100_000
+    assert max(after - before for before, after in pairwise(said)) <= 25_000

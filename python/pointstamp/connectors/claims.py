@@ -54,8 +54,9 @@ def warn_of(skipped: int, there: str) -> None:
     """Warns of records that were not written, as their times were there."""
     if skipped:
         warnings.warn(
-            f"{skipped} records were not written: {there}. After a failure that is right, as they are there. "
-            "A job that runs again with new records gives its sink a name= of its own for each run",
+            f"{skipped} records were not written: {there}. That is right for what an earlier run has "
+            "written, and a failure has run again. A job that runs again with new records gives its sink a "
+            "name= of its own for each run",
             WrittenBefore,
             stacklevel=2,
         )

@@ -1,6 +1,6 @@
 """SQLite and DuckDB as sinks: each time is whole in one transaction, with the time itself.
 
-The table ``pointstamp_times`` says up to which time each table is written. A time that it has is not written
+The table ``pointstamp_times`` says up to which time each table is written. Nothing up to there is written
 again, so that a program that failed, and runs again from the same offsets, shows each record once.
 """
 
@@ -88,9 +88,9 @@ class SQLiteSink(_DatabaseSink):
         columns: The names of its columns. Records are mappings with these keys, or sequences in their order.
         key: Columns that are the table's key: a record replaces the row that has its key. None: rows are
             added.
-        name: What the times that are written are kept under; the table's name if it is left out. A time that
-            is there under this name is not written again: a job that runs every day takes a name for each
-            day, and two sinks of one table a name each.
+        name: What the latest time that is written is kept under; the table's name if it is left out. Nothing
+            at that time or before it is written again: a job that runs every day takes a name for each day,
+            and two sinks of one table a name each.
 
     Raises:
         ValueError: If there are no columns, or the key is not some of them. When it is written, if the key of
@@ -99,7 +99,8 @@ class SQLiteSink(_DatabaseSink):
         GraphError: When the dataflow is built, if another sink writes to the database under this name.
 
     Warns:
-        WrittenBefore: If records came at a time that is there. After a failure that is as it should be.
+        WrittenBefore: If records came at or before the latest time that an earlier run has written. After a
+            failure that is as it should be, where they had the same times then.
 
     Examples:
         >>> import sqlite3, tempfile, os
@@ -171,6 +172,7 @@ class _Writer(SinkWriter):
         self._waiting: dict[Time, list[Any]] = {}
         self._database: Any = None
         self._written = -1
+        self._found = -1
 
     def write(self, time: Time, batch: Any) -> None:
         if not isinstance(time, int) or time >= 1 << 63:
@@ -192,7 +194,7 @@ class _Writer(SinkWriter):
             self._database.execute(f"create table if not exists {POSITIONS} {place}")
             found = self._database.execute(f"select time from {POSITIONS} where name = ?", [self._name])
             row = found.fetchone()
-            self._written = -1 if row is None else row[0]
+            self._found = self._written = -1 if row is None else row[0]
 
     def prepare(self, time: Time) -> None:
         self.begin()
@@ -243,7 +245,7 @@ class _Writer(SinkWriter):
         if self._claim is not None:
             self._claim.drop()
         skipped, self._skipped = self._skipped, 0
-        warn_of(skipped, f"table {self._table!r} has times up to {self._written} under {self._name!r}")
+        warn_of(skipped, f"table {self._table!r} had times up to {self._found} under {self._name!r}")
 
     def _statement(self) -> str:
         names = ", ".join(map(_quoted, self._columns))

@@ -226,8 +226,8 @@ class KafkaSink(Sink):
     Args:
         servers: The brokers, as ``host:port`` with commas between.
         topic: The topic.
-        name: A name that no other sink has: of the transactions, and of the group that keeps the time. A time
-            that is there under this name is not sent again: a job that runs every day takes a name for each.
+        name: A name that no other sink has: of the transactions, and of the group that keeps the latest time.
+            Nothing at that time or before it is sent again: a job that runs every day takes a name for each.
         message: Makes ``(key, value)`` of a record, each bytes, str or None; left out, records are such
             pairs.
         config: More settings of the client.
@@ -236,7 +236,8 @@ class KafkaSink(Sink):
         GraphError: When the dataflow is built, if another sink of this process has the name.
 
     Warns:
-        WrittenBefore: If records came at a time that is there. After a failure that is as it should be.
+        WrittenBefore: If records came at or before the latest time that an earlier run has sent. After a
+            failure that is as it should be, where they had the same times then.
     """
 
     single = True

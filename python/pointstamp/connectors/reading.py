@@ -43,6 +43,9 @@ PATIENCE = 10
 BATCHES = 64
 """Batches that a run of the operator sends at most, so that others get their turn."""
 
+RECORDS = 4096
+"""Records after which a run sends no further batch: no frontier moves while they are worked through."""
+
 
 class _Shelf:
     """Where threads put batches, and the operator takes them."""
@@ -273,11 +276,15 @@ class Reading:
             self._threads = _Threads(self._source, self._mine, self._offsets, self._shelf)
             self._left = set(self._mine)
         if self._capability is not None:
+            sent = 0
             for _ in range(BATCHES):
                 item = self._shelf.take()
                 if item is None:
                     break
-                self._send(output, *item)
+                sent += self._send(output, *item)
+                if sent >= RECORDS:
+                    self.info.activator.activate()
+                    break
             else:
                 self.info.activator.activate()
             self._advance()
@@ -285,17 +292,18 @@ class Reading:
 
     def _send(
         self, output: OutputPort[Any], partition: str, batch: Any, offset: Any, watermark: int | None
-    ) -> None:
+    ) -> int:
+        """Sends what was read; returns how many records that is."""
         assert self._capability is not None
         if isinstance(batch, _Found):
             self._join(batch.names)
-            return
+            return 0
         if isinstance(batch, _End):
             if batch.error is not None:
                 raise batch.error
             self._left.discard(partition)
             self._timing.ended(partition)
-            return
+            return 0
         last = None
         try:
             parts = list(self._timing.times(partition, batch))
@@ -321,6 +329,7 @@ class Reading:
         if pending and pending[-1][1] == last:
             pending.pop()  # the later offset is durable when this one is
         pending.append((offset, last))  # type: ignore[arg-type]
+        return len(batch)
 
     def _join(self, names: list[str]) -> None:
         """Reads partitions that were added."""
