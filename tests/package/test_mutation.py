@@ -87,6 +87,26 @@ impl Default for Far {
     }
 }
 """
+AROUND_MANIFEST = """
+[package]
+name = "pointstamp-around"
+edition = "2024"
+
+[dependencies]
+pointstamp-small = { path = "../small" }
+"""
+AROUND = """
+pub const fn twice(a: i64) -> i64 {
+    pointstamp_small::opposite(pointstamp_small::opposite(a))
+}
+
+#[test]
+fn this() {
+    assert_eq!(twice(3), 3);
+    assert_eq!(pointstamp_small::Far::new(3).0, 4);
+    assert!(pointstamp_small::below(1, 2));
+}
+"""
 REASONS = """
 exclude_re = [
     # It is called nowhere.
@@ -104,6 +124,8 @@ def workspace(tmp_path: Path) -> Path:
         "crates/small/Cargo.toml": MANIFEST,
         "crates/small/src/lib.rs": LIBRARY,
         "crates/small/src/far.rs": FAR,
+        "crates/around/Cargo.toml": AROUND_MANIFEST,
+        "crates/around/src/lib.rs": AROUND,
     }
     for name, content in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -155,7 +177,7 @@ def test_changes_are_named_as_cargo_mutants_names_them(workspace: Path) -> None:
 def test_what_no_test_notices_is_named(workspace: Path, capfd: pytest.CaptureFixture[str]) -> None:
     subprocess.run(["cargo", "generate-lockfile", "--offline"], cwd=workspace, check=True)
     subprocess.run(["git", "init", "--quiet"], cwd=workspace, check=True)
-    assert main(["small", "--patience", "2"], workspace) == 1
+    assert main(["small", "--also", "around", "--patience", "2"], workspace) == 1
     *_, totals = says = capfd.readouterr().out.splitlines()
     missed = [re.sub(r"crates/small/src/|:\d+:\d+", "", line) for line in says if ".rs:" in line]
     assert missed == [
