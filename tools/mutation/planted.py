@@ -54,8 +54,8 @@ class DoesNotCompile(Exception):
 def copy(root: Path, to: Path, apart: set[Path]) -> None:
     """Brings the copy up to what git knows of the workspace, but for files that are written in another way.
 
-    A file that is the same keeps its date. Functions are no constants there: they may call some that ask what is
-    chosen, which cannot be.
+    A file that is the same keeps its date. Functions are no constants there: they may call some that ask what
+    is chosen, which cannot be.
     """
     words = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(words, cwd=root, capture_output=True, check=True).stdout.decode()
