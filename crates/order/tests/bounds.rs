@@ -68,7 +68,7 @@ macro_rules! suites {
             use super::*;
 
             proptest! {
-                #![proptest_config(cases(300))]
+                #![proptest_config(cases(1_500))]
 
                 #[test]
                 fn few(steps in steps(7, 60)) {
