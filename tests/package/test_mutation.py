@@ -96,6 +96,10 @@ edition = "2024"
 pointstamp-small = { path = "../small" }
 """
 AROUND = """
+pub fn ignored(a: u8) -> u8 {
+    a
+}
+
 pub const fn twice(a: i64) -> i64 {
     pointstamp_small::opposite(pointstamp_small::opposite(a))
 }
@@ -103,6 +107,8 @@ pub const fn twice(a: i64) -> i64 {
 #[test]
 fn this() {
     assert_eq!(twice(3), 3);
+    ignored(3);
+    assert_eq!(pointstamp_small::Far(7).count_down(), 0);
     assert_eq!(pointstamp_small::Far::new(3).0, 4);
     assert!(pointstamp_small::below(1, 2));
 }
@@ -189,3 +195,16 @@ def test_what_no_test_notices_is_named(workspace: Path, capfd: pytest.CaptureFix
     assert totals == "20 caught, 2 survived, 1 timeout, 2 uncompilable, 2 unreached"
     assert main(["small", "--patience", "2", "--again"], workspace) == 1
     assert capfd.readouterr().out.splitlines()[-1] == "2 survived, 2 unreached"
+
+
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="this machine has no cargo")
+def test_changes_of_one_crate_are_not_made_when_another_is_changed(
+    workspace: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    subprocess.run(["cargo", "generate-lockfile", "--offline"], cwd=workspace, check=True)
+    subprocess.run(["git", "init", "--quiet"], cwd=workspace, check=True)
+    totals = []
+    for words in [["around"], ["small", "--also", "around"], ["around"]]:
+        main([*words, "--patience", "2"], workspace)
+        totals.append(capfd.readouterr().out.splitlines()[-1])
+    assert totals[0] == totals[2] == "3 caught, 2 survived"
