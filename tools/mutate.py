@@ -115,7 +115,8 @@ def main(argv: Sequence[str], root: Path = ROOT) -> int:
         return 0
     if not asked.again:
         log.unlink(missing_ok=True)
-    tree, ended = folder / "tree", Outcomes(log)
+    # One for all crates: what is built of a file is built anew when its changes are taken out.
+    tree, ended = root / "target/mutants/tree", Outcomes(log)
     env = {**os.environ, **PROFILE, "CARGO_TARGET_DIR": str(root / "target/mutants/build")}
     cargo = os.environ.get("CARGO", "cargo")
 

@@ -87,6 +87,32 @@ impl Default for Far {
     }
 }
 """
+AROUND_MANIFEST = """
+[package]
+name = "pointstamp-around"
+edition = "2024"
+
+[dependencies]
+pointstamp-small = { path = "../small" }
+"""
+AROUND = """
+pub fn ignored(a: u8) -> u8 {
+    a
+}
+
+pub const fn twice(a: i64) -> i64 {
+    pointstamp_small::opposite(pointstamp_small::opposite(a))
+}
+
+#[test]
+fn this() {
+    assert_eq!(twice(3), 3);
+    ignored(3);
+    assert_eq!(pointstamp_small::Far(7).count_down(), 0);
+    assert_eq!(pointstamp_small::Far::new(3).0, 4);
+    assert!(pointstamp_small::below(1, 2));
+}
+"""
 REASONS = """
 exclude_re = [
     # It is called nowhere.
@@ -104,6 +130,8 @@ def workspace(tmp_path: Path) -> Path:
         "crates/small/Cargo.toml": MANIFEST,
         "crates/small/src/lib.rs": LIBRARY,
         "crates/small/src/far.rs": FAR,
+        "crates/around/Cargo.toml": AROUND_MANIFEST,
+        "crates/around/src/lib.rs": AROUND,
     }
     for name, content in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -155,7 +183,7 @@ def test_changes_are_named_as_cargo_mutants_names_them(workspace: Path) -> None:
 def test_what_no_test_notices_is_named(workspace: Path, capfd: pytest.CaptureFixture[str]) -> None:
     subprocess.run(["cargo", "generate-lockfile", "--offline"], cwd=workspace, check=True)
     subprocess.run(["git", "init", "--quiet"], cwd=workspace, check=True)
-    assert main(["small", "--patience", "2"], workspace) == 1
+    assert main(["small", "--also", "around", "--patience", "2"], workspace) == 1
     *_, totals = says = capfd.readouterr().out.splitlines()
     missed = [re.sub(r"crates/small/src/|:\d+:\d+", "", line) for line in says if ".rs:" in line]
     assert missed == [
@@ -167,3 +195,16 @@ def test_what_no_test_notices_is_named(workspace: Path, capfd: pytest.CaptureFix
     assert totals == "20 caught, 2 survived, 1 timeout, 2 uncompilable, 2 unreached"
     assert main(["small", "--patience", "2", "--again"], workspace) == 1
     assert capfd.readouterr().out.splitlines()[-1] == "2 survived, 2 unreached"
+
+
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="this machine has no cargo")
+def test_changes_of_one_crate_are_not_made_when_another_is_changed(
+    workspace: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    subprocess.run(["cargo", "generate-lockfile", "--offline"], cwd=workspace, check=True)
+    subprocess.run(["git", "init", "--quiet"], cwd=workspace, check=True)
+    totals = []
+    for words in [["around"], ["small", "--also", "around"], ["around"]]:
+        main([*words, "--patience", "2"], workspace)
+        totals.append(capfd.readouterr().out.splitlines()[-1])
+    assert totals[0] == totals[2] == "3 caught, 2 survived"

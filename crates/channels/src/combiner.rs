@@ -345,3 +345,30 @@ impl<T: Combine> Combined<T> {
         self.pot.is_some()
     }
 }
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+    use crate::Mailbox;
+    use crate::gauge::Gauge;
+    use crate::transport::nowhere::NoWhere;
+
+    #[test]
+    fn its_thread_ends_with_it_or_before() {
+        for closed in [false, true] {
+            let mailboxes = [Mailbox::new(), Mailbox::new()];
+            let doorbells = mailboxes.iter().map(Mailbox::doorbell).collect();
+            let uplink = Uplink::new(Arc::new(NoWhere), Arc::new(Gauge::new(2)));
+            let activity = Arc::new(Activity::new(doorbells));
+            let combiner = Combiner::new(activity, Arc::new(uplink), LINGER);
+            let state = Arc::clone(&combiner.clock.get().expect("two workers").state);
+            assert_eq!(Arc::strong_count(&state), 3, "the thread has one");
+            if closed {
+                combiner.close();
+                assert_eq!(Arc::strong_count(&state), 2);
+            }
+            drop(combiner);
+            assert_eq!(Arc::strong_count(&state), 1);
+        }
+    }
+}

@@ -291,3 +291,56 @@ impl Pressure {
         }
     }
 }
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+    use crate::Mailbox;
+
+    /// Of one process, which gives way when nothing has moved between two questions.
+    fn pressure() -> Pressure {
+        let activity = Activity::new(vec![Mailbox::new().doorbell()]);
+        let gauge = Arc::new(Gauge::new(1));
+        Pressure {
+            stalled: Duration::ZERO,
+            ..Pressure::new(gauge, Arc::new(activity), None, 100)
+        }
+    }
+
+    /// A question, as if another one had come just now, or long before.
+    fn ask(pressure: &Pressure, just_now: bool) {
+        let now = Instant::now();
+        lock(&pressure.own).asked = if just_now {
+            now + ASK
+        } else {
+            now.checked_sub(ASK).expect("up for a moment")
+        };
+        assert!(pressure.hear(0, &[QUESTION]));
+    }
+
+    #[test]
+    fn questions_that_come_together_count_once() {
+        let pressure = pressure();
+        pressure.gauge.add(0, 200);
+        pressure.weigh();
+        ask(&pressure, false);
+        assert!(
+            pressure.is_on(),
+            "it is the first that is asked of this level"
+        );
+        ask(&pressure, true);
+        assert!(pressure.is_on());
+        ask(&pressure, false);
+        assert!(!pressure.is_on());
+        assert_eq!(pressure.releases(), 1);
+    }
+
+    #[test]
+    fn who_is_not_pressed_has_nothing_to_give_way_from() {
+        let pressure = pressure();
+        for _ in 0..3 {
+            ask(&pressure, false);
+        }
+        assert_eq!(pressure.releases(), 0);
+    }
+}

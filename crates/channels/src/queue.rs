@@ -185,7 +185,9 @@ mod tests {
     fn messages_and_frames_come_in_order_and_are_counted() {
         let (queue, gauge) = queue::<u64>(Mailbox::new().doorbell());
         let receiver = Receiver(Arc::clone(&queue));
+        assert!(receiver.is_empty());
         queue.push(1, 100, 1);
+        assert!(!receiver.is_empty());
         queue.push_frame(Bytes::copy_from_slice(&2_u64.to_le_bytes()));
         queue.push_frame(Bytes::from_static(b"no number"));
         queue.push(3, 100, 1);

@@ -190,3 +190,59 @@ impl Away {
         Ok(())
     }
 }
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+    use crate::ChannelId;
+    use crate::transport::nowhere::NoWhere;
+
+    /// A message of so many bytes, which takes no memory.
+    struct Zeros(usize);
+
+    static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
+
+    impl Encode for Zeros {
+        fn encode(&self, out: &mut Encoder) -> Result<(), CodecError> {
+            while out.len() < self.0 {
+                let more = ZEROS.len().min(self.0 - out.len());
+                out.put_bytes(Bytes::from_static(&ZEROS[..more]));
+            }
+            Ok(())
+        }
+
+        fn decode(bytes: Bytes) -> Result<Self, CodecError> {
+            Ok(Zeros(bytes.len()))
+        }
+
+        fn footprint(&self) -> usize {
+            self.0
+        }
+    }
+
+    #[test]
+    fn a_message_of_more_than_a_frame_is_refused() {
+        let id = ChannelId {
+            dataflow: 0,
+            channel: 0,
+        };
+        let uplink = Arc::new(Uplink::new(Arc::new(NoWhere), Arc::new(Gauge::new(1))));
+        let sender = Sender(Way::Away(Arc::new(Away {
+            uplink: Arc::clone(&uplink),
+            processes: vec![1],
+            route: Recipient::Worker(id, 0),
+        })));
+        sender.push(Zeros(MAX_BODY)).unwrap();
+        let refused = sender.push(Zeros(MAX_BODY + 1)).unwrap_err();
+        assert_eq!(
+            refused.downcast_ref(),
+            Some(&ChannelError::TooLong { len: MAX_BODY + 1 })
+        );
+        sender.push(Zeros(0)).unwrap();
+        let traffic = uplink.traffic();
+        assert_eq!(
+            (traffic.data_frames, traffic.data_bytes),
+            (2, MAX_BODY as u64)
+        );
+    }
+}

@@ -120,9 +120,51 @@ pub trait Transport: Send + Sync {
     fn close(&self);
 }
 
+/// For tests of what sends.
+#[cfg(all(test, not(shuttle)))]
+pub(crate) mod nowhere {
+    use super::*;
+
+    /// A way from the first of two processes that ends before the other one.
+    pub(crate) struct NoWhere;
+
+    impl Transport for NoWhere {
+        fn processes(&self) -> usize {
+            2
+        }
+
+        fn process(&self) -> usize {
+            0
+        }
+
+        fn address(&self, process: usize) -> String {
+            format!("nowhere:{process}")
+        }
+
+        fn start(&self, _: Arc<dyn Receive>) {}
+
+        fn send(&self, _: usize, _: Recipient, _: Vec<Bytes>) -> usize {
+            0
+        }
+
+        fn farewell(&self, _: Farewell) {}
+
+        fn close(&self) {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reason_says_its_text() {
+        for reason in [Reason::Raised, Reason::Lost, Reason::Disagreed] {
+            let reason = reason("what happened".to_owned());
+            assert_eq!(reason.text(), "what happened");
+            assert_eq!(reason.to_string(), "what happened");
+        }
+    }
 
     #[test]
     fn a_joined_body_is_whole_and_aligned() {

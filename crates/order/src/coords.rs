@@ -218,6 +218,7 @@ mod tests {
         let shift = |summary: &Summary| Shift::<N>::from_summary(summary).unwrap();
         for a in &points {
             assert_eq!(coords(a).to_point(), *a);
+            assert_eq!(coords(a).coords()[..], *a.coords());
             for b in &points {
                 assert_eq!(a.less_equal(b), coords(a).less_equal(&coords(b)));
                 assert_eq!(a.cmp(b), coords(a).cmp(&coords(b)));

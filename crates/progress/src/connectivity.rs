@@ -239,7 +239,42 @@ mod tests {
         for connectivity in [&uniform, &sparse] {
             assert_eq!(connectivity.try_map(|_| None::<u64>), None);
         }
-        assert_eq!(uniform.beyond(2, 2), Some((1, 2)));
-        assert_eq!(sparse.beyond(2, 3), None);
+        assert_ne!(uniform, Connectivity::identity(2, 3, 1));
+        assert_ne!(uniform, Connectivity::identity(3, 2, 0));
+    }
+
+    /// What is said of pairs one by one, and of all of them, follows from the list of them.
+    fn agrees_with_its_pairs(connectivity: &Connectivity<u64>) {
+        let pairs: Vec<_> = connectivity.iter().map(|(i, o, _)| (i, o)).collect();
+        let all = |end: usize| (0..end).flat_map(move |i| (0..end).map(move |o| (i, o)));
+        for (input, output) in all(5) {
+            let found = connectivity.get(input, output);
+            let listed = connectivity
+                .iter()
+                .find(|(i, o, _)| (*i, *o) == (input, output));
+            assert_eq!(found, listed.map(|(_, _, summaries)| summaries));
+        }
+        let summaries = connectivity.iter().map(|(_, _, summaries)| summaries.len());
+        assert_eq!(connectivity.size(), summaries.sum());
+        for (inputs, outputs) in all(5) {
+            let outside = |(i, o): &(usize, usize)| *i >= inputs || *o >= outputs;
+            match connectivity.beyond(inputs, outputs) {
+                Some(pair) => assert!(pairs.contains(&pair) && outside(&pair), "{pair:?}"),
+                None => assert!(!pairs.iter().any(outside), "{inputs} {outputs}"),
+            }
+        }
+    }
+
+    #[test]
+    fn both_forms_agree_with_their_pairs() {
+        for (inputs, outputs) in (0..4).flat_map(|i| (0..4).map(move |o| (i, o))) {
+            let uniform = Connectivity::identity(inputs, outputs, 0);
+            let mut sparse: Connectivity<u64> =
+                uniform.iter().map(|(i, o, s)| (i, o, s.clone())).collect();
+            agrees_with_its_pairs(&uniform);
+            agrees_with_its_pairs(&sparse);
+            sparse.set(1, 2, Antichain::new());
+            agrees_with_its_pairs(&sparse);
+        }
     }
 }

@@ -182,7 +182,7 @@ impl<T: Timestamp> Graph<T> {
 
 #[cfg(test)]
 mod tests {
-    use pointstamp_order::{Point, Summary};
+    use pointstamp_order::{Antichain, Point, Summary};
 
     use super::*;
 
@@ -227,6 +227,44 @@ mod tests {
                 .contains("through \"n0\", \"n1\", \"n2\" does not advance")
         );
         assert!(ring(&[0, 1, 0]).build().is_ok());
+    }
+
+    #[test]
+    fn a_cycle_names_the_node_once_that_it_ends_where_it_began() {
+        let mut graph = Graph::<u64>::new(0);
+        let mut straight = Connectivity::empty();
+        straight.set(0, 0, Antichain::from_elem(0));
+        straight.set(1, 1, Antichain::from_elem(0));
+        let twice = graph.add_node("twice", 2, 2, straight);
+        let once = graph.add_node("once", 1, 1, Connectivity::identity(1, 1, 0));
+        for (source, target) in [
+            (Source::new(twice, 0), Target::new(once, 0)),
+            (Source::new(once, 0), Target::new(twice, 1)),
+            (Source::new(twice, 1), Target::new(twice, 0)),
+        ] {
+            graph.add_edge(source, target).unwrap();
+        }
+        let names = ["twice", "once"].map(String::from).to_vec();
+        assert_eq!(graph.build().unwrap_err(), GraphError::Cycle { names });
+    }
+
+    #[test]
+    fn a_graph_of_more_paths_than_can_be_numbered_is_refused_at_once() {
+        let ports = 1 << 20;
+        let mut graph = Graph::<u64>::new(0);
+        let wide = graph.add_node(
+            "wide",
+            ports,
+            ports,
+            Connectivity::identity(ports, ports, 0),
+        );
+        for port in 0..3 {
+            graph
+                .add_edge(Source::new(wide, port), Target::new(wide, port))
+                .unwrap();
+        }
+        let size = (ports << 20) + 2 * ports + 3;
+        assert_eq!(graph.build().unwrap_err(), GraphError::TooLarge { size });
     }
 
     #[test]
@@ -278,6 +316,8 @@ mod tests {
             .add_edge(Source::new(3, 0), Target::new(0, 0))
             .unwrap_err();
         assert_eq!(error, GraphError::NoSuchNode { node: 3, nodes: 1 });
+        assert_eq!(graph.check(Target::new(3, 0)), Err(error));
+        assert_eq!(graph.check(Target::new(0, 0)), Ok(()));
         let error = graph
             .add_edge(Source::new(0, 0), Target::new(0, 1))
             .unwrap_err();

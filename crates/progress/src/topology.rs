@@ -241,8 +241,15 @@ fn check<T: Timestamp>(graph: &Graph<T>) -> Result<(), GraphError> {
                 output,
             });
         }
-        // Hops that advance, or leave a time as it is, are what the order of locations is good for: of a cycle of them
-        // that one advances, every other keeps what it added.
+        size = size.saturating_add(node.connectivity.size());
+    }
+    // Before anything walks the paths: so many would take hours.
+    if size >= u32::MAX as usize {
+        return Err(GraphError::TooLarge { size });
+    }
+    // Hops that advance, or leave a time as it is, are what the order of locations is good for: of a cycle of them
+    // that one advances, every other keeps what it added.
+    for node in graph.node_list() {
         for (input, output, summaries) in node.connectivity.iter() {
             let identity = graph.identity();
             if !summaries.iter().all(|summary| identity.less_equal(summary)) {
@@ -254,10 +261,6 @@ fn check<T: Timestamp>(graph: &Graph<T>) -> Result<(), GraphError> {
                 });
             }
         }
-        size = size.saturating_add(node.connectivity.size());
-    }
-    if size >= u32::MAX as usize {
-        return Err(GraphError::TooLarge { size });
     }
     Ok(())
 }

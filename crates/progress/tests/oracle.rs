@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pointstamp_order::{PartialOrder, PathSummary, Summary, Timestamp};
-use pointstamp_progress::{GraphError, Location, Scheduler};
+use pointstamp_progress::{GraphError, Location, Scheduler, Tracker};
 use pointstamp_testkit::{
     Domain, GraphSpec, Nested, Numbers, Odd, Points, Reach, cases, graph_spec,
 };
@@ -58,6 +58,25 @@ fn within<T: Timestamp>(universe: &[T], times: impl IntoIterator<Item = T>) -> B
         .collect()
 }
 
+/// What is asked about a location follows from its frontier, and from the counts there.
+fn questions_agree<D: Domain>(
+    tracker: &Tracker<D::Time>,
+    location: Location,
+    frontier: &[D::Time],
+    counts: &Counts<D>,
+) -> Result<(), TestCaseError> {
+    for time in &counts.universe {
+        let before = frontier.iter().any(|element| element.less_than(time));
+        prop_assert_eq!(tracker.less_than(location, time), before);
+        let at_or_before = before || frontier.contains(time);
+        prop_assert_eq!(tracker.less_equal(location, time), at_or_before);
+    }
+    prop_assert_eq!(tracker.is_empty(location), frontier.is_empty());
+    let held = counts.positive().iter().any(|(l, _)| *l == location);
+    prop_assert_eq!(tracker.has_pointstamps(location), held);
+    Ok(())
+}
+
 /// Frontiers, changes to them, and what the boundary hears.
 fn tracker_agrees<D: Domain>(spec: &GraphSpec<D>, steps: &Steps) -> Result<(), TestCaseError> {
     let mut reach = Reach::new(spec);
@@ -75,10 +94,12 @@ fn tracker_agrees<D: Domain>(spec: &GraphSpec<D>, steps: &Steps) -> Result<(), T
     for (index, (location, time, diff, look)) in steps.iter().enumerate() {
         let (location, time) = counts.apply(*location, *time, *diff);
         tracker.update(location, time, *diff);
+        prop_assert!(tracker.has_updates() && tracker.tracking_anything());
         if !look && index != last {
             continue;
         }
         tracker.propagate();
+        prop_assert!(!tracker.has_updates());
         for (change, diff) in tracker.drain_changes() {
             prop_assert!(diff != 0);
             *heard.entry(change).or_insert(0) += diff;
@@ -116,6 +137,7 @@ fn tracker_agrees<D: Domain>(spec: &GraphSpec<D>, steps: &Steps) -> Result<(), T
                 "{}",
                 location
             );
+            questions_agree(&tracker, *location, &frontier, &counts)?;
             let told = heard
                 .keys()
                 .filter(|(l, _)| l == location)
@@ -149,6 +171,41 @@ fn tracker_agrees<D: Domain>(spec: &GraphSpec<D>, steps: &Steps) -> Result<(), T
         .into_iter()
         .filter(|held| reach.could_result_in(held, &(location, time.clone())));
     prop_assert_eq!(held, expected.collect::<Vec<_>>());
+    Ok(())
+}
+
+/// A tracker has the locations of its graph and no others, and the hops between them with the least summaries.
+fn places_agree<D: Domain>(spec: &GraphSpec<D>) -> Result<(), TestCaseError> {
+    let tracker = spec
+        .graph()
+        .build()
+        .expect("the generator makes sound graphs");
+    for location in spec.locations() {
+        prop_assert!(tracker.contains(location));
+    }
+    for (index, node) in spec.nodes.iter().enumerate() {
+        prop_assert!(!tracker.contains(Location::target(index, node.inputs)));
+        prop_assert!(!tracker.contains(Location::source(index, node.outputs)));
+    }
+    prop_assert!(!tracker.contains(Location::source(spec.nodes.len(), 0)));
+
+    let mut expected = BTreeSet::new();
+    for from in spec.locations() {
+        let hops = spec.hops(from);
+        for (to, summary) in &hops {
+            let shorter = hops.iter().any(|(other, least)| {
+                other == to && matches!((least, summary), (Some(a), Some(b)) if a.less_than(b))
+            });
+            if !shorter {
+                let summary = summary.clone().filter(|summary| *summary != D::identity());
+                expected.insert((from, *to, summary));
+            }
+        }
+    }
+    let found = tracker
+        .hops()
+        .map(|(from, to, summary)| (from, to, summary.cloned()));
+    prop_assert_eq!(found.collect::<BTreeSet<_>>(), expected);
     Ok(())
 }
 
@@ -347,6 +404,11 @@ macro_rules! suites {
                 #[test]
                 fn tracker(spec in graph_spec::<$domain>(), steps in steps()) {
                     tracker_agrees(&spec, &steps)?;
+                }
+
+                #[test]
+                fn places(spec in graph_spec::<$domain>()) {
+                    places_agree(&spec)?;
                 }
 
                 #[test]

@@ -39,7 +39,7 @@ struct Block<T> {
     entries: VecDeque<(T, i64)>,
     /// At or before every element here; absent if unknown.
     bound: Option<T>,
-    /// At or before every element here and in the blocks that follow; absent if unknown.
+    /// At or before every element here and in the blocks that follow; absent if unknown, and then in all blocks before, too.
     suffix: Option<T>,
 }
 
@@ -134,12 +134,12 @@ impl<T: PartialOrder + Ord + Clone> SortedCounts<T> {
                 .as_ref()
                 .is_some_and(|bound| frontier.iter().any(|f| f.less_equal(bound)))
         };
-        let mut walked = 0;
+        let mut visited = 0;
         while at < self.blocks.len() {
             if behind(frontier, &self.blocks[at].suffix) {
                 break;
             }
-            walked += 1;
+            visited += 1;
             if behind(frontier, &self.blocks[at].bound) {
                 at += 1;
                 index = 0;
@@ -167,14 +167,14 @@ impl<T: PartialOrder + Ord + Clone> SortedCounts<T> {
             }
             index = 0;
             if self.blocks.len() == blocks {
-                if whole && self.bounded {
+                if self.bounded && whole {
                     self.blocks[at].find_bound();
                 }
                 at += 1;
             }
         }
         // Bounds get loose as elements go; a long walk tightens them.
-        if walked > 8 && self.bounded {
+        if visited > 8 && self.bounded {
             self.find_suffixes();
         }
     }
@@ -257,7 +257,21 @@ impl<T: PartialOrder + Ord + Clone> SortedCounts<T> {
         lower(&mut self.blocks[at].bound, element);
         // What is below a suffix is below every longer one.
         for index in (0..=at).rev() {
-            if !lower(&mut self.blocks[index].suffix, element) {
+            let suffix = &mut self.blocks[index].suffix;
+            if !lower(suffix, element) {
+                break;
+            }
+            if suffix.is_none() {
+                self.forget_suffixes(index);
+                break;
+            }
+        }
+    }
+
+    /// Of the blocks before `end`: the one there is unknown.
+    fn forget_suffixes(&mut self, end: usize) {
+        for block in self.blocks.range_mut(..end).rev() {
+            if block.suffix.take().is_none() {
                 break;
             }
         }
@@ -279,6 +293,9 @@ impl<T: PartialOrder + Ord + Clone> SortedCounts<T> {
                 None => second.bound.clone(),
             };
             self.blocks[at].find_bound();
+            if second.suffix.is_none() {
+                self.forget_suffixes(at + 1);
+            }
         }
         self.blocks.insert(at + 1, second);
     }
