@@ -303,16 +303,15 @@ impl<'a, T: Time> Pipeline<'a, T> {
             };
             let step = self.join.work(&mut left, emit).unwrap();
             assert!(emitted.len() <= fuel, "bounded work");
-            let (capability, more) = match &step {
-                JoinStep::Idle => break,
-                JoinStep::Paused(capability) => ((*capability).clone(), false),
-                JoinStep::Done(capability) => (capability.clone(), true),
+            let Some(capability) = step.capability() else {
+                assert!(matches!(step, JoinStep::Idle));
+                break;
             };
             for (key, val, time, diff) in emitted.iter() {
                 assert!(capability.less_equal(time), "at or after the capability");
                 self.joined.push(((key, val), time.clone(), diff));
             }
-            if !more {
+            if matches!(step, JoinStep::Paused(_)) {
                 break;
             }
         }
@@ -419,7 +418,10 @@ fn contents<T: Time>(trace: &Trace<Words, Words, T>, time: &T) -> Contents {
                 assert!(contents.insert((key, val), count).is_none());
             })
             .unwrap();
-        for ((_, val), count) in contents.range((key, 0)..=(key, u64::MAX)) {
+        let vals = || contents.range((key, 0)..=(key, u64::MAX));
+        let sum: i64 = vals().map(|(_, count)| count).sum();
+        assert_eq!(cursor.count_at(time).unwrap(), sum);
+        for ((_, val), count) in vals() {
             let read: BTreeMap<u64, i64> = trace.get(key, time).unwrap().iter().collect();
             assert_eq!(read.get(val), Some(count));
         }
