@@ -1,4 +1,5 @@
-//! How much is done at a time: what rows are copied, compared and freed while an operator works once.
+//! How much is done at a time: what rows are copied, compared and freed while an operator works once, and how often a reducer is
+//! called.
 
 #[path = "support/watched.rs"]
 mod watched;

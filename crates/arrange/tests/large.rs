@@ -26,18 +26,24 @@ type Update = (u64, u64, When, i64);
 type Contents = BTreeMap<(u64, u64), i64>;
 
 /// Times of updates are before this in each coordinate.
-const RANGE: u64 = 4;
+const RANGE: u64 = 5;
 
 fn time() -> impl Strategy<Value = When> {
     [0..RANGE, 0..RANGE]
 }
 
-/// More than a hundred updates of one key, and a few of those beside it.
+/// More than a hundred updates of one key, and a few of those beside it, at few times: most joins of these are times at
+/// which nothing comes.
 fn updates() -> impl Strategy<Value = Vec<Update>> {
     let diff = || prop_oneof![3 => Just(1i64), 1 => Just(-1), 1 => Just(2)];
-    let large = prop::collection::vec((Just(5), 0..60u64, time(), diff()), 130..250);
-    let small = prop::collection::vec((0..9u64, 0..3u64, time(), diff()), 0..20);
-    (large, small).prop_map(|(large, small)| [large, small].concat())
+    let large = prop::collection::vec((Just(5), 0..60u64, 0..6usize, diff()), 130..250);
+    let small = prop::collection::vec((0..9u64, 0..3u64, 0..6usize, diff()), 0..20);
+    let times = prop::collection::vec(time(), 2..6);
+    (large, small, times).prop_map(|(large, small, times)| {
+        let all = [large, small].concat().into_iter();
+        all.map(|(key, val, at, diff)| (key, val, times[at % times.len()], diff))
+            .collect()
+    })
 }
 
 fn at(updates: &[Update], time: When) -> Contents {
