@@ -266,7 +266,6 @@ impl<T: Time> Loading<T> {
                 self.settled = self.times.len();
             }
         }
-        window.cost += looked_at;
         *fuel = fuel.saturating_sub(looked_at);
         Ok(looked_at == 0)
     }

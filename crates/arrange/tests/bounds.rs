@@ -1,124 +1,17 @@
-//! How much is done at a time: what rows are copied, compared and freed while an operator works once.
+//! How much is done at a time: what rows are copied, compared and freed while an operator works once, and how often a reducer is
+//! called.
+
+#[path = "support/watched.rs"]
+mod watched;
 
 use std::cell::Cell;
-use std::cmp::Ordering;
-use std::ops::Range;
 
 use pointstamp_arrange::{
-    Batcher, Distinct, Error, Join, JoinStep, Lists, Reduce, Reducer, Rows, TraceWriter, Units,
-    Words,
+    Batcher, Distinct, Error, Join, JoinStep, Lists, Reduce, Reducer, Rows, Units,
 };
 use pointstamp_order::Antichain;
 
-thread_local! {
-    static COPIED: Cell<usize> = const { Cell::new(0) };
-    static COMPARED: Cell<usize> = const { Cell::new(0) };
-    static FREED: Cell<usize> = const { Cell::new(0) };
-}
-
-fn add(counter: &'static std::thread::LocalKey<Cell<usize>>, count: usize) {
-    counter.set(counter.get() + count);
-}
-
-/// Words whose column counts what is done to it.
-#[derive(Clone, Debug, Default)]
-struct Watched(Words);
-
-impl Drop for Watched {
-    fn drop(&mut self) {
-        add(&FREED, self.0.len());
-    }
-}
-
-impl Rows for Watched {
-    type Item<'a> = u64;
-
-    fn is_exact(&self) -> bool {
-        true
-    }
-
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn get(&self, index: usize) -> u64 {
-        self.0.get(index)
-    }
-
-    fn push(&mut self, row: u64) {
-        add(&COPIED, 1);
-        self.0.push(row);
-    }
-
-    fn extend(&mut self, other: &Self, range: Range<usize>) {
-        add(&COPIED, range.len());
-        self.0.extend(&other.0, range);
-    }
-
-    fn clear(&mut self) {
-        self.0.clear();
-    }
-
-    fn shrink(&mut self) {
-        self.0.shrink();
-    }
-
-    fn compare(a: u64, b: u64) -> Ordering {
-        add(&COMPARED, 1);
-        a.cmp(&b)
-    }
-
-    fn prefix(row: u64) -> u64 {
-        row
-    }
-
-    fn bytes(&self) -> usize {
-        self.0.bytes()
-    }
-
-    fn write(&self, into: &mut Vec<u8>) {
-        self.0.write(into);
-    }
-
-    fn read(from: &mut &[u8]) -> Option<Self> {
-        Words::read(from).map(Self)
-    }
-}
-
-struct Arranged {
-    batcher: Batcher<Watched, Watched, u64>,
-    writer: TraceWriter<Watched, Watched, u64>,
-    trace: pointstamp_arrange::Trace<Watched, Watched, u64>,
-}
-
-impl Arranged {
-    fn new() -> Self {
-        let least = Antichain::from_elem(0);
-        let (writer, trace) = TraceWriter::new(least.clone());
-        Self {
-            batcher: Batcher::new(least),
-            writer,
-            trace,
-        }
-    }
-
-    /// Everything at one time becomes a batch.
-    fn seal(&mut self, time: u64) -> Option<pointstamp_arrange::Sealed<Watched, Watched, u64>> {
-        let upper = Antichain::from_elem(time + 1);
-        let mut sealed = None;
-        for (_, batch) in self.batcher.seal(&upper).unwrap() {
-            sealed = self.writer.insert(batch).unwrap();
-        }
-        self.writer.seal(upper.clone());
-        self.trace.allow_compaction(&upper);
-        sealed
-    }
-}
-
-/// Pairs that look random and are all different.
-fn pair(number: u64) -> (u64, u64) {
-    (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20, number)
-}
+use watched::{Arranged, COMPARED, COPIED, FREED, Watched, pair};
 
 /// Rounds of change to many pairs; the most that was copied, and that was freed, in one of them.
 fn rounds(pairs: u64, rounds: u64, size: u64) -> (usize, usize, usize) {
@@ -169,6 +62,13 @@ fn memory_follows_the_size_and_not_the_number_of_rounds() {
     assert!(
         many * 10 < few * 11,
         "{few} bytes after 2,000 rounds, {many} after 20,000"
+    );
+    // Batches so large that the memory of merged ones is given back in parts.
+    let (_, _, few) = rounds(20_000, 40, 2_000);
+    let (_, _, many) = rounds(20_000, 200, 2_000);
+    assert!(
+        many < 2 * few,
+        "{few} bytes after 40 rounds, {many} after 200"
     );
 }
 
@@ -373,6 +273,65 @@ fn a_reduction_of_many_keys_stops_between_them() {
     assert!(most < 10_000, "{most} rows in one instalment");
     let most = most_at_once::<Units>(Distinct);
     assert!(most < 10_000, "{most} rows in one instalment, of sums");
+}
+
+/// Keys come and go in one round; nothing of them is to be reduced, and nothing was.
+#[test]
+fn a_reduction_of_many_keys_that_went_stops_between_them() {
+    let many = 20_000;
+    let mut arranged = Arranged::new();
+    let nothing = |_: &Watched, inputs: &Lists<Watched>, outputs: &mut Lists<Watched>| {
+        (0..inputs.len()).for_each(|_| outputs.end());
+        Ok::<(), Error>(())
+    };
+    let source = Box::new(arranged.trace.clone());
+    let mut reduce = Reduce::new(source, Antichain::from_elem(0), nothing);
+    let mut most = 0;
+    for (time, diff) in [(0, 1), (1, -1)] {
+        for key in 0..many {
+            arranged.batcher.push(key, 1, &time, diff).unwrap();
+        }
+        reduce.push(arranged.seal(time).unwrap());
+        reduce.advance(&Antichain::from_elem(time + 1));
+        while !reduce.is_idle() {
+            COPIED.set(0);
+            COMPARED.set(0);
+            reduce.work(&mut 500).unwrap();
+            most = most.max(COPIED.get() + COMPARED.get());
+        }
+    }
+    assert!(most < 10_000, "{most} rows in one instalment");
+    assert!(reduce.trace().is_empty());
+}
+
+#[test]
+fn a_reducer_is_called_for_many_keys_at_a_time() {
+    let calls = std::rc::Rc::new(Cell::new(0));
+    let called = calls.clone();
+    let first = move |_: &Watched, inputs: &Lists<Watched>, outputs: &mut Lists<Watched>| {
+        called.set(called.get() + 1);
+        for index in 0..inputs.len() {
+            outputs.push(inputs.list(index).next().unwrap().0, 1);
+            outputs.end();
+        }
+        Ok::<(), Error>(())
+    };
+    let mut arranged = Arranged::new();
+    let source = Box::new(arranged.trace.clone());
+    let mut reduce = Reduce::new(source, Antichain::from_elem(0), first);
+    for time in 0..2 {
+        for key in 0..20_000 {
+            arranged.batcher.push(key, 5 - time, &time, 1).unwrap();
+        }
+        reduce.push(arranged.seal(time).unwrap());
+        reduce.advance(&Antichain::from_elem(time + 1));
+        while !reduce.is_idle() {
+            reduce.work(&mut 1_000_000).unwrap();
+        }
+    }
+    assert!(calls.get() <= 20, "{} calls", calls.get());
+    let read = reduce.trace().get(7, &1).unwrap();
+    assert!(read.iter().eq([(4, 1)]));
 }
 
 #[test]

@@ -3,11 +3,14 @@
 
 #[path = "support/arranged.rs"]
 mod arranged;
+#[path = "support/joined.rs"]
+mod joined;
 
 use pointstamp_arrange::{Entered, Join, Source};
 use pointstamp_order::Antichain;
 
-use arranged::{Arranged, Pairs, finish};
+use arranged::{Arranged, Pairs};
+use joined::finish;
 
 /// A batch of updates `(key, value, time, difference)`, all before `upper`.
 fn batch(arranged: &mut Arranged<u64>, upper: u64, updates: &[(u64, u64, u64, i64)]) -> Pairs<u64> {

@@ -1,6 +1,11 @@
 //! Laws of the operators. Updates of a collection are determined by what they add up to at each time, so
 //! that both sides of a law are the same updates, once these are added up.
 
+#[path = "support/batch.rs"]
+mod batch;
+#[path = "support/frontiers.rs"]
+mod frontiers;
+
 use std::collections::BTreeMap;
 
 use pointstamp_arrange::{
@@ -10,6 +15,9 @@ use pointstamp_arrange::{
 use pointstamp_order::Antichain;
 use pointstamp_testkit::cases;
 use proptest::prelude::*;
+
+use batch::check_batch;
+use frontiers::frontiers;
 
 /// Added-up updates: none is zero.
 type Collection<T> = BTreeMap<(u64, u64, T), i64>;
@@ -39,33 +47,6 @@ fn collections() -> impl Strategy<Value = Collection<[u64; 2]>> {
 /// Times past which frontiers move, one after another.
 fn schedules() -> impl Strategy<Value = Vec<[u64; 2]>> {
     prop::collection::vec([0..4u64, 0..4u64], 0..6)
-}
-
-/// Frontiers from that of the least time to the empty one; each is past the next time of the schedule.
-fn frontiers<T: Time>(schedule: &[T], dims: usize) -> Vec<Antichain<T>> {
-    let mut frontier = Antichain::from_elem(T::read(&vec![0; dims]).unwrap());
-    let mut all = Vec::new();
-    for time in schedule {
-        let mut past = Vec::new();
-        time.write(&mut past);
-        let mut moved = Antichain::new();
-        for element in &frontier {
-            if !element.less_equal(time) {
-                moved.insert(element.clone());
-                continue;
-            }
-            for dim in 0..dims {
-                let mut coords = Vec::new();
-                element.write(&mut coords);
-                coords[dim] = past[dim] + 1;
-                moved.insert(T::read(&coords).unwrap());
-            }
-        }
-        frontier = moved;
-        all.push(frontier.clone());
-    }
-    all.push(Antichain::new());
-    all
 }
 
 /// A collection on its way into an arrangement.
@@ -150,6 +131,7 @@ fn reduce<T: Time, W: Rows>(
         reduce.advance(&upper);
         while !reduce.is_idle() {
             for (_, sealed) in reduce.work(&mut 5).unwrap().into_iter().flatten() {
+                check_batch(&sealed.batch);
                 for (key, val, time, diff) in sealed.batch.iter() {
                     output.push(((key, word(val), time.clone()), diff));
                 }

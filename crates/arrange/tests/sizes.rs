@@ -115,6 +115,39 @@ fn an_arrangement_holds_both_sides_of_a_merge_until_it_is_done() {
     assert_eq!((origin.len(), origin.bytes()), (0, 0));
 }
 
+type Held = Batcher<Words, Units, u64>;
+
+/// Adds the same updates and takes them away, many times: no more is held than there are, and those that are not sorted yet.
+fn check_held(add: impl Fn(&mut Held, i64)) {
+    let mut batcher = Held::new(Antichain::from_elem(0));
+    for _ in 0..400 {
+        add(&mut batcher, 1);
+        add(&mut batcher, -1);
+        assert!(batcher.len() < 300_000, "{} held", batcher.len());
+    }
+}
+
+#[test]
+fn a_batcher_holds_what_updates_add_up_to() {
+    check_held(|batcher, diff| {
+        for key in 0..KEYS {
+            batcher.push(key, (), &1, diff).unwrap();
+        }
+    });
+    let keys: Words = (0..KEYS).collect();
+    check_held(|batcher, diff| {
+        let (vals, diffs) = (Units::new(keys.len()), vec![diff; keys.len()]);
+        batcher.extend_at(&keys, &vals, &1, &diffs).unwrap();
+    });
+    check_held(|batcher, diff| {
+        let mut updates = Updates::default();
+        for key in 0..KEYS {
+            updates.push(key, (), &1, diff);
+        }
+        batcher.append(&mut updates).unwrap();
+    });
+}
+
 #[test]
 fn updates_take_the_bytes_of_their_columns() {
     let mut updates = Updates::<Words, Bytes, u64>::default();

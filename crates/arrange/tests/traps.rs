@@ -4,13 +4,16 @@
 mod arranged;
 #[path = "support/batch.rs"]
 mod batch;
+#[path = "support/joined.rs"]
+mod joined;
 
 use pointstamp_arrange::{
     Batcher, Count, Join, Overflow, Reduce, Time, Totals, TraceWriter, Units, Words, i64_of_word,
 };
 use pointstamp_order::Antichain;
 
-use arranged::{Arranged, finish};
+use arranged::Arranged;
+use joined::finish;
 
 #[test]
 fn a_join_meets_batches_that_the_frontier_and_the_trace_have_overtaken() {

@@ -1,6 +1,6 @@
-//! An arrangement by hand, and what a join of two makes of them.
+//! An arrangement by hand.
 
-use pointstamp_arrange::{Batcher, Join, JoinStep, Sealed, Time, Trace, TraceWriter, Words};
+use pointstamp_arrange::{Batcher, Sealed, Time, Trace, TraceWriter, Words};
 use pointstamp_order::Antichain;
 
 /// A batch of numbers.
@@ -44,23 +44,5 @@ impl<T: Time> Arranged<T> {
 
     pub(crate) fn settle(&mut self) {
         while !self.writer.exert(&mut 1000).unwrap() {}
-    }
-}
-
-/// Keys, values of both sides, times and differences.
-pub(crate) type Joined<T> = Vec<(u64, u64, u64, T, i64)>;
-
-/// What a join that does so much in a step puts out until it is idle.
-pub(crate) fn finish<T: Time>(
-    join: &mut Join<Words, Words, Words, T, T>,
-    fuel: usize,
-) -> Joined<T> {
-    let mut joined = Vec::new();
-    loop {
-        let mut fuel = fuel;
-        let emit = |key, a, b, time: &T, diff| joined.push((key, a, b, time.clone(), diff));
-        if matches!(join.work(&mut fuel, emit).unwrap(), JoinStep::Idle) {
-            return joined;
-        }
     }
 }

@@ -1,9 +1,9 @@
 //! What is true of every batch.
 
-use pointstamp_arrange::{Batch, Time, Words};
+use pointstamp_arrange::{Batch, Rows, Time};
 
 /// A batch is what it says.
-pub(crate) fn check_batch<T: Time>(batch: &Batch<Words, Words, T>) {
+pub(crate) fn check_batch<K: Rows, V: Rows, T: Time>(batch: &Batch<K, V, T>) {
     let rows: Vec<_> = batch
         .iter()
         .map(|(k, v, t, d)| ((k, v, t.clone()), d))

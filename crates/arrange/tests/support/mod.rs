@@ -25,6 +25,8 @@ pub(crate) enum Action {
     Work(usize),
     /// Hands an arrangement's batches on; they wait until then.
     Deliver(bool),
+    /// Hands all batches on, and lets the join and the reduction work until nothing is left.
+    CatchUp,
     /// Merges an arrangement.
     Exert(bool, usize),
     /// Lets an arrangement be compacted: its reader outside of the operators reads later times only.
@@ -52,6 +54,7 @@ pub(crate) fn script(dims: usize, keys: u64, actions: usize) -> impl Strategy<Va
             .prop_map(|(side, time, element, splits)| Action::Advance(side, time, element, splits)),
         2 => (1..9usize).prop_map(Action::Work),
         3 => any::<bool>().prop_map(Action::Deliver),
+        2 => Just(Action::CatchUp),
         2 => (any::<bool>(), 1..50usize).prop_map(|(side, fuel)| Action::Exert(side, fuel)),
         2 => (any::<bool>(), time(dims)).prop_map(|(side, time)| Action::Compact(side, time)),
     ];
@@ -241,6 +244,11 @@ impl<'a, T: Time> Pipeline<'a, T> {
                 }
                 Action::Work(fuel) => self.work(*fuel),
                 Action::Deliver(side) => self.deliver(usize::from(*side)),
+                Action::CatchUp => {
+                    self.deliver(0);
+                    self.deliver(1);
+                    self.finish(50);
+                }
                 Action::Exert(side, fuel) => {
                     let input = &mut self.inputs[usize::from(*side)];
                     if fuel % 2 == 0 {
@@ -263,9 +271,7 @@ impl<'a, T: Time> Pipeline<'a, T> {
             self.deliver(side);
             self.work(3);
         }
-        while !self.join.is_idle() || !self.reduce.is_idle() {
-            self.work(5);
-        }
+        self.finish(5);
         assert!(
             self.reduce.frontier().is_empty(),
             "nothing is owed at the end"
@@ -294,6 +300,13 @@ impl<'a, T: Time> Pipeline<'a, T> {
         }
     }
 
+    /// Works until nothing is left to do.
+    fn finish(&mut self, fuel: usize) {
+        while !self.join.is_idle() || !self.reduce.is_idle() {
+            self.work(fuel);
+        }
+    }
+
     fn work(&mut self, fuel: usize) {
         let mut left = fuel;
         loop {
@@ -303,16 +316,15 @@ impl<'a, T: Time> Pipeline<'a, T> {
             };
             let step = self.join.work(&mut left, emit).unwrap();
             assert!(emitted.len() <= fuel, "bounded work");
-            let (capability, more) = match &step {
-                JoinStep::Idle => break,
-                JoinStep::Paused(capability) => ((*capability).clone(), false),
-                JoinStep::Done(capability) => (capability.clone(), true),
+            let Some(capability) = step.capability() else {
+                assert!(matches!(step, JoinStep::Idle));
+                break;
             };
             for (key, val, time, diff) in emitted.iter() {
                 assert!(capability.less_equal(time), "at or after the capability");
                 self.joined.push(((key, val), time.clone(), diff));
             }
-            if !more {
+            if matches!(step, JoinStep::Paused(_)) {
                 break;
             }
         }
@@ -419,7 +431,10 @@ fn contents<T: Time>(trace: &Trace<Words, Words, T>, time: &T) -> Contents {
                 assert!(contents.insert((key, val), count).is_none());
             })
             .unwrap();
-        for ((_, val), count) in contents.range((key, 0)..=(key, u64::MAX)) {
+        let vals = || contents.range((key, 0)..=(key, u64::MAX));
+        let sum: i64 = vals().map(|(_, count)| count).sum();
+        assert_eq!(cursor.count_at(time).unwrap(), sum);
+        for ((_, val), count) in vals() {
             let read: BTreeMap<u64, i64> = trace.get(key, time).unwrap().iter().collect();
             assert_eq!(read.get(val), Some(count));
         }
