@@ -125,12 +125,12 @@ docs: $(wheel_stamp) $(docs_stamp)
 		--doctree-dir target/doctrees docs site
 
 # PROFILE=dist measures what is published. The table and the plots are in target/bench. ARGS="--quick" for a little of the
-# work; ARGS="--docs scale cost" for these benches, and their figures in the book (benches/figures.json). Bytewax and
+# work; PROFILE=dist ARGS="--docs scale cost" for these benches, and their figures in the book (benches/figures.json). Bytewax and
 # Pathway (in an environment of its own) take part where they have a wheel for this Python and platform.
 bench: $(dev_stamp) $(wheel_stamp)
 	-$(BIN)/python -m pip install --quiet --only-binary :all: bytewax==0.21.1
 	-$(PATHWAY)
-	$(BIN)/python benches/python/report.py --wheel $(wheels)/*.whl $(ARGS)
+	$(BIN)/python benches/python/report.py --profile $(PROFILE) --wheel $(wheels)/*.whl $(ARGS)
 
 # Workspaces of their own, so that peers are compiled for this alone; DBSP wants a newer Rust than the rest, and is left
 # out where it does not build. ARGS="--scale 0.01" takes a hundredth of the sizes, "--galen ARCHIVE" the ontology, too,
@@ -148,12 +148,12 @@ bench-collections: $(dev_stamp) $(wheel_stamp)
 	$(CARGO) run --release --locked --manifest-path benches/collections/Cargo.toml -- $(KERNEL)
 
 # ARGS="--graphframes JAR" has GraphFrames beside ours, "--large" the large graphs, for an hour and more; ARGS=pagerank
-# is that part alone. DOCS=--docs puts the figures into the book. GRAPHFRAMES=SOURCE, a folder with the source of
+# is that part alone. PROFILE=dist DOCS=--docs puts the figures into the book. GRAPHFRAMES=SOURCE, a folder with the source of
 # GraphFrames, makes its jar first, in target/bench, and takes it.
 bench-spark: $(dev_stamp) $(wheel_stamp) $(java_stamp)
 	mkdir -p target/bench
 	$(if $(GRAPHFRAMES),$(JAVA) $(BIN)/python benches/python/build_graphframes.py $(GRAPHFRAMES) target/bench/graphframes.jar)
-	$(JAVA) $(BIN)/python benches/python/report.py spark $(DOCS) --limit 7200 \
+	$(JAVA) $(BIN)/python benches/python/report.py --profile $(PROFILE) spark $(DOCS) --limit 7200 \
 		--more="$(ARGS) $(if $(GRAPHFRAMES),--graphframes target/bench/graphframes.jar)"
 
 build: $(wheel_stamp)

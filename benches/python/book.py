@@ -1,4 +1,4 @@
-"""What `make bench ARGS=--docs` leaves in the book.
+"""What `make bench PROFILE=dist ARGS=--docs` leaves in the book.
 
 Owns `Book`, the figures of whole runs with what they were measured on: the data in `benches/figures.json`.
 Everything that the book says of speed is made of them: `docs/figures.md`, the figures between marks in
@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 from figures import Figure
@@ -139,13 +140,16 @@ def table(book: Book, failed: dict[str, str]) -> str:
 # -------------------------------------------------------------------- what the chapter says
 
 
-def _measured(book: Book, *benches: str) -> str:
+def _command(bench: str, about: dict[str, str]) -> str:
+    """What measures it as the book has it: of the wheel that is published, with the same arguments."""
+    more = f" --more='{about['arguments']}'" if about.get("arguments") else ""
+    return f'`make bench PROFILE=dist ARGS="--docs {bench}{more}"`'
+
+
+def _measured(book: Book, bench: str) -> str:
     """On what, when, and how to do it again."""
-    about = book.runs[benches[0]]
-    return (
-        f'`make bench ARGS="--docs {" ".join(benches)}"`, {about.get("date", "")}: '
-        f"{about.get('processor', '')}."
-    )
+    about = book.runs[bench]
+    return f"{_command(bench, about)}, {about.get('date', '')}: {about.get('processor', '')}."
 
 
 def _engine(book: Book) -> str:
@@ -153,7 +157,7 @@ def _engine(book: Book) -> str:
     lines = ["| | comparisons | least ratio | median | greatest |", "|---|--:|--:|--:|--:|"]
     for subject in dict.fromkeys(one.subject for one in found):
         ratios = sorted(one.ratio for one in found if one.subject == subject and one.ratio is not None)
-        middle = ratios[len(ratios) // 2]
+        middle = median(ratios)
         lines.append(f"| {subject} | {len(ratios)} | {ratios[0]:.2f} | {middle:.2f} | {ratios[-1]:.2f} |")
     return "\n".join([*lines, "", _measured(book, "core")])
 
@@ -214,7 +218,7 @@ def _progress(book: Book) -> str:
             lines.append(f"| {processes} | {workers:,} | " + " | ".join(map(_count, both)) + " |")
     return (
         "\n".join(lines[1:])
-        + '\n\n`make bench ARGS="--docs scale"`. The counts are the same on every machine.'
+        + f"\n\n{_command('scale', book.runs['scale'])}. The counts are the same on every machine."
     )
 
 
@@ -247,7 +251,9 @@ def _cost(book: Book) -> str:
         lines.append(f"| {job} | " + " | ".join(theirs + ours) + " |")
         for peer in ("a loop in Rust", "a loop in NumPy"):
             faster = [count for count in counts if (sides[count][peer].ratio or 1.0) < 1]
-            takes = f"{faster[0]} workers" if faster else f"more than {counts[-1]} workers"
+            takes = (
+                f"{faster[0]} worker{'s' * (faster[0] > 1)}" if faster else f"more than {counts[-1]} workers"
+            )
             answers.append(f"{job}, {peer}: {takes}")
     return "\n".join(
         [
@@ -308,7 +314,7 @@ def filled(chapter: str, book: Book) -> str:
 
     def fill(match: re.Match[str]) -> str:
         bench, say = SECTIONS[match[2]]
-        text = say(book) if book.of(bench) else f'Not measured yet: `make bench ARGS="--docs {bench}"`.'
+        text = say(book) if book.of(bench) else f"Not measured yet: {_command(bench, {})}."
         return f"{match[1]}{text}\n{match[3]}"
 
     return MARKED.sub(fill, chapter)

@@ -237,6 +237,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="a little of the work, to see that all runs")
     parser.add_argument("--more", type=shlex.split, default=[], metavar="ARGUMENTS", help="for the benches")
     parser.add_argument("--wheel", type=Path, help="the wheel whose size is told")
+    parser.add_argument("--profile", default="local", help="what the extension was built with (local)")
     parser.add_argument("--limit", type=float, default=1800.0, help="seconds for one bench (1800)")
     parser.add_argument("--out", type=Path, default=TOP / "target/bench", help="where the table goes")
     parser.add_argument("--docs", action="store_true", help="put the figures into the book, too")
@@ -247,6 +248,8 @@ def main() -> int:
         parser.error(f"no bench {', '.join(unknown)}: there are {', '.join(bench.name for bench in known)}")
     if given.docs and given.quick:
         parser.error("the book has figures of whole runs: --docs or --quick")
+    if given.docs and given.profile != "dist":
+        parser.error("the book has figures of the wheel as it is published: make bench PROFILE=dist")
     out = given.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
     ran, failed = book.Book({}, {}), {}
@@ -254,7 +257,9 @@ def main() -> int:
         if bench.name in given.names or (bench.unnamed and not given.names):
             left = out / f"{bench.name}.jsonl"
             left.unlink(missing_ok=True)
-            about, start = machine(), time.monotonic()
+            about, start = machine() | {"profile": given.profile}, time.monotonic()
+            if given.more:
+                about["arguments"] = shlex.join(given.more)
             reason = run(bench, given.quick, given.limit, left, given.more)
             if reason:
                 failed[bench.name] = reason

@@ -1,4 +1,4 @@
-"""The book says nothing of speed but what is in benches/figures.json, of `make bench ARGS=--docs`."""
+"""The book says nothing of speed but what is in benches/figures.json, of `make bench`."""
 
 import importlib.util
 import re
@@ -24,7 +24,7 @@ SPEED = re.compile(
     r"|\d[\d.,]* of (timely|Polars|pyarrow|Bytewax|Pathway|differential)",
     re.IGNORECASE,
 )
-WRITE = 'python benches/python/book.py writes it again; make bench ARGS="--docs NAME" measures'
+WRITE = 'python benches/python/book.py writes it again; make bench PROFILE=dist ARGS="--docs NAME" measures'
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_what_each_section_says(modules: tuple[ModuleType, ModuleType]) -> None:
     for bench, found in samples.items():
         full = full.with_run(bench, {"date": "2020-02-02", "processor": "one core"}, found)
     said = {name: say(full) for name, (_, say) in book.SECTIONS.items()}
-    assert "| Trackers | 2 | 0.25 | 0.50 | 0.50 |" in said["engine"]
+    assert "| Trackers | 2 | 0.25 | 0.38 | 0.50 |" in said["engine"]
     assert "| words | pointstamp, 2 workers, beside a loop | 2.00 |" in said["records"]
     assert "| exchange | take | 2.00 |" in said["columns"]
     assert "| degrees: load | differential-dataflow | 1.20 | 1.3, met |" in said["collections"]
@@ -156,9 +156,13 @@ def test_what_each_section_says(modules: tuple[ModuleType, ModuleType]) -> None:
     assert "a loop in NumPy: 2 workers" in said["cost"]
     assert "| barrier | threads | 0.50 |" in said["scaling"]
     assert "| barrier | processes | 1.50 |" in said["scaling"]
-    assert all('`make bench ARGS="--docs ' in text for text in said.values())
+    for name, (bench, _) in book.SECTIONS.items():
+        assert f'`make bench PROFILE=dist ARGS="--docs {bench}"`' in said[name]
+    scaled = {"date": "2020-02-02", "processor": "one core", "arguments": "--scale 0.1"}
+    less = full.with_run("arrow", scaled, samples["arrow"])
+    assert "ARGS=\"--docs arrow --more='--scale 0.1'\"`" in book.SECTIONS["columns"][1](less)
     assert all("2020-02-02: one core" in text for name, text in said.items() if name != "progress")
     chapter = "<!-- figures: cost -->\n<!-- end of figures -->"
     empty = book.filled(chapter, book.Book({}, {}))
-    assert 'Not measured yet: `make bench ARGS="--docs cost"`.' in empty
+    assert 'Not measured yet: `make bench PROFILE=dist ARGS="--docs cost"`.' in empty
     assert book.filled(book.filled(chapter, full), book.Book({}, {})) == empty

@@ -73,6 +73,17 @@ def test_a_bench_that_fails_is_said_to(
     assert report.run(slow, False, 0.2, tmp_path / "left") == "was ended after 0 seconds"
 
 
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [(["--docs"], "PROFILE=dist"), (["--docs", "--profile", "dist", "--quick"], "whole runs")],
+)
+def test_the_book_takes_figures_of_whole_runs_of_what_is_published(given: list[str], says: str) -> None:
+    command = [sys.executable, str(BENCHES / "report.py"), *given, "backpressure"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert result.returncode == 2
+    assert says in result.stderr
+
+
 def test_a_bench_leaves_its_figures_for_the_table(tmp_path: Path) -> None:
     command = [sys.executable, "-W", "error", str(BENCHES / "report.py"), "--quick", "backpressure"]
     result = subprocess.run(
