@@ -110,7 +110,7 @@ def simulate(
         )
     try:
         return _Simulated(main, config, processes, seed, lose_process).run()
-    except Exception as error:
+    except BaseException as error:
         how = f"workers={workers}, seed={seed}, processes={processes}, lose_process={lose_process}"
         add_note(error, f"to repeat this: pointstamp.testing.simulate(main, {how})")
         raise
@@ -138,6 +138,8 @@ class _Simulated:
             )
             for process in range(processes)
         ]
+        self._entered: set[int] = set()
+        """The workers whose threads have begun."""
         self._begun: list[int] = []
         self._asking = [
             _Together(self._simulation, self._clusters, process, self._here, self._begun)
@@ -155,18 +157,18 @@ class _Simulated:
             Helper(partial(self._worker, index), f"pointstamp-simulated-{index}")
             for index in range(len(self._results))
         ]
-        begun = 0
         try:
             try:
                 for thread in threads:
                     thread.start()
-                    begun += 1
                 while not all(thread.ends(_PATIENCE) for thread in threads):
                     pass  # where an interruption of this thread is raised
             except BaseException as error:
-                for cluster in self._clusters:
-                    cluster.abandon(type(error).__name__)
-                join(threads[:begun], _PATIENCE, self._interrupt)
+                try:
+                    for cluster in self._clusters:
+                        cluster.abandon(type(error).__name__)
+                finally:
+                    join(threads, _PATIENCE, partial(self._end, threads))
                 raise
         finally:
             for cluster in self._clusters:
@@ -175,6 +177,7 @@ class _Simulated:
         return self._results  # type: ignore[return-value]  # only a failure leaves one out
 
     def _worker(self, index: int) -> None:
+        self._entered.add(index)
         process, number = divmod(index, self._here)
         cluster = self._clusters[process]
         self._simulation.enter(index)
@@ -205,9 +208,13 @@ class _Simulated:
             explanation,
         )
 
-    def _interrupt(self) -> None:
+    def _end(self, threads: list[Helper]) -> None:
+        """Interrupts the workers. One whose thread never begins leaves: its turn would have no end."""
         for cluster in self._clusters:
             cluster.interrupt()
+        for index, thread in enumerate(threads):
+            if thread.ends(0) and index not in self._entered:
+                self._simulation.leave(index)
 
     def _raise_failure(self) -> None:
         """Raises what went wrong first: not that others heard of it."""
@@ -217,7 +224,7 @@ class _Simulated:
                 cluster.raise_failure()
             except BaseException as error:
                 failures.append(error)
-        failures.sort(key=lambda error: isinstance(error, ClusterError))
+        failures.sort(key=lambda error: isinstance(error, ClusterError) and error.process is not None)
         if failures:
             raise failures[0]
 

@@ -183,6 +183,74 @@ def test_a_lost_process_ends_the_others() -> None:
         assert any("lose_process=True" in note for note in notes(raised.value))
 
 
+class _Outcome(BaseException):
+    """As those of pytest, which no `except Exception` catches."""
+
+
+@pytest.mark.parametrize("mistake", [_Outcome("given up"), KeyboardInterrupt(), SystemExit(3)])
+def test_every_exception_says_how_to_repeat_it(mistake: BaseException) -> None:
+    def main(worker: ps.Worker) -> None:
+        if worker.index == 1:
+            raise mistake
+
+    with pytest.raises(type(mistake)) as raised:
+        simulate(main, workers=2, seed=4)
+    assert raised.value is mistake
+    assert any("simulate(main, workers=2, seed=4" in note for note in notes(raised.value))
+
+
+def test_a_cluster_error_of_main_is_its_own() -> None:
+    mistake = ps.ClusterError("the store is not there")
+
+    def main(worker: ps.Worker) -> None:
+        if worker.index == 1:
+            raise mistake
+
+    with pytest.raises(ps.ClusterError) as raised:
+        simulate(main, workers=3, seed=5, processes=3)
+    assert raised.value is mistake
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_thread_that_cannot_be_started_is_an_error(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    starts = threading.Thread.start
+    begun: list[threading.Thread] = []
+
+    def start(thread: threading.Thread) -> None:
+        if thread.name == "pointstamp-simulated-1":
+            raise RuntimeError("can't start new thread")
+        begun.append(thread)
+        starts(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(RuntimeError, match="start new thread"):
+        simulate(racy, workers=3, seed=seed)
+    assert not any(thread.is_alive() for thread in begun)
+
+
+def test_a_thread_that_an_interruption_keeps_from_being_known_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    starts = threading.Thread.start
+    begun: list[threading.Thread] = []
+
+    def start(thread: threading.Thread) -> None:
+        begun.append(thread)
+        starts(thread)
+        if thread.name == "pointstamp-simulated-1":
+            raise KeyboardInterrupt
+
+    def main(worker: ps.Worker) -> None:
+        while True:
+            pass
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(KeyboardInterrupt):
+        simulate(main, workers=3, seed=1)
+    assert [thread.name for thread in begun] == ["pointstamp-simulated-0", "pointstamp-simulated-1"]
+    assert not any(thread.is_alive() for thread in begun)
+
+
 def test_an_exception_is_the_users_own() -> None:
     mistake = LookupError("no such word")
 

@@ -36,7 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
         print(f"simulated with seed {seed}")  # which pytest shows where a test fails
         try:
             return simulate(main, workers=workers, seed=seed)
-        except Exception as error:
+        except BaseException as error:
             others: Any = error  # the tests look at the notes before the last
             others.__notes__.pop()
             if not others.__notes__:

@@ -124,10 +124,13 @@ impl World {
         state.asking = state.asking.saturating_sub(1);
     }
 
-    /// Ends the last turn of a worker. Where it was the last worker, all that is on its way is delivered.
+    /// Ends the last turn of a worker. Where it was the last worker, all that is on its way is delivered. One whose thread never
+    /// began leaves, too: it would be given a turn that nobody ends.
     pub fn leave(&self, worker: usize) {
         let mut state = self.state.lock();
-        state.live.remove(&worker);
+        if !state.live.remove(&worker) || state.holder != Some(worker) {
+            return;
+        }
         state.stirs();
         while self.next(state).is_err() {
             state = self.state.lock(); // those who are left hear of it in their turn
