@@ -36,7 +36,7 @@ _PATIENCE = 0.1
 """Seconds between two attempts to interrupt workers that are to end."""
 
 _STILL = 5.0
-"""Seconds in which nothing happens, before it is an error: a timer or a thread may have something to do."""
+"""Seconds in which nothing happens, before it is an error: a thread may have something to do."""
 
 _ANSWERS = 60.0
 """Seconds that workers have to say what they wait for where none can go on: each answers or has ended."""
@@ -74,7 +74,8 @@ def simulate(
 
     Raises:
         ConfigError: If the arguments cannot work.
-        StallError: If every worker waits, and nothing that could end it is on its way. It says who holds
+        StallError: If every worker waits, and nothing that could end it is on its way: no message, and no
+            timer; what other threads do, such as the calls of `async_map`, has 5 seconds. It says who holds
             which time, as `Worker.explain` does, and has the explanation.
         BaseException: The first exception of `main` or of an operator, with a note that says how to repeat
             it.

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import pointstamp as ps
 from effort import examples
 from harness import notes
+from pointstamp import testing
 from pointstamp.testing import simulate
 
 LAYOUTS = [(1, 1), (3, 1), (3, 3), (4, 4)]
@@ -164,6 +165,51 @@ def test_what_a_thread_or_a_timer_has_to_say_is_waited_for() -> None:
     assert simulate(main, workers=2, seed=5) == [[0], [1]]
     for timer in timers:
         timer.join()
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_timer_is_something_that_is_on_its_way(processes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(testing, "_STILL", 0.1)  # what comes later than that would be too late
+
+    def main(worker: ps.Worker) -> list[int]:
+        def source(capability: Any, info: ps.OperatorInfo) -> Any:
+            held = [capability]
+            info.activator.activate_after(0.5)
+            runs = 0
+
+            def run(output: Any) -> None:
+                nonlocal runs
+                runs += 1
+                if runs > 1 and held:
+                    with output.session(held.pop()) as session:
+                        session.give(worker.index)
+
+            return run
+
+        with worker.dataflow() as scope:
+            seen = scope.source("late", source).capture()
+        worker.run()
+        return [record for _, batch in seen.extract() for record in batch]
+
+    assert simulate(main, workers=2, seed=5, processes=processes) == [[0], [1]]
+
+
+def test_a_time_that_main_gave_is_on_its_way_and_what_comes_to_nothing_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(testing, "_STILL", 0.1)
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            handle, numbers = scope.new_input()
+            probe = numbers.probe()
+        with pytest.raises(ps.StallError, match=r"still holds after 0\.5 s"):
+            worker.step_while(lambda: probe.less_than(1), timeout=0.5)
+        worker.step_while(lambda: probe.less_than(1))
+        handle.close()
+
+    with pytest.raises(ps.StallError, match="every worker waits"):
+        simulate(main, workers=2, seed=3)
 
 
 def test_a_lost_process_ends_the_others() -> None:

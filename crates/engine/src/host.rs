@@ -1,6 +1,6 @@
 //! What the program around the engine does in the worker's loop.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::error::{BoxError, Error};
 use crate::observe::OperatorId;
@@ -39,12 +39,13 @@ pub trait Host {
         None
     }
 
-    /// Asked after each sleep that nothing else has ended.
+    /// Asked after each sleep that nothing else has ended. The next one ends by itself when the worker is `due`, if it is: a timer of
+    /// an operator, or the time that the program gave.
     ///
     /// # Errors
     ///
     /// The interruption, if there was one; it is returned as [`Error::Host`].
-    fn interrupted(&self) -> Result<(), BoxError> {
+    fn interrupted(&self, _due: Option<Instant>) -> Result<(), BoxError> {
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pointstamp_engine::cluster::{Cluster, HIGH_WATER, Seed};
 use pointstamp_engine::error::{BoxError, Disagreement, Error};
@@ -231,6 +231,8 @@ struct Curious {
     steps: Cell<usize>,
     /// How often it is asked for an interruption before there is one; 0 is for ever.
     interrupts: Cell<usize>,
+    /// When the worker is due, as it was last told.
+    due: Cell<Option<Instant>>,
     apart: Cell<bool>,
 }
 
@@ -273,8 +275,9 @@ impl Host for Curious {
         Some(Duration::from_millis(1))
     }
 
-    fn interrupted(&self) -> Result<(), BoxError> {
+    fn interrupted(&self, due: Option<Instant>) -> Result<(), BoxError> {
         assert!(!self.apart.get());
+        self.due.set(due);
         self.look();
         match self.interrupts.get() {
             0 => Ok(()),
@@ -326,10 +329,16 @@ fn a_worker_that_sleeps_asks_its_host() {
         while worker.has_work() {
             worker.step()?;
         }
+        host.interrupts.set(1);
+        let hour = Duration::from_secs(3600);
+        let soonest = Instant::now() + hour;
+        worker.step_or_park(Some(hour)).unwrap_err();
+        assert!(host.due.get().is_some_and(|due| due >= soonest));
         // It would sleep for ever, and the host interrupts it.
         host.interrupts.set(3);
         let error = worker.step_or_park(None).unwrap_err();
         assert!(matches!(&error, Error::Host { cause } if cause.to_string() == "interrupted"));
+        assert_eq!(host.due.get(), None);
         assert!(host.steps.get() > 3, "a turn of the host before each sleep");
         Err(error)
     };
@@ -393,7 +402,7 @@ impl Host for Faulty {
         Some(Duration::from_millis(1))
     }
 
-    fn interrupted(&self) -> Result<(), BoxError> {
+    fn interrupted(&self, _due: Option<Instant>) -> Result<(), BoxError> {
         self.hook("interrupted");
         Ok(())
     }

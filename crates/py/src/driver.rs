@@ -6,7 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pointstamp_engine::cluster::Cluster;
 use pointstamp_engine::error::{BoxError, Error};
@@ -159,7 +159,7 @@ impl Host for PythonHost {
         self.signals.then_some(SIGNAL_INTERVAL)
     }
 
-    fn interrupted(&self) -> Result<(), BoxError> {
+    fn interrupted(&self, _due: Option<Instant>) -> Result<(), BoxError> {
         let signals: PyResult<()> = attached(|py| {
             self.answer(py);
             self.check_signals(py)

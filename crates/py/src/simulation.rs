@@ -3,12 +3,12 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pointstamp_engine::error::{BoxError, Error};
 use pointstamp_engine::host::Host;
 use pointstamp_engine::observe::OperatorId;
-use pointstamp_simulate::{Link, World};
+use pointstamp_simulate::{Found, Link, World};
 use pyo3::prelude::*;
 
 use crate::connections::{Connections, seconds};
@@ -77,7 +77,7 @@ impl Simulation {
             stalled: Arc::clone(&self.stalled),
             worker,
             inner: Rc::clone(inner),
-            idle: Cell::new(false),
+            found: Cell::default(),
         })
     }
 }
@@ -88,18 +88,18 @@ struct SimulatedHost {
     stalled: Arc<Held>,
     worker: usize,
     inner: Rc<PythonHost>,
-    /// Since the last turn there was nothing to do.
-    idle: Cell<bool>,
+    /// What there was to do since the last turn.
+    found: Cell<Found>,
 }
 
 impl Host for SimulatedHost {
     fn before_step(&self) -> Result<(), BoxError> {
-        let idle = self.idle.take();
+        let found = self.found.take();
         let (world, worker) = (&self.world, self.worker);
         let answer = || self.inner.answer_if_asked();
         attached(|py| {
             let mut turn = Ok(());
-            detached_here(py, &mut || turn = world.turn(worker, idle, &answer));
+            detached_here(py, &mut || turn = world.turn(worker, found, &answer));
             turn.or_else(|_none_can_go_on| self.stalled.get().bind(py).call1((worker,)).map(drop))
         })
         .map_err(Raised::here)?;
@@ -118,9 +118,9 @@ impl Host for SimulatedHost {
         Some(Duration::ZERO)
     }
 
-    fn interrupted(&self) -> Result<(), BoxError> {
-        self.idle.set(true);
-        self.inner.interrupted()
+    fn interrupted(&self, due: Option<Instant>) -> Result<(), BoxError> {
+        self.found.set(Found::Nothing { due });
+        self.inner.interrupted(due)
     }
 
     fn begins(&self, operator: OperatorId) {

@@ -18,4 +18,4 @@ mod ways;
 mod world;
 
 pub use crate::link::Link;
-pub use crate::world::{Stalled, World};
+pub use crate::world::{Found, Stalled, World};

@@ -1,6 +1,6 @@
 //! Who has the turn, and what happens next.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,19 @@ const LOOKS: Duration = Duration::from_millis(1);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stalled;
 
+/// What a worker has found to do in its turn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Found {
+    /// Something.
+    #[default]
+    Something,
+    /// Nothing yet.
+    Nothing {
+        /// When it has something to do again whatever others do, if it has.
+        due: Option<Instant>,
+    },
+}
+
 /// The workers of a computation, and the links between its processes.
 pub struct World {
     state: Mutex<State>,
@@ -35,8 +48,8 @@ struct State {
     holder: Option<usize>,
     /// The workers that have not ended.
     live: BTreeSet<usize>,
-    /// Those of them that have found nothing to do since anything happened.
-    idle: BTreeSet<usize>,
+    /// Those of them that have found nothing to do since anything happened, and when they are due.
+    idle: BTreeMap<usize, Option<Instant>>,
     /// Since when nothing has happened at all.
     still: Option<Instant>,
     ways: Ways,
@@ -50,7 +63,7 @@ struct State {
 
 impl World {
     /// A world of `processes` with `workers` each. Where `fails`, a process is lost at some moment, if the computation lasts so
-    /// long. A worker whose turn it is gets [`Stalled`] after nothing has happened for `patience`.
+    /// long. A worker whose turn it is gets [`Stalled`] after nothing has happened for `patience`, where none is due later.
     pub fn new(
         processes: usize,
         workers: usize,
@@ -67,7 +80,7 @@ impl World {
                 draw,
                 holder: Some(holder),
                 live,
-                idle: BTreeSet::new(),
+                idle: BTreeMap::new(),
                 still: None,
                 ways: Ways::new(processes),
                 receivers: vec![None; processes],
@@ -90,18 +103,17 @@ impl World {
         self.wait(self.state.lock(), worker, &|| ());
     }
 
-    /// Ends the turn of a worker, which has found nothing to do if `idle`, and waits for its next. While a thread asks
+    /// Ends the turn of a worker, which has found so much to do, and waits for its next. While a thread asks
     /// ([`ask`](Self::ask)), `answer` is called again and again, on the worker's thread.
     ///
     /// # Errors
     ///
     /// [`Stalled`], and the worker keeps the turn.
-    pub fn turn(&self, worker: usize, idle: bool, answer: &dyn Fn()) -> Result<(), Stalled> {
+    pub fn turn(&self, worker: usize, found: Found, answer: &dyn Fn()) -> Result<(), Stalled> {
         let mut state = self.state.lock();
-        if idle {
-            state.idle.insert(worker);
-        } else {
-            state.stirs();
+        match found {
+            Found::Something => state.stirs(),
+            Found::Nothing { due } => drop(state.idle.insert(worker, due)),
         }
         let next = self.next(state)?.ok_or(Stalled)?;
         let state = self.state.lock();
@@ -168,7 +180,9 @@ impl World {
                 ways,
                 ..
             } = &mut *state;
-            match draw.choose(live.difference(idle).copied(), ways.waiting()) {
+            let workers = live.iter().copied();
+            let ready = workers.filter(|worker| !idle.contains_key(worker));
+            match draw.choose(ready, ways.waiting()) {
                 Some(Choice::Turn(worker)) => {
                     state.holder = Some(worker);
                     return Ok(Some(worker));
@@ -190,7 +204,8 @@ impl World {
                 }
                 None => {
                     let since = *state.still.get_or_insert_with(Instant::now);
-                    if since.elapsed() >= self.patience {
+                    let is_due = state.idle.values().any(Option::is_some);
+                    if since.elapsed() >= self.patience && !is_due {
                         state.stirs();
                         return Err(Stalled);
                     }

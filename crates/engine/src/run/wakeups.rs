@@ -94,6 +94,14 @@ impl Wakeups {
         }
     }
 
+    /// When the next timer is, or was, of an operator that still exists.
+    pub(crate) fn next_timer(&self) -> Option<Instant> {
+        let (timers, registered) = (self.timers.borrow(), self.registered.borrow());
+        let exists = |id| registered.get(id)?.activation.upgrade();
+        let next = timers.iter().find(|(_, id)| exists(id).is_some());
+        next.map(|(at, _)| self.start + *at)
+    }
+
     /// Asks for an operator to run once a delay has passed.
     fn after(&self, delay: Duration, id: u64) {
         let at = self.start.elapsed().checked_add(delay);

@@ -29,6 +29,14 @@ pub(super) enum Sleep {
 /// and the others may be dropped here, too, in a moment.
 const WAITING: Sleep = Sleep::Waiting(Abandoned::All);
 
+/// What came of a turn.
+enum Turned {
+    /// A step, after which a dataflow is left or not.
+    Stepped(bool),
+    /// A sleep, in which it was time to ask for an interruption; until when it goes on at most.
+    Slept(Option<Instant>),
+}
+
 /// Ends a step, also one that panics.
 struct Ends<'a, P: Payload>(&'a Worker<P>);
 
@@ -67,9 +75,10 @@ impl<P: Payload> Worker<P> {
                 outcome = Some(run.and_then(|outcome| outcome));
             });
             match outcome.expect("a host calls what it is given") {
-                Ok(Some(more)) => return Ok(more),
-                Ok(None) => {
-                    host.interrupted().map_err(|cause| Error::Host { cause })?;
+                Ok(Turned::Stepped(more)) => return Ok(more),
+                Ok(Turned::Slept(due)) => {
+                    host.interrupted(due)
+                        .map_err(|cause| Error::Host { cause })?;
                     host.before_step().map_err(|cause| Error::Host { cause })?;
                 }
                 Err(error @ (Error::Reentrant | Error::Ended { .. })) => return Err(error),
@@ -78,12 +87,8 @@ impl<P: Payload> Worker<P> {
         }
     }
 
-    /// Sleeps and steps; nothing where it was time to ask for an interruption before there was something to do.
-    fn sleep_and_step(
-        &self,
-        sleep: Sleep,
-        patience: Option<Duration>,
-    ) -> Result<Option<bool>, Error> {
+    /// Sleeps and steps; only sleeps where it was time to ask for an interruption before there was something to do.
+    fn sleep_and_step(&self, sleep: Sleep, patience: Option<Duration>) -> Result<Turned, Error> {
         if !matches!(sleep, Sleep::No) && !self.has_work() && self.has_dataflows() {
             let deadline = match sleep {
                 Sleep::Until(deadline) => Some(deadline),
@@ -95,10 +100,11 @@ impl<P: Payload> Worker<P> {
             let over = || deadline.is_some_and(|end| Instant::now() >= end);
             let called = self.0.host.is_called();
             if slice.is_some() && !called && !self.has_work() && !over() && self.check().is_ok() {
-                return Ok(None);
+                let due = [deadline, self.0.wakeups.next_timer()];
+                return Ok(Turned::Slept(due.into_iter().flatten().min()));
             }
         }
-        self.step_now().map(Some)
+        self.step_now().map(Turned::Stepped)
     }
 
     fn step_now(&self) -> Result<bool, Error> {
