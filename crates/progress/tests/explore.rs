@@ -168,6 +168,12 @@ fn holding_back_too_much_is_caught() {
 }
 
 #[test]
+fn a_nested_scope_that_holds_back_too_much_is_caught() {
+    let nested = scenario(Shape::Nested, Demand, (1, 2, 0, 1, 0, 0));
+    assert_eq!(caught(Flaw::Withholds, &nested), Some(Wrong::Inexact));
+}
+
+#[test]
 fn frames_of_the_combiner_out_of_order_are_caught() {
     let chain = scenario(Shape::Chain(2), Eager, (2, 1, 0, 1, 0, 0));
     assert_eq!(caught(Flaw::Reorders, &chain), Some(Wrong::Passed));

@@ -6,8 +6,8 @@
 //!
 //! * *always*: no worker's frontier has passed an outstanding message or capability, so that no message is ever consumed
 //!   at a time that its consumer was told is over;
-//! * *in quiet states*, where nothing is on its way and no worker has anything to say: without a nested scope, every frontier is
-//!   exactly what one tracker says of what is outstanding;
+//! * *in quiet states*, where nothing is on its way and no worker has anything to say: every frontier is exactly what one tracker
+//!   of each scope says of what is outstanding;
 //! * *in final states*, where nothing more can happen: nothing is held back and every frontier is empty. Every step uses
 //!   something up, so that there are no endless runs, and final states are what all runs lead to.
 //!

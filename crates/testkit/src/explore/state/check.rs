@@ -1,8 +1,11 @@
 //! What holds in each state, in quiet ones, and in final ones.
 
+use pointstamp_order::{MutableAntichain, Point};
+use pointstamp_progress::{Location, Port, Tracker};
+
 use super::{SAYS, State, Step, sorted};
 use crate::explore::Wrong;
-use crate::explore::scenario::Model;
+use crate::explore::scenario::{Model, Scope};
 
 impl State {
     /// No frontier may have passed what is outstanding.
@@ -33,29 +36,59 @@ impl State {
 
     /// In a quiet state, every frontier is what follows from what is outstanding.
     pub(in crate::explore) fn check_exact(&self, model: &Model) -> Result<(), (Wrong, String)> {
-        let ([scope], None) = (&model.scopes[..], model.nested) else {
-            return Ok(());
-        };
-        let mut exact = scope.graph.build().expect("a sound graph");
-        for ((_, location), time) in self.outstanding() {
-            exact.update(*location, time.clone(), 1);
-        }
-        exact.propagate();
+        let exact = self.exact(model);
         for (index, worker) in self.workers.iter().enumerate() {
-            for location in scope.locations() {
-                let frontier = sorted(worker.views[0].tracker().frontier(location));
-                let expected = sorted(exact.frontier(location));
-                if frontier != expected {
-                    return Err((
-                        Wrong::Inexact,
-                        format!(
-                            "worker {index} has {frontier:?} at {location} instead of {expected:?}"
-                        ),
-                    ));
+            for (number, scope) in model.scopes.iter().enumerate() {
+                for location in scope.locations() {
+                    let frontier = sorted(worker.views[number].tracker().frontier(location));
+                    let expected = sorted(exact[number].frontier(location));
+                    if frontier != expected {
+                        return Err((
+                            Wrong::Inexact,
+                            format!(
+                                "worker {index} has {frontier:?} at {location} of scope {number} instead of {expected:?}"
+                            ),
+                        ));
+                    }
                 }
             }
         }
         Ok(())
+    }
+
+    /// What one tracker of each scope says of what is outstanding: the nested one of what its outputs hold, and the outer one of
+    /// what may enter.
+    fn exact(&self, model: &Model) -> Vec<Tracker<Point>> {
+        let build = |scope: &Scope| scope.graph.build().expect("a sound graph");
+        let mut exact: Vec<_> = model.scopes.iter().map(build).collect();
+        for ((scope, location), time) in self.outstanding() {
+            exact[*scope].update(*location, time.clone(), 1);
+        }
+        if let ([outer, inner], Some(node)) = (&mut exact[..], model.nested) {
+            inner.propagate();
+            let mut held: Vec<MutableAntichain<Point>> = Vec::new();
+            for ((output, time), diff) in inner.drain_boundary_changes() {
+                held.resize_with(held.len().max(output + 1), MutableAntichain::new);
+                held[output].update(time.truncate(1), diff).for_each(drop);
+            }
+            for (output, held) in held.iter().enumerate() {
+                for time in held.frontier() {
+                    outer.update(Location::source(node, output), time.clone(), 1);
+                }
+            }
+            outer.propagate();
+            for location in model.scopes[0].locations() {
+                if let Port::Target(port) = location.port
+                    && location.node == node
+                {
+                    for time in outer.frontier(location) {
+                        inner.update(Location::source(0, port), time.extend(&[0]), 1);
+                    }
+                }
+            }
+        }
+        exact.iter_mut().for_each(Tracker::propagate);
+        exact
     }
 
     /// In a final state, nothing is held back and nothing is counted.
