@@ -138,6 +138,78 @@ fn rounds_are_counted_when_they_close_and_not_before() {
     }
 }
 
+/// A source in scopes in scopes, which sends nothing before it has run some times.
+fn deep_source(scope: &Scope<Batch>, depth: usize) -> Result<Stream<Batch>, Error> {
+    if depth > 0 {
+        let inner = scope.nested("inner", 1)?;
+        let left = inner.leave(&deep_source(&inner, depth - 1)?)?;
+        inner.close();
+        return Ok(left);
+    }
+    let builder = scope.operator("source")?;
+    let (output, stream, capability) = builder.new_held_output()?;
+    let activator = builder.activator();
+    builder.start();
+    let (mut held, mut runs) = (Some(capability), 0);
+    builder.build(move || {
+        runs += 1;
+        if runs == 5
+            && let Some(capability) = held.take()
+        {
+            output.send(&capability, vec![7])?;
+        }
+        activator.activate();
+        Ok(false)
+    });
+    Ok(stream)
+}
+
+#[test]
+fn what_a_nested_scope_holds_at_the_start_is_seen_outside_from_the_start() {
+    for shape in SHAPES {
+        for depth in 1..3 {
+            let seen = shape
+                .run::<Batch, _>(Mode::Demand, |worker| {
+                    let seen = Rc::new(RefCell::new(Vec::new()));
+                    let probe = Probe::new();
+                    worker.dataflow("starts", 1, |scope| {
+                        let builder = scope.operator("watch")?;
+                        let input =
+                            builder.new_input(&deep_source(scope, depth)?, Pact::Pipeline)?;
+                        let (_output, stream) = builder.new_output()?;
+                        builder.notify();
+                        builder.start();
+                        let seen = Rc::clone(&seen);
+                        let mut came = false;
+                        builder.build(move || {
+                            while let Some((_, batch)) = input.next()? {
+                                assert_eq!(batch, [7]);
+                                came = true;
+                            }
+                            seen.borrow_mut().push((came, input.frontier().is_empty()));
+                            Ok(false)
+                        });
+                        probe.attach(&stream)
+                    })?;
+                    assert!(probe.less_than(&Point::new(&[1])), "before the first step");
+                    if worker.peers() == 1 {
+                        assert!(
+                            (0..100).any(|_| !worker.step().unwrap()),
+                            "it ends: {seen:?}"
+                        );
+                    }
+                    worker.run()?;
+                    Ok(seen.take())
+                })
+                .unwrap();
+            for seen in seen {
+                assert!(!seen.contains(&(false, true)), "{seen:?}");
+                assert_eq!(seen.last(), Some(&(true, true)));
+            }
+        }
+    }
+}
+
 /// Collatz: numbers go round a loop, in a nested scope, until they are 1; the number of trips is the
 /// coordinate at which they leave.
 fn collatz(scope: &Scope<Batch>, numbers: &Stream<Batch>) -> Result<Stream<Batch>, Error> {
