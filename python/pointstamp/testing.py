@@ -15,14 +15,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pointstamp import _core
-from pointstamp._errors import ClusterError, ConfigError, StallError, add_note
+from pointstamp._errors import ClusterError, ConfigError, StallError
 from pointstamp._exit import StoppedAtExit
 from pointstamp._mistakes import main_of
 from pointstamp._threads import Helper, join
 from pointstamp._weak import weakly
 from pointstamp.config import Config
 from pointstamp.seeing.asking import DISTANCE, PATIENCE, Asking
-from pointstamp.seeing.stalls import explained
+from pointstamp.seeing.stalls import explained, note
 from pointstamp.worker import Worker
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def simulate(
             timer; what other threads do, such as the calls of `async_map`, has 5 seconds. It says who holds
             which time, as `Worker.explain` does, and has the explanation.
         BaseException: The first exception of `main` or of an operator, with a note that says how to repeat
-            it.
+            it; on standard error, where tracebacks have no notes (Python 3.10).
 
     Examples:
         >>> from pointstamp.testing import simulate
@@ -113,7 +113,7 @@ def simulate(
         return _Simulated(main, config, processes, seed, lose_process).run()
     except BaseException as error:
         how = f"workers={workers}, seed={seed}, processes={processes}, lose_process={lose_process}"
-        add_note(error, f"to repeat this: pointstamp.testing.simulate(main, {how})")
+        note(error, f"to repeat this: pointstamp.testing.simulate(main, {how})")
         raise
 
 

@@ -245,6 +245,22 @@ def test_every_exception_says_how_to_repeat_it(mistake: BaseException) -> None:
     assert any("simulate(main, workers=2, seed=4" in note for note in notes(raised.value))
 
 
+class _Sealed(Exception):
+    """Takes no attributes, as no exception of Python 3.10 shows notes."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(name)
+
+
+def test_where_there_are_no_notes_the_seed_is_said(capfd: pytest.CaptureFixture[str]) -> None:
+    def main(worker: ps.Worker) -> None:
+        raise _Sealed
+
+    with pytest.raises(_Sealed):
+        simulate(main, workers=2, seed=6)
+    assert "simulate(main, workers=2, seed=6" in capfd.readouterr().err
+
+
 def test_a_cluster_error_of_main_is_its_own() -> None:
     mistake = ps.ClusterError("the store is not there")
 
