@@ -218,16 +218,17 @@ class _Simulated:
                 self._simulation.leave(index)
 
     def _raise_failure(self) -> None:
-        """Raises what went wrong first: not that others heard of it."""
+        """Raises what went wrong first: not that others heard of it, and of a loss what those that live say."""
         failures = []
-        for cluster in self._clusters:
+        lost = self._simulation.lost()
+        for process, cluster in enumerate(self._clusters):
             try:
                 cluster.raise_failure()
             except BaseException as error:
-                failures.append(error)
-        failures.sort(key=lambda error: isinstance(error, ClusterError) and error.process is not None)
+                heard = isinstance(error, ClusterError) and error.process is not None
+                failures.append((heard, process == lost, error))
         if failures:
-            raise failures[0]
+            raise min(failures, key=lambda failure: failure[:2])[2]
 
 
 class _Together(Asking):

@@ -212,21 +212,33 @@ def test_a_time_that_main_gave_is_on_its_way_and_what_comes_to_nothing_is_not(
         simulate(main, workers=2, seed=3)
 
 
-def test_a_lost_process_ends_the_others() -> None:
-    def main(worker: ps.Worker) -> None:
-        with worker.dataflow() as scope:
-            handle, numbers = scope.new_input()
-            probe = numbers.exchange(lambda x: x).probe()
-        for epoch in range(1000):
-            handle.send(epoch)
-            handle.advance_to(epoch + 1)
-            worker.step_while(partial(probe.less_than, epoch + 1))
-        handle.close()
+def sends_for_long(worker: ps.Worker) -> None:
+    with worker.dataflow() as scope:
+        handle, numbers = scope.new_input()
+        probe = numbers.exchange(lambda x: x).probe()
+    for epoch in range(1000):
+        handle.send(epoch)
+        handle.advance_to(epoch + 1)
+        worker.step_while(partial(probe.less_than, epoch + 1))
+    handle.close()
 
+
+def test_a_lost_process_ends_the_others() -> None:
     for seed in range(5):
         with pytest.raises(ps.ClusterError, match=r"simulated:\d\) was lost") as raised:
-            simulate(main, workers=3, seed=seed, lose_process=True)
+            simulate(sends_for_long, workers=3, seed=seed, lose_process=True)
         assert any("lose_process=True" in note for note in notes(raised.value))
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_the_process_that_is_lost_is_named_and_is_any_of_them(workers: int) -> None:
+    named: Counter[int | None] = Counter()
+    for seed in range(60):
+        with pytest.raises(ps.ClusterError) as lost:
+            simulate(sends_for_long, workers=workers, seed=seed, lose_process=True)
+        named[lost.value.process] += 1
+    assert set(named) == set(range(workers))
+    assert min(named.values()) > 5
 
 
 class _Outcome(BaseException):

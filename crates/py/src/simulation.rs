@@ -58,6 +58,11 @@ impl Simulation {
         Connections::of(Arc::new(link))
     }
 
+    /// The process that was lost, if one was.
+    fn lost(&self) -> Option<usize> {
+        self.world.lost()
+    }
+
     /// Waits for the first turn of a worker, whose thread this becomes.
     fn enter(&self, py: Python<'_>, worker: usize) {
         detached(py, || self.world.enter(worker));

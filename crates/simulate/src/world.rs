@@ -57,6 +57,8 @@ struct State {
     receivers: Vec<Option<Arc<dyn Receive>>>,
     /// The process that is lost, and after how many draws.
     loss: Option<(usize, u64)>,
+    /// The process that was lost.
+    lost: Option<usize>,
     /// How many ask the workers that wait.
     asking: usize,
 }
@@ -85,6 +87,7 @@ impl World {
                 ways: Ways::new(processes),
                 receivers: vec![None; processes],
                 loss,
+                lost: None,
                 asking: 0,
             }),
             turned: Condvar::new(),
@@ -218,6 +221,11 @@ impl World {
         }
     }
 
+    /// The process that was lost, if one was.
+    pub fn lost(&self) -> Option<usize> {
+        self.state.lock().lost
+    }
+
     /// A process is gone, as others see it: what is on its way to and from it is lost.
     fn lose(&self, process: usize) {
         for other in (0..self.processes).filter(|&other| other != process) {
@@ -281,6 +289,7 @@ impl State {
             return None;
         }
         self.loss = None;
+        self.lost = Some(process);
         Some(process)
     }
 }
