@@ -1,5 +1,6 @@
 """A thread that cannot be started, or whose start is interrupted, leaves none behind, and no open file."""
 
+import io
 import os
 import threading
 import time
@@ -27,7 +28,9 @@ def step(worker: ps.Worker) -> None:
 
 def shows(**settings: Any) -> Callable[[Path], None]:
     def run(folder: Path) -> None:
-        given = {name: folder / "log" if value is Path else value for name, value in settings.items()}
+        given: dict[str, Any] = {
+            name: folder / "log" if value is Path else value for name, value in settings.items()
+        }
         ps.execute(step, config=ps.Config(**given))
 
     return run
@@ -47,11 +50,11 @@ def reads(folder: Path) -> None:
     ps.execute(main)
 
 
-def bars(folder: Path) -> None:
+def bars(_: Path) -> None:
     def main(worker: ps.Worker) -> None:
         with worker.dataflow() as scope:
             probe = scope.to_stream([1]).probe()
-        with ps.progress_bar(probe, total=2, file=(folder / "bar").open("w")):
+        with ps.progress_bar(probe, total=2, file=io.StringIO()):
             worker.run()
 
     ps.execute(main)
