@@ -60,7 +60,13 @@ def bars(_: Path) -> None:
     ps.execute(main)
 
 
+def serves(_: Path) -> None:
+    with ps.Interactive() as session:
+        session.run(lambda worker: worker.index)
+
+
 KINDS = {
+    "session": serves,
     "workers": shows(workers=2),
     "page": shows(dashboard=0),
     "log": shows(log=Path),
