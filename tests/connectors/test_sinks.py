@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pointstamp as ps
-from harness import notes
+from harness import notes, script
 from pointstamp.connectors import ParquetSink, Sink, SinkWriter, SQLiteSink
 
 SCHEMA = pa.schema([("k", pa.string()), ("v", pa.int64())])
@@ -89,6 +89,30 @@ def test_a_sink_that_could_not_be_opened_can_be_tried_again(kind: str, tmp_path:
     write([("a", 1)], sink(kind, folder))  # while the exception is kept, with all the frames of the first
     assert read(kind, folder) == [("a", 1)]
     assert kept.value.__traceback__ is not None
+
+
+# In a process of its own, which a lock that is taken twice would stop.
+COLLECTS = """
+import gc
+import pointstamp as ps
+from pointstamp.connectors.claims import Claim
+
+held = Claim("held", "a sink")
+for n in range(300):
+    ring = []
+    ring += [ring, Claim(n, "a sink in garbage")]
+    del ring
+    gc.set_threshold(1 + n % 9, 1, 1)
+    try:
+        Claim("held", "a second sink")
+    except ps.GraphError:
+        pass
+print("over")
+"""
+
+
+def test_a_sink_that_dies_in_a_collection_while_another_is_opened_stops_nothing() -> None:
+    assert script(COLLECTS, timeout=60) == "over\n"
 
 
 def test_the_table_is_there_when_nothing_was_written(tmp_path: Path) -> None:

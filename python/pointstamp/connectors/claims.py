@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Claim", "warn_of"]
 
-_lock = threading.Lock()
+# Not a plain lock: the collector may run while it is held, and drop another claim on this thread.
+_lock = threading.RLock()
 _claimed: set[Hashable] = set()
 
 

@@ -15,11 +15,12 @@ from __future__ import annotations
 import threading
 import time as clock
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import ProbeHandle
 from pointstamp._errors import GraphError, add_note
-from pointstamp._threads import raised_later
+from pointstamp._threads import Helper, raised_later
 from pointstamp.connectors.timing import Timing
 from pointstamp.custom.builder import operator_info
 from pointstamp.seeing.own import speaks
@@ -111,20 +112,23 @@ class _Threads:
         self._lock = threading.Lock()
         self.readers: dict[str, PartitionReader[Any]] = {}
         self._open: list[tuple[str, PartitionReader[Any]]] = []
-        groups = [[p] for p in partitions] if source.waits else ([partitions] if partitions else [])
-        self._threads: list[threading.Thread] = []
+        self._groups = [[p] for p in partitions] if source.waits else ([partitions] if partitions else [])
+        self._threads: list[Helper] = []
         self._over = threading.Event()
-        for group in groups:
+
+    def begin(self) -> None:
+        """Starts the threads of the partitions that were given. Who calls it knows whom to stop."""
+        for group in self._groups:
             self.start(group)
-        if source.discover is not None:
-            self._begin(self._look, "look for partitions", source.discover)
+        if self._source.discover is not None:
+            self._begin(self._look, "look for partitions", self._source.discover)
 
     def start(self, partitions: list[str]) -> None:
         """Starts a thread that reads partitions, one after another."""
         self._begin(self._run, f"read {partitions[0]}", partitions)
 
     def _begin(self, target: Callable[..., None], name: str, argument: Any) -> None:
-        thread = threading.Thread(target=target, args=(argument,), name=name, daemon=True)
+        thread = Helper(partial(target, argument), name, daemon=True)
         self._threads.append(thread)
         thread.start()
 
@@ -194,7 +198,9 @@ class _Threads:
                 errors.append(error)
         until = clock.monotonic() + PATIENCE
         for thread in self._threads:
-            thread.join(max(until - clock.monotonic(), 0))
+            if thread is not threading.current_thread():  # the collector may run on any
+                thread.ends(max(until - clock.monotonic(), 0))
+        self._threads.clear()
         return errors
 
 
@@ -273,8 +279,9 @@ class Reading:
     def _step(self, output: OutputPort[Any]) -> None:
         if self._threads is None:
             self._shelf = _Shelf(self.info.activator.activate)
-            self._threads = _Threads(self._source, self._mine, self._offsets, self._shelf)
             self._left = set(self._mine)
+            self._threads = _Threads(self._source, self._mine, self._offsets, self._shelf)
+            self._threads.begin()
         if self._capability is not None:
             sent = 0
             for _ in range(BATCHES):

@@ -83,7 +83,11 @@ class SessionWorkers:
         if processes is not None:
             run = partial(self._on_processes, config, processes)
         self._thread = Helper(partial(self._run, run), "pointstamp-interactive", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except BaseException:
+            self.close()  # nobody has this object
+            raise
 
     @property
     def ended(self) -> bool:

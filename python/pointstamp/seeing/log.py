@@ -100,30 +100,42 @@ class Writer:
                     f"{str(self._folder)!r} has the log of an earlier computation of this program: give each "
                     "a folder of its own, such as Config(log=tempfile.mkdtemp())"
                 )
-            with ExitStack() as stack:
-                for worker in self._workers:
-                    file = stack.enter_context(_opened(path_of(self._folder, worker)))
-                    _own(file, self._folder)
-                    self._files[worker] = file
-                for path, worker in files_of(self._folder):
-                    if worker >= self._peers:
-                        path.unlink(missing_ok=True)
-                self._open = stack.pop_all()
-        except OSError as error:
-            raise ConfigError(f"the log cannot be written to {str(self._folder)!r}: {error}") from error
-        _written.add(place)
-        self._thread.start()
+            for worker in self._workers:
+                file = self._open.enter_context(_opened(path_of(self._folder, worker)))
+                _own(file, self._folder)
+                self._files[worker] = file
+            for path, worker in files_of(self._folder):
+                if worker >= self._peers:
+                    path.unlink(missing_ok=True)
+            _written.add(place)
+            self._thread.start()
+        except BaseException as error:
+            self._end()
+            if isinstance(error, OSError):
+                said = f"the log cannot be written to {str(self._folder)!r}: {error}"
+                raise ConfigError(said) from error
+            raise
         return self
+
+    def _end(self) -> None:
+        """Leaves neither a thread nor an open file."""
+        self._ended.set()
+        try:
+            join([self._thread], 0.1)
+        finally:
+            self._open.close()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._ended.set()
-        join([self._thread], 0.1)
-        self._take()
-        for writer in self._writers.values():
-            writer.close()
-        self._open.close()
+        try:
+            join([self._thread], 0.1)
+            self._take()
+            for writer in self._writers.values():
+                writer.close()
+        finally:
+            self._end()
         lost = {worker: recorder.lost for worker, recorder in self._recorders.items() if recorder.lost}
         if lost:
             import logging

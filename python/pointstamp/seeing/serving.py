@@ -174,8 +174,9 @@ class Page:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._server.shutdown()
-        join([self._thread], 0.1)
+        if not self._thread.ends(0.0):  # else nobody serves, or ever will, where `start` was interrupted
+            self._server.shutdown()
+            join([self._thread], 0.1)
         self._server.server_close()
 
 

@@ -52,33 +52,43 @@ class Showing:
             from pointstamp.seeing.steady import Steady
 
             self._steady = Steady(self.asking)
-        with ExitStack() as stack:
-            if self._config.log is not None:
-                from pointstamp.seeing.log import Writer
-
-                first = self._config.process * self._config.workers
-                workers = range(first, first + self._config.workers)
-                stack.enter_context(Writer(self._config.log, self._recorders, workers, self._config.peers))
-            if self._config.dashboard is not None and self._config.process == 0:
-                from pointstamp.seeing.serving import Page, announce
-
-                host, port = self._config.dashboard
-                page = stack.enter_context(Page(host, port, self._answers()))
-                announce(page.url)
-            if self._config.telemetry and self._config.process == 0:
-                from pointstamp.seeing.telemetry import observed
-
-                stack.enter_context(observed(self._state))
-            if self._config.process == 0:
-                for watch in WATCHES:
-                    stack.enter_context(watch(self.asking))
-            self._stack = stack.pop_all()
+        try:
+            self._begin()
+        except BaseException:
+            self._stack.close()
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._stack.close()
+
+    def _begin(self) -> None:
+        # What starts a thread is to be ended however far it came: an interruption may come anywhere.
+        if self._config.log is not None:
+            from pointstamp.seeing.log import Writer
+
+            first = self._config.process * self._config.workers
+            workers = range(first, first + self._config.workers)
+            writer = Writer(self._config.log, self._recorders, workers, self._config.peers)
+            self._stack.push(writer)
+            writer.__enter__()
+        if self._config.dashboard is not None and self._config.process == 0:
+            from pointstamp.seeing.serving import Page, announce
+
+            host, port = self._config.dashboard
+            page = Page(host, port, self._answers())
+            self._stack.push(page)
+            page.__enter__()
+            announce(page.url)
+        if self._config.telemetry and self._config.process == 0:
+            from pointstamp.seeing.telemetry import observed
+
+            self._stack.enter_context(observed(self._state))
+        if self._config.process == 0:
+            for watch in WATCHES:
+                self._stack.enter_context(watch(self.asking))
 
     def _state(self) -> dict[str, Any]:
         return self._steady.state()  # type: ignore[no-any-return]  # what watches shares one
