@@ -14,6 +14,7 @@ __all__ = [
     "called",
     "function_of",
     "main_of",
+    "names_of",
     "refuse_async",
     "refuse_generator",
     "suggesting",
@@ -59,10 +60,13 @@ _OTHER_WORDS = {
     "to_list": ("collect",),
     "tumble": ("window",),
     "update_state_by_key": ("scan", "map_with_state"),
+    "add": ("insert",),
     "aggregate": ("reduce", "sum"),
+    "append": ("insert",),
     "apply": ("map", "map_batches"),
     "collect": ("capture",),
     "counts": ("count",),
+    "delete": ("remove",),
     "drop_duplicates": ("distinct",),
     "each": ("inspect",),
     "for_each": ("inspect",),
@@ -82,6 +86,8 @@ _OTHER_WORDS = {
     "reduce": ("aggregate", "accumulate"),
     "repartition": ("exchange",),
     "select": ("map", "map_batches"),
+    "send": ("insert",),
+    "send_batch": ("insert_many", "update_many"),
     "shuffle": ("exchange",),
     "to_pandas": ("capture", "map_batches"),
     "union": ("concat",),
@@ -115,6 +121,31 @@ _OF_COLLECTIONS = frozenset(
 _OF_RECORDS = frozenset(["filter", "flat_map", "inspect", "map"])
 """What a stream of columns lacks and a stream of records has."""
 
+_OF_STREAMS = frozenset(
+    [
+        "branch_when",
+        "broadcast",
+        "event_time",
+        "exchange",
+        "inspect_batch",
+        "partition",
+        "probe_with",
+        "sink",
+        "unary",
+        "window",
+        "write",
+    ]
+)
+"""What streams have, also those of columns, and collections lack: the stream of their updates has it."""
+
+_OF_STREAMS_OF_RECORDS = frozenset(
+    ["async_map", "branch", "inspect_time", "key_by", "map_batch", "to_arrow", "try_map"]
+)
+"""As `_OF_STREAMS`, of streams of records only."""
+
+_OF_RESULTS = frozenset(["as_collection", "capture", "capture_into", "concat", "probe"])
+"""What streams by key, and of windows, lack: the streams of their results have it."""
+
 
 def function_of(operator: str, function: Any) -> Any:
     """The function that an operator was given, which must be one whose result can be used at once.
@@ -142,6 +173,22 @@ def main_of(call: str, main: Any) -> Any:
     refuse_async(call, main)
     refuse_generator(call, main, "Return a value, or send records with an InputHandle")
     return main
+
+
+def names_of(argument: str, names: Any) -> list[str]:
+    """The names that an argument lists. Text is a sequence, too: of letters, which nobody means.
+
+    Raises:
+        TypeError: If it is one text.
+    """
+    if isinstance(names, str | bytes):
+        text = names if isinstance(names, str) else names.decode(errors="replace")
+        meant = [name.strip() for name in text.split(",")]
+        raise TypeError(
+            f"{argument} is a list of names, and was given {names!r}, whose letters would be names: write "
+            f"{argument}={meant!r}"
+        )
+    return list(names)
 
 
 def refuse_async(operator: str, function: Any) -> None:
@@ -209,6 +256,18 @@ def unknown_attribute(thing: object, what: str, name: str) -> NoReturn:
             message += f": collections have it, as_collection().{name}"
         elif "to_records" in known and name in _OF_RECORDS | _OF_COLLECTIONS:
             message += f": a collection of the rows as records has it, to_records().{name}"
+        elif "updates" in known and name in (
+            _OF_STREAMS | _OF_STREAMS_OF_RECORDS if "flat_map" in known else _OF_STREAMS
+        ):
+            message += f": the stream of its updates has it, updates().{name}"
+        elif "keyed" in known and name in _OF_STREAMS | _OF_STREAMS_OF_RECORDS | _OF_RECORDS | _OF_RESULTS:
+            if "window" in known:
+                message += f": the streams of its results have it, such as scan(...).{name}"
+            else:
+                message += (
+                    f": say first what is made of each window, as in count().{name}: there is count, sum, "
+                    "collect, fold and so on"
+                )
         elif close := difflib.get_close_matches(name, known, n=2):
             message += f": there is {' and '.join(close)}"
     raise AttributeError(message, name=name, obj=thing)

@@ -190,11 +190,14 @@ class Config:
         secret = "" if self.secret is None else ", secret=<not shown>"
         tls = "" if self.tls is None else f", tls={self.tls!r}"
         addresses = f", addresses={list(self.addresses)!r}" if self.addresses else ""
+        log = "" if self.log is None else f", log={self.log!r}"
+        dashboard = "" if self.dashboard is None else f", dashboard={_as_given(*self.dashboard)!r}"
+        telemetry = ", telemetry=True" if self.telemetry else ""
         return (
             f"Config(workers={self.workers}, processes={self.processes}, process={self.process}"
             f"{addresses}{secret}, connect_timeout={self.connect_timeout:g}, "
             f"progress_mode={self.progress_mode!r}, high_water={self.high_water}"
-            f"{tls}, stall_timeout={self.stall_timeout:g})"
+            f"{tls}, stall_timeout={self.stall_timeout:g}{log}{dashboard}{telemetry})"
         )
 
 
@@ -220,6 +223,13 @@ def _checked_page(place: int | str | None) -> tuple[str, int] | None:
     if port > 65535:
         raise ConfigError(f"dashboard is a port, from 0 to 65535, and is {port}")
     return "127.0.0.1", port
+
+
+def _as_given(host: str, port: int) -> int | str:
+    """Where the live page is served, as the program says it."""
+    if host == "127.0.0.1":
+        return port
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _checked_timeout(name: str, value: float) -> float:

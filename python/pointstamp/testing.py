@@ -101,14 +101,15 @@ def simulate(
     given: object = seed
     if not isinstance(given, int) or isinstance(given, bool) or given < 0:
         raise ConfigError(f"seed is an integer from 0 on, not {seed!r}")
+    given_processes = processes is not None
     if processes is None:
         processes = workers if lose_process or random.Random(seed).random() < 0.5 else 1
     if processes not in (1, workers):
         raise ConfigError(f"processes is 1 or the number of workers, {workers}, not {processes!r}")
     if lose_process and processes == 1:
-        raise ConfigError(
-            "lose_process needs two processes and more: give more workers, and leave out processes=1"
-        )
+        asked = ["give two workers or more"] if workers == 1 else []
+        asked += ["leave out processes=1"] if given_processes else []
+        raise ConfigError(f"lose_process needs two processes and more: {', and '.join(asked)}")
     try:
         return _Simulated(main, config, processes, seed, lose_process).run()
     except BaseException as error:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import re
 from collections import Counter, defaultdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import duckdb
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -236,7 +241,7 @@ def test_data_and_schemas_that_do_not_fit_are_told() -> None:
                 scope.column_collection(pa.Table.from_arrays([[1], [2]], names=["a", "a"]))
         with pytest.raises(TypeError, match="field 'v' is Utf8 and should be Int32"):
             changes.insert(pa.table({"k": [1], "v": ["a"]}))
-        with pytest.raises(TypeError, match="record batches"):
+        with pytest.raises(TypeError, match="a collection of columns takes"):
             changes.insert([(1, 2)])
         with pytest.raises(ValueError, match="diff 0 changes nothing"):
             changes.update(table(INTS, [(1, 2)]), 0)
@@ -249,3 +254,55 @@ def test_a_null_is_no_number_to_add() -> None:
     rows = pa.table({"k": [1, 1], "v": [2, None]})
     with pytest.raises(TypeError, match="sum adds up numbers, and got None"):
         ps.example(lambda scope: scope.column_collection(rows).sum("v", by="k").capture())
+
+
+FRAME = pd.DataFrame({"k": [1, 2, 3], "v": [4.5, 5.5, 6.5]})
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pa.Table.from_pandas,
+        lambda frame: pa.Table.from_pandas(frame).to_batches()[0],
+        lambda frame: frame,
+        lambda frame: pd.concat([frame[1:], frame[:1]]),  # with an index, which is no column
+        pl.from_pandas,
+        lambda frame: pa.Table.from_pandas(frame).to_reader(),
+        lambda frame: duckdb.from_arrow(pa.Table.from_pandas(frame)),
+    ],
+    ids=["table", "batch", "pandas", "pandas with an index", "polars", "reader", "duckdb"],
+)
+def test_a_collection_of_columns_is_made_of_what_its_input_takes(make: Callable[[Any], Any]) -> None:
+    def build(scope: ps.Scope) -> Any:
+        return scope.column_collection(make(FRAME)).capture()
+
+    [(time, changes)] = ps.example(build).extract()
+    assert time == 0
+    assert sorted((row["k"], row["v"], row["diff"]) for row in changes.to_pylist()) == [
+        (1, 4.5, 1),
+        (2, 5.5, 1),
+        (3, 6.5, 1),
+    ]
+
+
+@pytest.mark.parametrize("data", [[{"k": 1, "v": 2}], {"k": [1]}, None, 5])
+def test_what_has_no_columns_is_refused_with_what_to_give(data: Any) -> None:
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            changes, _ = scope.new_collection(schema=INTS)
+            makes = (
+                scope.column_collection,
+                changes.insert,
+                changes.remove,
+                partial(changes.update, diff=2),
+                changes.play,
+            )
+            for make in makes:
+                with pytest.raises(TypeError) as raised:
+                    make(data)
+                says = f"a collection of columns takes .*, not {type(data).__name__}"
+                assert re.match(says, str(raised.value))
+                assert ("from_pylist" in str(raised.value)) == isinstance(data, list)
+            changes.close()
+
+    ps.execute(main)

@@ -27,6 +27,7 @@ from pointstamp.connectors import (
     ParquetSource,
     SQLiteSink,
 )
+from pointstamp.connectors.postgres import PostgresSink
 
 WORKERS = [1, 3]
 SCHEMA = pa.schema([("word", pa.string()), ("n", pa.int64())])
@@ -116,6 +117,58 @@ def test_patterns_lists_and_columns(folder: Path) -> None:
     assert sorted(ns) == list(range(10, 40))
     with pytest.raises(FileNotFoundError, match="no files"):
         CSVSource(folder / "*.tsv")
+
+
+@pytest.mark.parametrize("kind", [CSVSource, JSONLinesSource, ParquetSource])
+def test_where_no_file_is_it_says_what_it_looks_for(kind: Any, tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text("1\n")
+    (tmp_path / f"_y{kind.ending}").write_text("1\n")
+    with pytest.raises(FileNotFoundError) as of_directory:
+        kind(path for path in [tmp_path])
+    said = str(of_directory.value)
+    assert said.startswith(f"there are no files at {str(tmp_path)!r}: of a directory, files are read whose")
+    assert f"end in {kind.ending!r} and begin with neither '.' nor '_'" in said
+    assert said.endswith(f"such as {str(tmp_path / '*.json')!r}")
+    with pytest.raises(FileNotFoundError, match=r"nothing matches the pattern$"):
+        kind(tmp_path / "*.z")
+    with pytest.raises(FileNotFoundError, match="the list of paths is empty"):
+        kind([])
+
+
+def test_a_pattern_that_is_advised_finds_the_file(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text("1\n")
+    with pytest.raises(FileNotFoundError) as raised:
+        JSONLinesSource(tmp_path)
+    advised = str(raised.value).rpartition("such as ")[2].strip("'")
+    (capture,) = run(1, lambda scope: scope.read(JSONLinesSource(advised)).capture())
+    assert capture.extract() == [(0, [1])]
+
+
+def _parquet(columns: Any, folder: Path) -> ParquetSource:
+    pq.write_table(pa.table({"k": ["a"], "v": [1]}), folder / "t.parquet")
+    return ParquetSource(folder / "t.parquet", columns=columns)
+
+
+@pytest.mark.parametrize(
+    ("make", "argument"),
+    [
+        (lambda names, folder: SQLiteSink(folder / "t.db", "t", columns=names), "columns"),
+        (lambda names, folder: SQLiteSink(folder / "t.db", "t", columns=["k"], key=names), "key"),
+        (lambda names, folder: DuckDBSink(folder / "t.db", "t", columns=names), "columns"),
+        (lambda names, folder: DuckDBSink(folder / "t.db", "t", columns=["k"], key=names), "key"),
+        (lambda names, folder: PostgresSink("dbname=x", "t", columns=names), "columns"),
+        (lambda names, folder: PostgresSink("dbname=x", "t", columns=["k"], key=names), "key"),
+        (_parquet, "columns"),
+    ],
+)
+def test_one_text_is_no_list_of_names(make: Any, argument: str, tmp_path: Path) -> None:
+    make(["k"], tmp_path)
+    for given, meant in [("k", ["k"]), ("kv", ["kv"]), ("k, v", ["k", "v"]), (b"k", ["k"])]:
+        with pytest.raises(TypeError) as raised:
+            make(given, tmp_path)
+        said = str(raised.value)
+        assert said.startswith(f"{argument} is a list of names, and was given {given!r}")
+        assert said.endswith(f"write {argument}={meant!r}")
 
 
 @pytest.mark.parametrize("make", [CSVSource, ParquetSource, lambda p: JSONLinesSource(p, schema=SCHEMA)])

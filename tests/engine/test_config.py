@@ -97,6 +97,13 @@ def test_it_is_read_only_and_compares_by_value() -> None:
     assert config != object()
 
 
+@pytest.mark.parametrize("dashboard", [0, 8080, "localhost:81", "[::1]:8080", "0.0.0.0:9"])
+def test_repr_shows_a_log_and_a_dashboard_as_they_are_given(dashboard: int | str) -> None:
+    made = Config(dashboard=dashboard, log="x", telemetry=True)
+    assert repr(made).endswith(f", log='x', dashboard={dashboard!r}, telemetry=True)")
+    assert eval(repr(made)) == made
+
+
 def test_repr_never_shows_the_secret() -> None:
     shown = repr(Config(workers=2, processes=2, addresses=REMOTE, secret="hush-hush"))
     assert "hush" not in shown

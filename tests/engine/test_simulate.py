@@ -354,8 +354,15 @@ def test_an_exception_is_the_users_own() -> None:
         ({"workers": 2, "seed": -1}, "seed is an integer"),
         ({"workers": 2, "seed": True}, "seed is an integer"),
         ({"workers": 4, "seed": 1, "processes": 2}, "1 or the number of workers"),
-        ({"workers": 1, "seed": 1, "lose_process": True}, "two processes"),
-        ({"workers": 2, "seed": 1, "processes": 1, "lose_process": True}, "two processes"),
+        (
+            {"workers": 1, "seed": 1, "lose_process": True},
+            "and more: give two workers or more$",
+        ),
+        ({"workers": 2, "seed": 1, "processes": 1, "lose_process": True}, "and more: leave out processes=1$"),
+        (
+            {"workers": 1, "seed": 1, "processes": 1, "lose_process": True},
+            "give two workers or more, and leave out processes=1$",
+        ),
     ],
 )
 def test_arguments_that_cannot_work(arguments: dict[str, Any], says: str) -> None:

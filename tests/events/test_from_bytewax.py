@@ -63,6 +63,26 @@ def test_windows_suggest_what_they_have(wrong: str, right: str) -> None:
         ps.example(build)
 
 
+@pytest.mark.parametrize("name", ["capture", "write", "map", "inspect", "filter", "probe", "to_arrow"])
+def test_windows_say_that_something_is_made_of_them_first(name: str) -> None:
+    def build(scope: ps.Scope) -> None:
+        windows = scope.to_stream([1]).window(ps.Tumbling(1))
+        getattr(windows.count(), name)  # which is what is advised
+        getattr(windows, name)
+
+    with pytest.raises(AttributeError, match=rf"'{name}': say first what .* as in count\(\).{name}: there"):
+        ps.example(build)
+
+
+@pytest.mark.parametrize("name", ["capture", "write", "inspect", "filter", "probe", "to_arrow"])
+def test_a_stream_by_key_says_that_its_results_have_it(name: str) -> None:
+    def build(scope: ps.Scope) -> None:
+        getattr(scope.to_stream([1]).key_by(lambda x: x), name)
+
+    with pytest.raises(AttributeError, match=rf"the streams of its results have it, .*\(...\).{name}(?m:$)"):
+        ps.example(build)
+
+
 CLASSES = [
     kind
     for name in ps.__all__

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
+from pointstamp.connectors import Source
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=timezone.utc)
 HOUR = timedelta(hours=1)
@@ -220,3 +221,58 @@ def test_offsets_that_make_no_sense_are_refused() -> None:
         ps.Tumbling(5, offset=datetime(2024, 1, 1, tzinfo=timezone.utc))
     with pytest.raises(TypeError, match=r"offset of .* is an int, a timedelta or a datetime, not 'noon'"):
         ps.Sliding(5, every=1, offset="noon")
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (4.5, r"4\.5: return a whole number of some unit, such as int\(seconds \* 1000\)"),
+        (date(2024, 5, 1), r": return datetime\.combine\(day, time\(\), timezone\.utc\)"),
+        ("2024-05-01", r": return datetime\.fromisoformat\(text\)"),
+        (None, ": filter such records out"),
+        (True, "True(?m:$)"),
+        ([1], r"\[1\](?m:$)"),
+    ],
+)
+def test_what_is_no_event_time_says_what_to_return(given: Any, says: str) -> None:
+    with pytest.raises(TypeError, match=f"an event time is an int or a datetime, not .*{says}"):
+        ps.example(lambda scope: timed(scope, [("a", given)]).capture())
+
+
+class _One(Source[Any]):
+    waits = False
+
+    def __init__(self, schema: pa.Schema | None) -> None:
+        self.schema = schema
+
+    def partitions(self) -> list[str]:
+        return []
+
+    def open(self, partition: str) -> Any:
+        raise NotImplementedError
+
+
+COLUMNS = pa.schema([("t", pa.int64())])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda scope: scope.to_stream([]).event_time(at),
+        lambda scope: scope.to_stream([]).to_arrow(COLUMNS).event_time("t"),
+        lambda scope: scope.read(_One(None), event_time=at),
+        lambda scope: scope.read(_One(COLUMNS), event_time="t"),
+    ],
+    ids=["records", "columns", "source of records", "source of columns"],
+)
+def test_both_streams_used_as_one_say_that_they_are_two(make: Callable[[ps.Scope], Any]) -> None:
+    def build(scope: ps.Scope) -> None:
+        both: Any = make(scope)
+        on_time, late = both
+        assert (on_time, late) == both == (both[0], both[1])
+        assert not hasattr(both, "_asdict")
+        with pytest.raises(AttributeError, match=r"two streams.*'window': write `on_time, late = \.\.\.`"):
+            both.window(ps.Tumbling(1))
+        assert isinstance(both, tuple)
+
+    ps.example(build)

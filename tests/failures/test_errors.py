@@ -1,6 +1,7 @@
 """The exceptions: their bases, their names, and that they survive a pickle."""
 
 import pickle
+import threading
 
 import pytest
 
@@ -30,3 +31,27 @@ def test_pickle(error: type[Exception]) -> None:
     copy = pickle.loads(pickle.dumps(error("what to do next")))
     assert type(copy) is error
     assert str(copy) == "what to do next"
+
+
+def test_a_worker_that_is_stopped_sees_no_exception_that_it_may_catch() -> None:
+    """What docs/errors.md says of the other workers, when one has failed."""
+    seen: list[BaseException] = []
+    waits = threading.Event()
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            scope.new_input()
+        if worker.index == 0:
+            waits.wait()
+            raise LookupError("own")
+        waits.set()
+        try:
+            worker.run()
+        except BaseException as error:
+            seen.append(error)
+            raise
+
+    with pytest.raises(LookupError, match="own"):
+        ps.execute(main, workers=2)
+    assert [type(error).__name__ for error in seen] == ["WorkerStopped"]
+    assert not isinstance(seen[0], Exception)

@@ -11,6 +11,8 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
+from pointstamp._mistakes import _OF_STREAMS, _OF_STREAMS_OF_RECORDS
+from pointstamp.collections import ColumnCollection
 
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64())])
 
@@ -309,10 +311,34 @@ def test_what_there_is_not_suggests_what_there_is() -> None:
             (scope.collection([]), "left_join", "there is join and antijoin$"),
             (scope, "iterate", "a Scope has no attribute 'iterate': there is iterative"),
             (stream, "_nothing", "a Stream has no attribute '_nothing'$"),
+            (
+                scope.new_collection()[0],
+                "send",
+                "CollectionInput has no attribute 'send': there is insert$",
+            ),
+            (
+                scope.new_collection(schema=SCHEMA)[0],
+                "send",
+                "a ColumnInput has no attribute 'send': there is insert$",
+            ),
+            (scope.new_collection()[0], "send_batch", "there is insert_many and update_many$"),
         ]:
             with pytest.raises(AttributeError, match=message):
                 getattr(thing, name)
             assert not hasattr(thing, name)
+
+    ps.example(build)
+
+
+@pytest.mark.parametrize("name", sorted(_OF_STREAMS | _OF_STREAMS_OF_RECORDS))
+def test_collections_say_what_the_stream_of_their_updates_has(name: str) -> None:
+    def build(scope: Any) -> None:
+        for thing in (scope.collection([]), scope.new_collection(schema=SCHEMA)[1]):
+            advised = rf": the stream of its updates has it, updates\(\).{name}$"
+            has = hasattr(thing.updates(), name)
+            with pytest.raises(AttributeError, match=advised if has else "has no attribute"):
+                getattr(thing, name)
+            assert has or isinstance(thing, ColumnCollection)
 
     ps.example(build)
 

@@ -182,3 +182,10 @@ def test_pictures_are_what_the_library_does(script: Path, tmp_path: Path) -> Non
         assert picture.read_text(encoding="utf-8") == committed.read_text(encoding="utf-8"), (
             f"draw it again: python docs/pictures/{script.name}"
         )
+
+
+def test_the_table_of_errors_has_each() -> None:
+    errors = [kind for kind in vars(pointstamp).values() if isinstance(kind, type)]
+    names = {kind.__name__ for kind in errors if issubclass(kind, pointstamp.PointstampError)}
+    table = set(re.findall(r"^\| `(\w+)` \|", (DOCS / "errors.md").read_text(), re.MULTILINE))
+    assert table == names - {"PointstampError"}

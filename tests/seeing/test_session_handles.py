@@ -149,7 +149,7 @@ def test_columns_are_played(session: ps.Interactive) -> None:
     flow.stock.play(more, probe=flow.probe)
     with pytest.raises(TypeError, match="'at'"):
         flow.stock.play(more, time="at")
-    with pytest.raises(TypeError, match="carries record batches"):
+    with pytest.raises(TypeError, match="a collection of columns takes"):
         flow.stock.play([("tea", 9, 1)])
     with pytest.raises(TypeError, match="use insert"):
         flow.stock.update_many([("tea", 1)])
@@ -303,3 +303,17 @@ def test_changes_of_records_with_nan_add_up() -> None:
     others = [float("nan"), (float("nan"), "a")]
     parts: Any = [[(0, (one, 1)) for one in ones], [(0, (other, -1)) for other in others]]
     assert output._joined(parts) == [(0, [(3.0, 1)])]
+
+
+def test_names_that_a_dataflow_has_of_its_own_are_refused() -> None:
+    with ps.Interactive() as session:
+        flow = session.dataflow(numbers)
+        own = {name for name in dir(flow) if not name.startswith("_")} | vars(flow).keys()
+        own = {name for name in own if not name.startswith("_")} - {"numbers", "out", "probe"}
+        assert {"close", "name", "outputs", "settle"} <= own
+        for name in sorted(own):
+            with pytest.raises(ps.GraphError, match=rf"named '{name}'.*another name, such as '{name}_'"):
+                session.dataflow(lambda scope, name=name: {name: scope.to_stream([1])})
+        explained = session.dataflow(lambda scope: {"close_": scope.to_stream([1]), "read": scope.empty()})
+        assert explained.close_.read(PATIENCE) == [(0, [1])]
+        assert explained.read.read(PATIENCE) == []

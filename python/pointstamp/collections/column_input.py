@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
@@ -9,9 +10,45 @@ from pointstamp._mistakes import suggesting
 from pointstamp.collections.inputs import Changing
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from pointstamp._core import InputHandle, ProbeHandle
 
-__all__ = ["ColumnInput"]
+__all__ = ["ColumnInput", "schema_and_rows"]
+
+
+def _columns(data: Any) -> Any:
+    """The data, which has columns.
+
+    Raises:
+        TypeError: If it has none.
+    """
+    if hasattr(data, "__arrow_c_array__") or hasattr(data, "__arrow_c_stream__"):
+        return data
+    kind = type(data)
+    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    cure = ": pyarrow.Table.from_pylist makes a table of a list of dicts" if isinstance(data, list) else ""
+    raise TypeError(
+        "a collection of columns takes pyarrow's RecordBatch or Table, a data frame, or another object with "
+        f"__arrow_c_array__ or __arrow_c_stream__, not {name}{cure}"
+    )
+
+
+def schema_and_rows(data: Any) -> tuple[pa.Schema, Any]:
+    """The schema of data with columns, and its rows; without the columns that pandas makes of an index.
+
+    Raises:
+        TypeError: If it has no columns.
+    """
+    schema = getattr(_columns(data), "schema", None)
+    if hasattr(schema, "__arrow_c_schema__"):
+        return schema, data
+    import pyarrow as pa
+
+    table = pa.table(data)
+    index = [name for name in table.column_names if re.fullmatch("__index_level_[0-9]+__", name)]
+    table = table.drop_columns(index) if index else table
+    return table.schema, table
 
 
 @suggesting
@@ -36,7 +73,7 @@ class ColumnInput(Changing):
             TypeError: If the data has no columns, or not those of the schema.
             PointstampError: If the input is closed.
         """
-        _core.update_columns(self.handle, data, self._columns, 1)
+        _core.update_columns(self.handle, _columns(data), self._columns, 1)
 
     def remove(self, data: Any) -> None:
         """Takes every row of the data away.
@@ -45,7 +82,7 @@ class ColumnInput(Changing):
             TypeError: If the data has no columns, or not those of the schema.
             PointstampError: If the input is closed.
         """
-        _core.update_columns(self.handle, data, self._columns, -1)
+        _core.update_columns(self.handle, _columns(data), self._columns, -1)
 
     def update(self, data: Any, diff: int) -> None:
         """Adds so many of every row of the data; takes them away where `diff` is negative.
@@ -57,7 +94,7 @@ class ColumnInput(Changing):
         """
         if diff == 0:
             raise ValueError("an update of diff 0 changes nothing: leave it out")
-        _core.update_columns(self.handle, data, self._columns, diff)
+        _core.update_columns(self.handle, _columns(data), self._columns, diff)
 
     def play(
         self, data: Any, *, time: str = "time", diff: str | None = "diff", probe: ProbeHandle | None = None
@@ -98,4 +135,4 @@ class ColumnInput(Changing):
             1 [{'item': 'rye', 'count': 1, 'diff': 1}]
             4 [{'item': 'tea', 'count': 1, 'diff': -1}, {'item': 'tea', 'count': 2, 'diff': 1}]
         """
-        _core.play_columns(self.handle, data, self._columns, time, diff, probe)
+        _core.play_columns(self.handle, _columns(data), self._columns, time, diff, probe)

@@ -78,16 +78,22 @@ class CollectionScope:
         """
         return self._scope.to_stream(records).as_collection()
 
-    def column_collection(
-        self, data: pa.Table | pa.RecordBatch, *, name: str | None = None
-    ) -> ColumnCollection:
-        """A collection of the rows of a table or a record batch, as `collection` is of records.
+    def column_collection(self, data: Any, *, name: str | None = None) -> ColumnCollection:
+        """A collection of the rows of some data, as `collection` is of records.
+
+        Args:
+            data: What `ColumnInput` takes: a table, a record batch, a data frame of pandas or Polars.
+            name: The operator's name.
 
         Raises:
+            TypeError: If the data has no columns.
             GraphError: If a collection cannot keep a column of it, or two have one name.
         """
-        changes, rows = self.new_collection(schema=data.schema)
-        changes.insert(data)
+        from pointstamp.collections.column_input import schema_and_rows
+
+        schema, given = schema_and_rows(data)
+        changes, rows = self.new_collection(schema=schema)
+        changes.insert(given)
         changes.close()
         return rows
 

@@ -14,6 +14,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import PointstampError, TimeError, add_note
+from pointstamp._mistakes import names_of
 from pointstamp.connectors.claims import Claim, warn_of
 from pointstamp.connectors.protocol import Sink, SinkWriter
 
@@ -69,8 +70,8 @@ class _DatabaseSink(Sink):
         self._path = os.fspath(path)
         self._table = table
         self._name = table if name is None else name
-        self._columns = list(columns)
-        self._key = None if key is None else list(key)
+        self._columns = names_of("columns", columns)
+        self._key = None if key is None else names_of("key", key)
         if not self._columns or not set(self._key or ()) <= set(self._columns):
             raise ValueError(
                 f"a table has columns, its key is some of them, and these are {columns!r} and {key!r}"
@@ -93,6 +94,7 @@ class SQLiteSink(_DatabaseSink):
             and two sinks of one table a name each.
 
     Raises:
+        TypeError: If `columns` or `key` is one name, and not a list of names.
         ValueError: If there are no columns, or the key is not some of them. When it is written, if the key of
             a record has None or nan, which are null in SQLite and equal no other.
         PointstampError: When the dataflow is built, if the table is there and has no such key.
@@ -143,6 +145,7 @@ class DuckDBSink(_DatabaseSink):
         name: As in `SQLiteSink`.
 
     Raises:
+        TypeError: As `SQLiteSink`.
         ValueError: As `SQLiteSink`.
         GraphError: As `SQLiteSink`.
 

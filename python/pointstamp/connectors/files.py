@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import add_note
+from pointstamp._mistakes import names_of
 from pointstamp.connectors import text
 from pointstamp.connectors.protocol import PartitionReader, Source
 from pointstamp.connectors.text import BadLine, TextReader
@@ -44,27 +45,47 @@ class _Files(Source[Any]):
     ending: str
 
     def __init__(self, paths: Paths) -> None:
-        real = {os.path.realpath(path): str(path) for path in _expanded(paths, self.ending)}
+        listed = _listed(paths)
+        real = {os.path.realpath(path): str(path) for path in _expanded(listed, self.ending)}
         self._files = sorted(real.values())  # one that has several names is read once
         if not self._files:
-            raise FileNotFoundError(f"there are no files at {paths!r}")
+            raise FileNotFoundError(_not_found(listed, self.ending))
 
     def partitions(self) -> list[str]:
         """The files' paths."""
         return self._files
 
 
-def _expanded(paths: Paths, ending: str) -> Iterator[Path]:
-    if isinstance(paths, (str, os.PathLike)):
-        paths = [paths]
-    for path in paths:
-        text = os.fspath(path)
-        if os.path.isdir(text):
-            yield from sorted(p for p in Path(text).rglob(f"*{ending}") if not p.name.startswith((".", "_")))
-        elif glob.has_magic(text) and not os.path.exists(text):
-            yield from map(Path, sorted(glob.glob(text, recursive=True)))
+def _listed(paths: Paths) -> list[str]:
+    given = [paths] if isinstance(paths, (str, os.PathLike)) else paths
+    return [os.fspath(path) for path in given]
+
+
+def _not_found(listed: list[str], ending: str) -> str:
+    """What was looked for, where nothing was found."""
+    if not listed:
+        return "there are no files to read: the list of paths is empty"
+    what = f"there are no files at {', '.join(map(repr, listed))}"
+    folders = [path for path in listed if os.path.isdir(path)]
+    if not folders:
+        return f"{what}: nothing matches the pattern{'s' if len(listed) > 1 else ''}"
+    there = (file for file in sorted(Path(folders[0]).iterdir()) if not file.name.startswith((".", "_")))
+    other = next((file.suffix for file in there if file.suffix and file.is_file()), ".*")
+    return (
+        f"{what}: of a directory, files are read whose names end in {ending!r} and begin with neither "
+        f"'.' nor '_'. Others are read by a pattern, such as {os.path.join(folders[0], f'*{other}')!r}"
+    )
+
+
+def _expanded(listed: list[str], ending: str) -> Iterator[Path]:
+    for path in listed:
+        if os.path.isdir(path):
+            found = Path(path).rglob(f"*{ending}")
+            yield from sorted(file for file in found if not file.name.startswith((".", "_")))
+        elif glob.has_magic(path) and not os.path.exists(path):
+            yield from map(Path, sorted(glob.glob(path, recursive=True)))
         else:
-            yield Path(text)
+            yield Path(path)
 
 
 class CSVSource(_Files):
@@ -187,6 +208,9 @@ class ParquetSource(_Files):
     Args:
         paths: A path, a pattern, a directory, or several of these; all with the schema of the first.
         columns: The names of the columns to read; None for all.
+
+    Raises:
+        TypeError: If `columns` is one name, and not a list of names.
     """
 
     ending = ".parquet"
@@ -196,7 +220,7 @@ class ParquetSource(_Files):
         from pyarrow import parquet
 
         super().__init__(paths)
-        self._columns = columns
+        self._columns = columns = None if columns is None else names_of("columns", columns)
         try:
             schema = parquet.read_schema(self._files[0]).remove_metadata()
         except Exception as error:

@@ -7,7 +7,7 @@ from the first record, and then holds for good. Times that a column tells are in
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from operator import index
 from time import time as seconds_now
 from typing import TYPE_CHECKING, Any, Literal
@@ -26,6 +26,19 @@ _KINDS = ("ints", "datetimes")
 _UNITS = "the columns that tell the event times of streams that come together have different units"
 
 Unit = tuple[int, int]
+
+
+def _cure(given: Any) -> str:
+    """What to return in place of something that is no event time."""
+    if isinstance(given, float):
+        return ": return a whole number of some unit, such as int(seconds * 1000) for milliseconds"
+    if isinstance(given, date):
+        return ": return datetime.combine(day, time(), timezone.utc), its first instant, or day.toordinal()"
+    if isinstance(given, str):
+        return ": return datetime.fromisoformat(text), which needs a zone, or int(text)"
+    if given is None:
+        return ": filter such records out before"
+    return ""
 
 
 class _Kind:
@@ -199,7 +212,7 @@ class Clock:
             if isinstance(time, datetime):
                 self._settle(True, f"a record has the event time {time!r}", length=False)
             elif isinstance(time, bool) or not hasattr(time, "__index__"):
-                raise TypeError(f"an event time is an int or a datetime, not {time!r}")
+                raise TypeError(f"an event time is an int or a datetime, not {time!r}{_cure(time)}")
             else:
                 self._settle(False, f"a record has the event time {time!r}", length=False)
         return [index(time) for time in times]

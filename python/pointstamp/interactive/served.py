@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import InputHandle, ProbeHandle
+from pointstamp._errors import GraphError
 from pointstamp.collections import Collection, CollectionInput, ColumnCollection, ColumnInput
 from pointstamp.streams.arrow import ArrowStream
 from pointstamp.streams.arrow_input import ArrowInput
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from pointstamp.scope import Scope
 
 __all__ = ["Served", "by_own_time", "named"]
+
+TAKEN = frozenset(["close", "closed", "graph", "inputs", "name", "outputs", "settle", "to_dot", "to_mermaid"])
+"""The attributes that a dataflow of a session has of its own: see `pointstamp.interactive.handles.Live`."""
 
 INPUTS = (InputHandle, ArrowInput, CollectionInput, ColumnInput)
 
@@ -48,6 +52,7 @@ class Served:
 
     Raises:
         TypeError: If it returned something that a session cannot reach.
+        GraphError: If something has a name that a dataflow of a session has of its own.
     """
 
     def __init__(self, scope: Scope, returned: Any) -> None:
@@ -56,7 +61,15 @@ class Served:
         self._kept: dict[str, list[tuple[Time, Any]]] = {}
         self._probes: dict[str, ProbeHandle] = {}
         self.kinds: list[tuple[str, str]] = []
-        for name, thing in named(returned).items():
+        things = named(returned)
+        for name in things:
+            if name in TAKEN:
+                raise GraphError(
+                    f"a dataflow of a session returned something named {name!r}, which it has an attribute "
+                    f"of its own for: give it another name, such as {name + '_'!r}. Taken are "
+                    f"{', '.join(sorted(TAKEN))}"
+                )
+        for name, thing in things.items():
             self.kinds.append((name, self._add(name, thing)))
 
     def _add(self, name: str, thing: Any) -> str:

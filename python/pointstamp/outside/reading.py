@@ -136,6 +136,7 @@ class FromOutside(StreamsOf):
         """
         from pointstamp.connectors.reading import Reading
         from pointstamp.connectors.timing import Arrival, EventTime, Timing
+        from pointstamp.event_times.splitting import OnTimeAndLate
         from pointstamp.outside.event_times import late_apart, times_of
 
         if self.dims != 1:
@@ -153,8 +154,8 @@ class FromOutside(StreamsOf):
             self.tells_time(streams, unit)
             late = self.stream_of(streams[1], columns)
             if columns is None:
-                return self.stream_of(streams[0], None), late
-            return self.event_columns_of(streams[0], columns, str(event_time)), late
+                return OnTimeAndLate((self.stream_of(streams[0], None), late))
+            return OnTimeAndLate((self.event_columns_of(streams[0], columns, str(event_time)), late))
         timing = Timing()
         if time is not None:
             timing = EventTime(time, lateness, idle)

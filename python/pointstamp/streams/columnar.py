@@ -13,6 +13,7 @@ from pointstamp._errors import GraphError
 from pointstamp._naming import named
 from pointstamp.event_times.clock import not_ahead
 from pointstamp.event_times.columns import ends_of, layout_of, split_columns, unit_of, untold
+from pointstamp.event_times.splitting import OnTimeAndLate
 from pointstamp.event_times.windows import Count, Session
 from pointstamp.keyed.ordered import root_only
 from pointstamp.operators.event_time import event_times
@@ -250,7 +251,7 @@ class Columnar(JoinsInTime, KeyedColumns):
         )
         self.scope.tells_time((on_time, late), unit.clock())
         rows = self.scope.event_columns_of(on_time, stream.core_schema, column)
-        return rows, self.scope.stream_of(late, stream.core_schema)
+        return OnTimeAndLate((rows, self.scope.stream_of(late, stream.core_schema)))
 
     def delay(self, column: str, *, name: str | None = None) -> ArrowStream:
         """Each row at the time that a column tells, which is not before the row's own; nothing is held.

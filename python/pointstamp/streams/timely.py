@@ -100,7 +100,7 @@ class Timely(Generic[T]):
             [[('c', 1)]]
         """
         from pointstamp.event_times.clock import Clock, not_ahead
-        from pointstamp.event_times.splitting import split_records
+        from pointstamp.event_times.splitting import OnTimeAndLate, split_records
         from pointstamp.operators.event_time import event_times
 
         function_of("event_time", timestamp)
@@ -111,7 +111,8 @@ class Timely(Generic[T]):
         split = split_records(timestamp, clock, not_ahead(ahead, clock.span))
         stretches, late = event_times(self.scope, self.core, split, lateness=units, idle=idle)
         self.scope.tells_time((stretches, late), clock)
-        return self.scope.event_stream_of(stretches, clock), self.scope.stream_of(late)
+        on_time = self.scope.event_stream_of(stretches, clock)
+        return OnTimeAndLate((on_time, self.scope.stream_of(late)))
 
     def key_by(
         self, key: Callable[[T], K], value: Callable[[T], V] | None = None, *, name: str | None = None

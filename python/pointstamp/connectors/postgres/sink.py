@@ -12,6 +12,7 @@ import time as clock
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import PointstampError, TimeError
+from pointstamp._mistakes import names_of
 from pointstamp.connectors.claims import warn_of
 from pointstamp.connectors.databases import rows_of
 from pointstamp.connectors.postgres.stream import client, connected
@@ -47,6 +48,7 @@ class PostgresSink(Sink):
         patience: Seconds for which a server that has gone is waited for.
 
     Raises:
+        TypeError: If `columns` or `key` is one name, and not a list of names.
         ValueError: If there are no columns, or the key is not some of them.
     """
 
@@ -62,14 +64,14 @@ class PostgresSink(Sink):
         name: str | None = None,
         patience: float = 60.0,
     ) -> None:
-        if not columns or not set(key or ()) <= set(columns):
+        self._columns = names_of("columns", columns)
+        self._key = names_of("key", key or ())
+        if not self._columns or not set(self._key) <= set(self._columns):
             raise ValueError(
                 f"a table has columns, its key is some of them, and these are {columns!r} and {key!r}"
             )
         self._conninfo = conninfo
         self._table = table
-        self._columns = list(columns)
-        self._key = list(key or ())
         self._name = name or table
         self._patience = patience
 
