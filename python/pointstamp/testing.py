@@ -219,7 +219,7 @@ class _Simulated:
                 self._simulation.leave(index)
 
     def _raise_failure(self) -> None:
-        """Raises what went wrong first: not that others heard of it, and of a loss what those that live say."""
+        """Raises what went wrong first: not that others heard of it; of a loss, what those that live say."""
         failures = []
         lost = self._simulation.lost()
         for process, cluster in enumerate(self._clusters):

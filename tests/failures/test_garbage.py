@@ -292,7 +292,7 @@ def kept() -> Counter[str]:
     """How many objects of each of our types there are."""
     gc.collect()
     types = (type(thing) for thing in gc.get_objects())
-    return Counter(one.__qualname__ for one in types if one.__module__.startswith("pointstamp"))
+    return Counter(one.__qualname__ for one in types if str(one.__module__).startswith("pointstamp"))
 
 
 @pytest.mark.parametrize(
