@@ -58,8 +58,8 @@ class Config:
         telemetry: Whether metrics go to OpenTelemetry: those that ``/metrics`` has, by the names of
             `pointstamp.seeing.metrics`, to the meter provider that the program has set up.
         dashboard: A port of the loopback interface for the live page, and for metrics at ``/metrics``; 0
-            takes a free one. ``"host:port"`` serves it elsewhere, to those who have the token that is
-            printed.
+            takes a free one. ``"host:port"``, also of port 0, serves it elsewhere, to those who have the
+            token that is printed.
 
     Raises:
         ConfigError: If a value cannot work, alone or with the others.
@@ -218,7 +218,7 @@ def _checked_page(place: int | str | None) -> tuple[str, int] | None:
     if place is None:
         return None
     if isinstance(place, str):
-        return _split_address(place)
+        return _split_address(place, least=0)
     port = _at_least("dashboard", place, 0)
     if port > 65535:
         raise ConfigError(f"dashboard is a port, from 0 to 65535, and is {port}")
@@ -298,8 +298,18 @@ def _checked_addresses(addresses: Sequence[str] | None, processes: int) -> tuple
     return checked
 
 
-def _split_address(address: str) -> tuple[str, int]:
-    """The host and the port of `host:port`; an IPv6 host is written in brackets."""
+def written_address(host: str, port: int) -> str:
+    """`host:port`, from which `Config` reads the two again; an IPv6 host is written in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _split_address(address: str, least: int = 1) -> tuple[str, int]:
+    """The host and the port of `host:port`; an IPv6 host is written in brackets.
+
+    Args:
+        address: The address.
+        least: The least port: 0 where the address is of what listens, and any free port will do.
+    """
     wrong = ConfigError(
         f'{address!r} is not an address: write "host:port", such as "10.0.0.1:2101" or "[::1]:2101"'
     )
@@ -312,8 +322,8 @@ def _split_address(address: str) -> tuple[str, int]:
         raise wrong
     if not host or host != host.strip() or not (port.isascii() and port.isdigit()):
         raise wrong
-    if not 1 <= int(port) <= 65535:
-        raise ConfigError(f"{address!r} has port {port}: a port is a number from 1 to 65535")
+    if not least <= int(port) <= 65535:
+        raise ConfigError(f"{address!r} has port {port}: a port is a number from {least} to 65535")
     return host, int(port)
 
 

@@ -72,6 +72,19 @@ def test_what_cannot_work_is_refused(options: dict[str, Any], says: str) -> None
         Config(**options)
 
 
+@pytest.mark.parametrize(
+    ("given", "place"),
+    [
+        (0, ("127.0.0.1", 0)),
+        ("127.0.0.1:0", ("127.0.0.1", 0)),
+        ("[::1]:0", ("::1", 0)),
+        ("[::]:8000", ("::", 8000)),
+    ],
+)
+def test_a_dashboard_may_listen_on_any_free_port(given: int | str, place: tuple[str, int]) -> None:
+    assert Config(dashboard=given).dashboard == place
+
+
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.3.2.1", "[::1]"])
 def test_loopback_needs_no_secret(host: str) -> None:
     assert Config(addresses=[f"{host}:2101"]).secret is None

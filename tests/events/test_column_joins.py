@@ -240,7 +240,7 @@ def test_table_join(
     for a in timely(left, workers, idle, LATENESS):
         before = [b for b in theirs if None is not a.key == b.key and b.at <= a.at]
         row = max(before, key=lambda b: b.at, default=None)
-        if row is not None and row.value % 3 and (ttl is None or a.at - row.at <= ttl):
+        if row is not None and row.value % 3 and (ttl is None or a.at - row.at < ttl):
             expected.append((a.at, *a, row.value))
         elif how == "left":
             expected.append((a.at, *a, None))

@@ -158,7 +158,7 @@ def test_state_of_joins_is_freed() -> None:
 @settings(max_examples=examples(15))
 @given(data=events(late=0), ttl=st.integers(1, 20), how=st.sampled_from(["left", "inner"]))
 def test_rows_of_a_table_last_as_long_as_ttl(workers: int, data: list[Event], ttl: int, how: Any) -> None:
-    """As on columns: until `ttl` after their time, unless there is a new one."""
+    """As on columns: for less than `ttl` after their time, unless there is a new one."""
     data = list({(event.at, event.key, event.value % 3 == 0): event for event in data}.values())
 
     def program(stream: ps.Stream[Event]) -> ps.Stream[Any]:
@@ -173,7 +173,7 @@ def test_rows_of_a_table_last_as_long_as_ttl(workers: int, data: list[Event], tt
         before = [
             row
             for row in data
-            if row.value % 3 == 0 and row.key == event.key and event.at - ttl <= row.at <= event.at
+            if row.value % 3 == 0 and row.key == event.key and event.at - ttl < row.at <= event.at
         ]
         row = max(before, key=lambda row: row.at, default=None)
         if row is not None or how == "left":

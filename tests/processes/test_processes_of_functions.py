@@ -1,7 +1,9 @@
 """`execute(main, processes=)`: closures on several processes of this machine."""
 
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -40,6 +42,37 @@ def test_results_come_in_the_order_of_the_workers_for_closures_too() -> None:
     assert {result[3] for result in results} == {100}
     assert [result[4] for result in results] == ps.execute(routed, workers=4)
     assert not any(map(alive, set(pids)))
+
+
+def has_ipv6() -> bool:
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            return True
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("processes", [None, 2])
+@pytest.mark.parametrize(
+    ("dashboard", "host"),
+    [
+        (0, "127.0.0.1"),
+        ("localhost:0", "localhost"),
+        pytest.param("[::1]:0", "[::1]", marks=pytest.mark.skipif(not has_ipv6(), reason="no IPv6 here")),
+    ],
+)
+def test_the_live_page_of_a_free_port(
+    dashboard: int | str, host: str, processes: int | None, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def main(worker: ps.Worker) -> int:
+        return worker.index
+
+    config = ps.Config(dashboard=dashboard)
+    assert ps.execute(main, processes=processes, config=config) == list(range(processes or 1))
+    with ps.Interactive(processes=processes, config=config) as session:
+        assert session.run(main) == list(range(processes or 1))
+    said = capfd.readouterr().err
+    assert len(re.findall(rf"http://{re.escape(host)}:[1-9]\d*", said)) == 2, said
 
 
 def test_a_script_needs_no_guard_and_its_classes_travel_as_records() -> None:

@@ -206,12 +206,12 @@ class Table(AsOf):
 
     Args:
         state: Where it is listed: of each key the time and the row.
-        ttl: How long after its time a row is there, in units; None: until there is another.
+        ttl: How long after its time a row is gone, in units; None: only once there is another.
         left: As of `AsOf`.
     """
 
     def __init__(self, state: KeyedState[Any, Any], ttl: int | None, *, left: bool) -> None:
-        super().__init__(state, ttl, left=left)
+        super().__init__(state, None if ttl is None else ttl - 1, left=left)  # times are whole units
 
     def _take(self, key: Any, time: int, value: Any) -> None:
         if value is None:

@@ -177,7 +177,8 @@ class KeyedStream(Generic[K, T]):
         Args:
             init: Makes the state of a key that has none.
             f: Called with the state and a record; returns the new state.
-            ttl: A key is forgotten when no record of it has come for so long, in event time; None: never.
+            ttl: A key is forgotten when no record of it has come for so long, in event time: a record at
+                exactly so long after the last finds it forgotten. An int or a timedelta. None: never.
             state: Where to keep it, to be listed, or restored from a snapshot.
             name: The operator's name.
 
@@ -269,7 +270,7 @@ class KeyedStream(Generic[K, T]):
         """The first record of each key.
 
         Args:
-            ttl: A key is new again when no record of it has come for so long, in event time; None: never.
+            ttl: A key is new again when no record of it has come for so long, as in `scan`; None: never.
             state: As in `scan`.
             name: The operator's name.
         """
@@ -419,8 +420,8 @@ class KeyedStream(Generic[K, T]):
         Args:
             table: The table's changes: a record is the new row of its key from its time on, and None ends
                 the row.
-            ttl: A row ends when there has been no new one of its key for so long, in event time; an int or a
-                timedelta. None: never.
+            ttl: A row ends when there has been no new one of its key for so long, in event time: at exactly
+                so long after its time it is gone, as in `scan`. An int or a timedelta. None: never.
             how: ``"inner"``: a record without a row is left out; ``"left"``: it has None in its place.
             state: As in `scan`: of each key the time and the row.
             name: The operator's name.

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pointstamp._early import too_early
 from pointstamp._errors import ClusterError, add_note
 from pointstamp.cluster import bind
+from pointstamp.config import written_address
 from pointstamp.launcher.asked import REQUEST, ask_first, held_back
 from pointstamp.launcher.channel import LENGTH, frame
 from pointstamp.launcher.shipped import pack
@@ -145,7 +146,7 @@ class _Processes:
                 "stall_timeout": config.stall_timeout,
                 "log": config.log,
                 "telemetry": config.telemetry,
-                "dashboard": config.dashboard and "{}:{}".format(*config.dashboard),
+                "dashboard": config.dashboard and written_address(*config.dashboard),
             }
             with suppress(ConnectionError):  # it has ended already, which is found out below
                 channel.sendall(frame({**told, "config": values}))

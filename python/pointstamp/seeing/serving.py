@@ -25,6 +25,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from pointstamp._errors import ConfigError
 from pointstamp._threads import Helper, join
+from pointstamp.config import written_address
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -72,9 +73,11 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     answer: Callable[[BaseHTTPRequestHandler], None]
 
-    def __init__(self, *arguments: Any) -> None:
+    def __init__(self, host: str, port: int) -> None:
         self._open: dict[Any, threading.Thread] = {}
-        super().__init__(*arguments)
+        if ":" in host:
+            self.address_family = socket.AF_INET6
+        super().__init__((host, port), _Handler)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         self._open[request] = threading.current_thread()
@@ -118,12 +121,12 @@ class Page:
     def __init__(self, host: str, port: int, answers: Answers, told: str = "dashboard=") -> None:
         self.token = None if host in LOOPBACK else secrets.token_urlsafe(24)
         try:
-            self._server = _Server((host, port), _Handler)
+            self._server = _Server(host, port)
         except OSError as error:  # of the port, or of the interface
             raise ConfigError(told + _refused(host, port, error)) from None
         self._server.answer = lambda request: self.answer(request, answers)
         at = self._server.server_address[1]
-        self.address = f"http://{f'[{host}]' if ':' in host else host}:{at}/"
+        self.address = f"http://{written_address(host, at)}/"
         self.url = self.address if self.token is None else f"{self.address}?token={self.token}"
         self._thread = Helper(
             lambda: self._server.serve_forever(poll_interval=0.1), "pointstamp-page", daemon=True
@@ -189,7 +192,7 @@ def document(nonce: str) -> str:
 
 def _refused(host: str, port: int, error: OSError) -> str:
     """Why the page cannot be where the program wants it."""
-    given = repr(f"{host}:{port}") if host != LOOPBACK[0] else str(port)
+    given = repr(written_address(host, port)) if host != LOOPBACK[0] else str(port)
     if error.errno == errno.EADDRINUSE:
         return f"{given}: the port is in use, perhaps by another run; 0 takes a free one"
     if error.errno == errno.EACCES:

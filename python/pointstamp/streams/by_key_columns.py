@@ -48,7 +48,8 @@ class KeyedColumns:
         Args:
             by: The key's column, or columns.
             functions: Pairs of a column and ``"count"``, ``"sum"``, ``"min"``, ``"max"`` or ``"mean"``.
-            ttl: A key is forgotten when no row of it has come for so long, in event time; None: never.
+            ttl: A key is forgotten when no row of it has come for so long, in event time: a row at exactly so
+                long after the last finds it forgotten. None: never.
             column: The times; left out: the column of `event_time`.
             state: Where to keep it, to be listed, or restored from a snapshot: of each key a dict with the
                 time of its last row and what the functions know.
@@ -87,7 +88,7 @@ class KeyedColumns:
 
         Args:
             by: The key's column, or columns.
-            ttl: A key is new again when no row of it has come for so long, in event time; None: never.
+            ttl: A key is new again when no row of it has come for so long, as in `scan`; None: never.
             column: As in `scan`.
             state: As in `scan`.
             name: The operator's name.

@@ -223,8 +223,8 @@ class JoinsInTime:
             on: The key's column, or columns, on both sides.
             ends: A column of booleans of the table: where it is true, the row ends its key's row, and is
                 none.
-            ttl: A row of the table ends when there has been no new one of its key for so long, in event time;
-                None: never.
+            ttl: A row of the table ends when there has been no new one of its key for so long, in event time:
+                at exactly so long after its time it is gone, as in `scan`. None: never.
             how: ``"inner"``: a row without one of the table is left out; ``"left"``: it has nulls in its
                 place.
             suffix: As in `interval_join`.
@@ -241,7 +241,7 @@ class JoinsInTime:
             raise ValueError(f"ttl is how long a row of the table lasts, more than 0, not {ttl}")
         outer = (left_or_inner("table_join", how), False)
         given = _terms(self, table, on, times, outer, suffix, None)
-        kernel = _core.AsOfColumns(given, span, ends)
+        kernel = _core.AsOfColumns(given, None if span is None else span - 1, ends)  # times are whole units
         made = ("table_join", self, table, given[2], kernel, times, times[0], _only, 1, state)
         return _joined(*made, hidden=1, ttl=span, ends=ends)
 
