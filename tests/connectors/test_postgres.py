@@ -16,6 +16,7 @@ import pointstamp as ps
 import postgres_server
 from harness import Seen, code_block, notes, run, running, share, wait_until
 from pointstamp.connectors.postgres import Change, PostgresSink, PostgresSource
+from pointstamp.connectors.postgres.sink import _Writer
 from postgres_server import Server
 
 WHY_NOT = postgres_server.missing()
@@ -348,7 +349,7 @@ def test_columns(server: Server) -> None:
 
 
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
-@pytest.mark.filterwarnings("ignore::pointstamp.WrittenBefore")
+@pytest.mark.filterwarnings("error::pointstamp.WrittenBefore")
 def test_a_server_that_goes_while_times_are_written(mode: str, server: Server) -> None:
     table = server.table("id int")
     sink = PostgresSink(server.conninfo, table, columns=["id"])
@@ -372,6 +373,32 @@ def test_a_server_that_goes_while_times_are_written(mode: str, server: Server) -
 
     ps.execute(main)
     assert sorted(server.do(f"select id from {table}")) == [(n,) for n in range(6)]
+
+
+@pytest.mark.filterwarnings("error::pointstamp.WrittenBefore")
+def test_a_commit_whose_answer_is_lost_was_not_written_before(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import psycopg
+
+    transact = _Writer._transact
+    left = [1]
+
+    def loses_the_answer(writer: _Writer, time: int, batches: list[Any]) -> None:
+        transact(writer, time, batches)
+        if left:
+            left.pop()
+            writer._connection.close()
+            raise psycopg.OperationalError("the connection is lost")
+
+    monkeypatch.setattr(_Writer, "_transact", loses_the_answer)
+    table = server.table("id int")
+    ps.example(
+        lambda scope: scope.to_stream([(1,), (2,)]).write(
+            PostgresSink(server.conninfo, table, columns=["id"])
+        )
+    )
+    assert sorted(server.do(f"select id from {table}")) == [(1,), (2,)]
 
 
 def test_two_programs_under_one_name_do_not_both_write(server: Server) -> None:

@@ -107,13 +107,17 @@ class _Writer(SinkWriter):
         batches = self._waiting.pop(time, [])
         assert isinstance(time, int)
         since = clock.monotonic()
+        tried = False
         while True:
             try:
                 if self._connection is None:
                     self._connect()
                 if time > self._written:
+                    tried = True
                     self._transact(time, batches)
-                else:  # before the failure after which this runs again
+                elif (
+                    not tried
+                ):  # before the failure after which this runs again; else only the answer was lost
                     there = f"table {self._table!r} has times up to {self._written} under {self._name!r}"
                     warn_of(sum(map(len, batches)), there)
                 return
