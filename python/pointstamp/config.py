@@ -227,9 +227,7 @@ def _checked_page(place: int | str | None) -> tuple[str, int] | None:
 
 def _as_given(host: str, port: int) -> int | str:
     """Where the live page is served, as the program says it."""
-    if host == "127.0.0.1":
-        return port
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return port if host == "127.0.0.1" else written_address(host, port)
 
 
 def _checked_timeout(name: str, value: float) -> float:
