@@ -115,9 +115,7 @@ class _Writer(SinkWriter):
                 if time > self._written:
                     tried = True
                     self._transact(time, batches)
-                elif (
-                    not tried
-                ):  # before the failure after which this runs again; else only the answer was lost
+                elif not tried:  # written before a failure; else it was this that was, and the answer lost
                     there = f"table {self._table!r} has times up to {self._written} under {self._name!r}"
                     warn_of(sum(map(len, batches)), there)
                 return
