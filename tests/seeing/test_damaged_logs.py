@@ -353,3 +353,33 @@ def test_a_folder_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ps.ConfigError, match=r"the log cannot be written to '.*file'"):
         ps.execute(build, config=ps.Config(log=tmp_path / "file"))
+
+
+FULL = """
+import resource, sys
+import pointstamp as ps
+
+def main(worker):
+    with worker.dataflow() as scope:
+        numbers, stream = scope.new_input()
+        probe = stream.map(lambda x: x + 1).probe()
+    for k in range(3000):
+        numbers.send(k)
+        numbers.advance_to(k + 1)
+        worker.step_while(lambda: probe.less_than(k + 1))
+    numbers.close()
+    worker.run()
+    return worker.index
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), -1))
+print(ps.execute(main, config=ps.Config(workers=2, log=sys.argv[1])))
+"""
+
+
+@pytest.mark.parametrize("room", [0, 10_000])
+def test_a_log_that_finds_no_room_ends_and_the_computation_goes_on(room: int, tmp_path: Path) -> None:
+    words = [sys.executable, "-c", FULL, str(tmp_path / "log"), str(room)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=100, check=False)
+    assert (done.returncode, done.stdout) == (0, "[0, 1]\n"), done.stderr
+    assert done.stderr.count("ends here, and the computation goes on without it") == 1, done.stderr
+    assert "Traceback" not in done.stderr

@@ -32,7 +32,7 @@ from pointstamp._threads import Helper, join
 from pointstamp.seeing.logfiles import batches_of, files_of, path_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from os import PathLike
     from types import TracebackType
 
@@ -83,6 +83,7 @@ class Writer:
         self._open = ExitStack()
         self._writers: dict[int, Any] = {}
         self._ended = threading.Event()
+        self._failed = False
         self._thread = Helper(self._run, "pointstamp-log", daemon=True)
 
     def __enter__(self) -> Writer:
@@ -132,12 +133,11 @@ class Writer:
         try:
             join([self._thread], 0.1)
             self._take()
-            for writer in self._writers.values():
-                writer.close()
+            self._unless_it_fails(self._close)
         finally:
             self._end()
         lost = {worker: recorder.lost for worker, recorder in self._recorders.items() if recorder.lost}
-        if lost:
+        if lost and not self._failed:
             import logging
 
             logging.getLogger("pointstamp.seeing.log").warning(
@@ -151,12 +151,36 @@ class Writer:
             self._take()
 
     def _take(self) -> None:
+        self._unless_it_fails(self._write)
+
+    def _unless_it_fails(self, step: Callable[[], None]) -> None:
+        """A step that writes. What cannot be written, as to a full disk, ends the log, not the program."""
+        if self._failed:
+            return
+        try:
+            step()
+        except OSError as error:
+            self._failed = True
+            self._ended.set()
+            import logging
+
+            logging.getLogger("pointstamp.seeing.log").warning(
+                "the log in %r ends here, and the computation goes on without it: %s",
+                str(self._folder),
+                error,
+            )
+
+    def _write(self) -> None:
         for worker, recorder in list(self._recorders.items()):
             batch = recorder.take(worker)
             if worker not in self._writers:
                 self._writers[worker] = self._ipc.new_stream(self._files[worker], batch.schema)
             for begin in range(0, batch.num_rows, ROWS):
                 self._writers[worker].write_batch(batch.slice(begin, ROWS))
+
+    def _close(self) -> None:
+        for writer in self._writers.values():
+            writer.close()
 
 
 def _opened(path: Path) -> BinaryIO:
