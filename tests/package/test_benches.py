@@ -18,7 +18,7 @@ def test_every_part_runs_and_agrees_with_its_peer() -> None:
     command = [sys.executable, "-W", "error", str(RUN), "--quick"]
     result = finished(command, 150)
     assert result.returncode == 0, result.stdout + result.stderr
-    assert result.stdout.count("pointstamp, 2 workers") == 2
+    assert result.stdout.count("pointstamp, 2 workers ") == 2
     assert "import pointstamp: " in result.stdout
 
 

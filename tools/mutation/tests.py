@@ -108,6 +108,7 @@ def _run(program: Program, env: dict[str, str], limit: float) -> int | None:
         return None if passed.is_set() else status
     finally:
         timer.cancel()
+        timer.join()  # it may be at its end, and not over
         _kill(child)
         child.stdout.close()
         child.wait()
