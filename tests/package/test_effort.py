@@ -62,9 +62,12 @@ def test_every_random_part_is_told_the_seed(monkeypatch: pytest.MonkeyPatch) -> 
     for command in check_deep.properties(search):
         assert command.env["PROPTEST_RNG_SEED"] == "4711"
     [_, python] = check_deep.properties(search)
-    [executions] = check_deep.executions(search)
     simulated = list(check_deep.simulated(search))
-    assert all("--hypothesis-seed=4711" in command.words for command in [python, executions, *simulated])
+    assert all("--hypothesis-seed=4711" in command.words for command in [python, *simulated])
+    executions = list(check_deep.executions(search))
+    assert len(executions) == 100
+    for number, command in enumerate(executions):
+        assert f"--hypothesis-seed={4711 + number}" in command.words
     firsts = [command.words[command.words.index("--seed") + 1] for command in simulated]
     assert firsts == ["4711000000", "4712000000"]
 
