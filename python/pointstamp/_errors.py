@@ -111,6 +111,12 @@ def in_words(error: BaseException, frames: TracebackType | None) -> str:
     return f"{sentence}{where}\n\n{trace[-_LONGEST:]}"
 
 
+def type_name(thing: object) -> str:
+    """The type of something, with its module where it is not Python's own."""
+    kind = type(thing)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
 def place_of(error: BaseException) -> str | None:
     """The note of the engine that says where an exception was raised, if it has one."""
     place = getattr(error, "__pointstamp_place__", None)

@@ -13,7 +13,7 @@ import pickle
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pointstamp._errors import CodecError
+from pointstamp._errors import CodecError, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -107,11 +107,9 @@ def dumps(records: list[Any], apart: Callable[[pickle.PickleBuffer], bool]) -> b
 
 
 def _refusal(record: Any, why: Exception) -> str:
-    kind = type(record)
-    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     return (
-        f"a record of type {name} cannot be sent to a worker of another process, because it cannot be "
-        f"pickled: {why}; send something else, or call register_encoder for what cannot be pickled"
+        f"a record of type {type_name(record)} cannot be sent to a worker of another process, because it cannot "
+        f"be pickled: {why}; send something else, or call register_encoder for what cannot be pickled"
     )
 
 

@@ -54,6 +54,13 @@ fn combining(linger: Duration) -> (Vec<Node>, Vec<Combined<Sum>>) {
     (nodes, senders)
 }
 
+/// A step of a worker, in which it says a number.
+fn speak(fabric: &Fabric, worker: usize, sender: &Combined<Sum>, number: i64) {
+    fabric.step_begins(worker);
+    sender.push(Sum(number));
+    fabric.step_ended(worker);
+}
+
 fn frames(nodes: &[Node]) -> u64 {
     nodes[0].fabric.traffic().progress_frames
 }
@@ -84,15 +91,11 @@ fn a_worker_that_sleeps_is_not_waited_for() {
     let fabric = &nodes[0].fabric;
     assert_eq!(fabric.parks(1), None);
     assert_eq!(fabric.parks(2), None);
-    fabric.step_begins(0);
-    senders[0].push(Sum(1));
-    fabric.step_ended(0);
+    speak(fabric, 0, &senders[0], 1);
     assert_eq!(frames(&nodes), 1);
     // It has been rung: it is about to say something.
     fabric.doorbell(1).ring(Ring::Activate(0));
-    fabric.step_begins(0);
-    senders[0].push(Sum(1));
-    fabric.step_ended(0);
+    speak(fabric, 0, &senders[0], 1);
     assert_eq!(frames(&nodes), 1);
     assert!(
         fabric.parks(0).is_some(),
@@ -116,18 +119,16 @@ fn who_was_waited_for_in_vain_is_not_waited_for_again_before_he_steps() {
     let (nodes, senders) = combining(LONG);
     let fabric = &nodes[0].fabric;
     assert_eq!(fabric.parks(2), None);
-    let speak = || {
-        fabric.step_begins(0);
-        senders[0].push(Sum(1));
-        fabric.step_ended(0);
+    let spoken = || {
+        speak(fabric, 0, &senders[0], 1);
         frames(&nodes)
     };
-    assert_eq!(speak(), 0, "worker 1 is awake, and may speak");
+    assert_eq!(spoken(), 0, "worker 1 is awake, and may speak");
     fabric.flush(); // as when the time is over
-    assert_eq!(speak(), 2);
-    assert_eq!(speak(), 3);
+    assert_eq!(spoken(), 2);
+    assert_eq!(spoken(), 3);
     fabric.step_begins(1);
-    assert_eq!(speak(), 3);
+    assert_eq!(spoken(), 3);
     assert_eq!(fabric.parks(1), None);
     assert_eq!(frames(&nodes), 4);
     close(&nodes);
@@ -144,14 +145,10 @@ fn workers_of_a_later_process_are_known_by_their_numbers() {
     assert_eq!(fabric.transport().unwrap().process(), 1);
     let sent = || fabric.traffic().progress_frames;
     assert_eq!((fabric.parks(4), fabric.parks(5)), (None, None));
-    fabric.step_begins(3);
-    senders[0].push(Sum(1));
-    fabric.step_ended(3);
+    speak(fabric, 3, &senders[0], 1);
     assert_eq!(sent(), 1, "the others sleep");
     fabric.woke(5);
-    fabric.step_begins(3);
-    senders[0].push(Sum(1));
-    fabric.step_ended(3);
+    speak(fabric, 3, &senders[0], 1);
     assert_eq!(sent(), 1, "one is awake");
     assert!(fabric.parks(3).is_some());
     assert_eq!((fabric.parks(5), sent()), (None, 2));
@@ -173,9 +170,7 @@ fn a_message_of_another_channel_makes_nobody_waited_for_again() {
     let other = ChannelId { channel: 10, ..ID };
     let (second, _) = fabric.open_combined::<Sum>(1, other).unwrap();
     assert_eq!(fabric.parks(2), None);
-    fabric.step_begins(0);
-    senders[0].push(Sum(1));
-    fabric.step_ended(0);
+    speak(fabric, 0, &senders[0], 1);
     fabric.step_begins(1);
     second.push(Sum(1));
     assert_eq!(frames(&nodes), 0);
@@ -219,9 +214,7 @@ fn nothing_waits_for_ever_for_a_worker_in_a_long_step() {
     let (nodes, senders) = combining(Duration::from_millis(300));
     let fabric = &nodes[0].fabric;
     fabric.step_begins(1);
-    fabric.step_begins(0);
-    senders[0].push(Sum(1));
-    fabric.step_ended(0);
+    speak(fabric, 0, &senders[0], 1);
     if let Some(until) = fabric.parks(0) {
         while Instant::now() < until {
             std::thread::yield_now();
@@ -248,9 +241,7 @@ fn what_cancels_is_not_sent() {
     assert_eq!(fabric.parks(1), None);
     fabric.woke(1);
     assert_eq!(frames(&nodes), 0);
-    fabric.step_begins(0);
-    senders[0].push(Sum(7));
-    fabric.step_ended(0);
+    speak(fabric, 0, &senders[0], 7);
     assert_eq!(fabric.parks(1), None);
     assert_eq!(frames(&nodes), 1);
     close(&nodes);

@@ -124,7 +124,8 @@ impl Host for SimulatedHost {
     }
 
     fn interrupted(&self, due: Option<Instant>) -> Result<(), BoxError> {
-        self.found.set(Found::Nothing { due });
+        let is_due = due.is_some();
+        self.found.set(Found::Nothing { is_due });
         self.inner.interrupted(due)
     }
 

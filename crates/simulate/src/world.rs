@@ -28,8 +28,8 @@ pub enum Found {
     Something,
     /// Nothing yet.
     Nothing {
-        /// When it has something to do again whatever others do, if it has.
-        due: Option<Instant>,
+        /// Whether it has something to do later, whatever others do.
+        is_due: bool,
     },
 }
 
@@ -48,8 +48,8 @@ struct State {
     holder: Option<usize>,
     /// The workers that have not ended.
     live: BTreeSet<usize>,
-    /// Those of them that have found nothing to do since anything happened, and when they are due.
-    idle: BTreeMap<usize, Option<Instant>>,
+    /// Those of them that have found nothing to do since anything happened, and whether they are due later.
+    idle: BTreeMap<usize, bool>,
     /// Since when nothing has happened at all.
     still: Option<Instant>,
     ways: Ways,
@@ -116,7 +116,9 @@ impl World {
         let mut state = self.state.lock();
         match found {
             Found::Something => state.stirs(),
-            Found::Nothing { due } => drop(state.idle.insert(worker, due)),
+            Found::Nothing { is_due } => {
+                state.idle.insert(worker, is_due);
+            }
         }
         let next = self.next(state)?.ok_or(Stalled)?;
         let state = self.state.lock();
@@ -207,8 +209,8 @@ impl World {
                 }
                 None => {
                     let since = *state.still.get_or_insert_with(Instant::now);
-                    let is_due = state.idle.values().any(Option::is_some);
-                    if since.elapsed() >= self.patience && !is_due {
+                    let one_is_due = state.idle.values().any(|is_due| *is_due);
+                    if since.elapsed() >= self.patience && !one_is_due {
                         state.stirs();
                         return Err(Stalled);
                     }

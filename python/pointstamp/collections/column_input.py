@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
+from pointstamp._errors import type_name
 from pointstamp._mistakes import suggesting
 from pointstamp.collections.inputs import Changing
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["ColumnInput", "schema_and_rows"]
 
 
-def _columns(data: Any) -> Any:
+def _with_columns(data: Any) -> Any:
     """The data, which has columns.
 
     Raises:
@@ -25,12 +26,10 @@ def _columns(data: Any) -> Any:
     """
     if hasattr(data, "__arrow_c_array__") or hasattr(data, "__arrow_c_stream__"):
         return data
-    kind = type(data)
-    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     cure = ": pyarrow.Table.from_pylist makes a table of a list of dicts" if isinstance(data, list) else ""
     raise TypeError(
         "a collection of columns takes pyarrow's RecordBatch or Table, a data frame, or another object with "
-        f"__arrow_c_array__ or __arrow_c_stream__, not {name}{cure}"
+        f"__arrow_c_array__ or __arrow_c_stream__, not {type_name(data)}{cure}"
     )
 
 
@@ -40,7 +39,7 @@ def schema_and_rows(data: Any) -> tuple[pa.Schema, Any]:
     Raises:
         TypeError: If it has no columns.
     """
-    schema = getattr(_columns(data), "schema", None)
+    schema = getattr(_with_columns(data), "schema", None)
     if hasattr(schema, "__arrow_c_schema__"):
         return schema, data
     import pyarrow as pa
@@ -73,7 +72,7 @@ class ColumnInput(Changing):
             TypeError: If the data has no columns, or not those of the schema.
             PointstampError: If the input is closed.
         """
-        _core.update_columns(self.handle, _columns(data), self._columns, 1)
+        _core.update_columns(self.handle, _with_columns(data), self._columns, 1)
 
     def remove(self, data: Any) -> None:
         """Takes every row of the data away.
@@ -82,7 +81,7 @@ class ColumnInput(Changing):
             TypeError: If the data has no columns, or not those of the schema.
             PointstampError: If the input is closed.
         """
-        _core.update_columns(self.handle, _columns(data), self._columns, -1)
+        _core.update_columns(self.handle, _with_columns(data), self._columns, -1)
 
     def update(self, data: Any, diff: int) -> None:
         """Adds so many of every row of the data; takes them away where `diff` is negative.
@@ -94,7 +93,7 @@ class ColumnInput(Changing):
         """
         if diff == 0:
             raise ValueError("an update of diff 0 changes nothing: leave it out")
-        _core.update_columns(self.handle, _columns(data), self._columns, diff)
+        _core.update_columns(self.handle, _with_columns(data), self._columns, diff)
 
     def play(
         self, data: Any, *, time: str = "time", diff: str | None = "diff", probe: ProbeHandle | None = None
@@ -135,4 +134,4 @@ class ColumnInput(Changing):
             1 [{'item': 'rye', 'count': 1, 'diff': 1}]
             4 [{'item': 'tea', 'count': 1, 'diff': -1}, {'item': 'tea', 'count': 2, 'diff': 1}]
         """
-        _core.play_columns(self.handle, _columns(data), self._columns, time, diff, probe)
+        _core.play_columns(self.handle, _with_columns(data), self._columns, time, diff, probe)

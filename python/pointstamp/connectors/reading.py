@@ -283,17 +283,13 @@ class Reading:
             self._threads = _Threads(self._source, self._mine, self._offsets, self._shelf)
             self._threads.begin()
         if self._capability is not None:
-            sent = 0
-            for _ in range(BATCHES):
-                item = self._shelf.take()
-                if item is None:
-                    break
-                sent += self._send(output, *item)
-                if sent >= RECORDS:
+            batches = records = 0
+            while (item := self._shelf.take()) is not None:
+                batches += 1
+                records += self._send(output, *item)
+                if batches == BATCHES or records >= RECORDS:
                     self.info.activator.activate()
                     break
-            else:
-                self.info.activator.activate()
             self._advance()
         self._acknowledge()
 

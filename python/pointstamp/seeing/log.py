@@ -21,6 +21,7 @@ A folder has the log of one computation. Its files are locked while they are wri
 from __future__ import annotations
 
 import json
+import logging
 import os
 import threading
 from contextlib import ExitStack
@@ -48,6 +49,8 @@ EVERY = 0.2
 ROWS = 1 << 14
 """Events of a batch at most. A file that was cut or damaged is read up to the batch before."""
 
+
+_log = logging.getLogger("pointstamp.seeing.log")
 
 _written: set[str] = set()
 """The folders that computations of this program have written to."""
@@ -138,9 +141,7 @@ class Writer:
             self._end()
         lost = {worker: recorder.lost for worker, recorder in self._recorders.items() if recorder.lost}
         if lost and not self._failed:
-            import logging
-
-            logging.getLogger("pointstamp.seeing.log").warning(
+            _log.warning(
                 "the log in %r lacks %d events, of worker %s: more happened than was written meanwhile. Rows "
                 "of the kind 'lost' say where",
                 *(str(self._folder), sum(lost.values()), " and ".join(map(str, lost))),
@@ -162,9 +163,7 @@ class Writer:
         except OSError as error:
             self._failed = True
             self._ended.set()
-            import logging
-
-            logging.getLogger("pointstamp.seeing.log").warning(
+            _log.warning(
                 "the log in %r ends here, and the computation goes on without it: %s",
                 str(self._folder),
                 error,
