@@ -5,8 +5,6 @@
   circle.
 - In a crate with rooms, and in `pointstamp.spark`, a room uses those below it only (`layers.rooms`).
 - In a crate with floors, a file uses those of its own floor and below only (`layers.floors`).
-- No file of the package reaches for what is private in another (`layers.privates`).
-- No file is past 500 lines (`layers.sizes`).
 
 What is known to be wrong is listed in `layers.known`, a list that can only shrink: an entry
 that is not needed any more is an error, too.
@@ -14,7 +12,7 @@ that is not needed any more is an error, too.
 
 import sys
 
-from layers import crates, floors, graph, known, privates, python_files, rooms, rust_files, sizes
+from layers import crates, floors, graph, known, python_files, rooms, rust_files
 
 
 def violations() -> list[str]:
@@ -40,12 +38,7 @@ def violations() -> list[str]:
     found.extend(
         f"{place} is gone" for place in sorted({*known.CIRCLES, *known.ROOMS, *known.FLOORS} - graphs.keys())
     )
-    found.extend(
-        f"{package}/{line}"
-        for line in privates.violations(privates.reached(crates.ROOT / package), known.OTHERS_PRIVATES)
-    )
-    lines = sizes.lengths(crates.ROOT, ["benches", "crates", "examples", "fuzz", "python", "tests", "tools"])
-    return [*found, *sizes.violations(lines, known.LONG)]
+    return found
 
 
 def main() -> int:

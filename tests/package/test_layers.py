@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from layers import crates, floors, graph, known, privates, python_files, rooms, rust_files, sizes
+from layers import crates, floors, graph, known, python_files, rooms, rust_files
 
 ROOT = Path(__file__).parents[2]
 
@@ -202,7 +202,7 @@ def test_a_circle_that_is_put_into_a_crate_is_found(tmp_path: Path, crate: str) 
     assert any(source in line and target in line for line in found), (source, target, found)
 
 
-# ------------------------------------------------------------ rooms and sizes
+# ------------------------------------------------------------ rooms
 
 
 def test_the_rooms_of_a_folder() -> None:
@@ -274,59 +274,3 @@ def test_an_arrow_that_points_up_in_a_crate_is_found(tmp_path: Path, crate: str,
     for low, high in ways:
         [said] = [line for line in found if line.startswith(f"{low} (floor ")]
         assert f"uses {high} (floor " in said
-
-
-def test_a_file_that_is_too_long_is_named(tmp_path: Path) -> None:
-    (tmp_path / "src").mkdir()
-    (tmp_path / "src" / "long.rs").write_text("x\n" * 11)
-    (tmp_path / "src" / "short.py").write_text("x\n" * 10)
-    lines = sizes.lengths(tmp_path, ["src"])
-    assert lines == {"src/long.rs": 11, "src/short.py": 10}
-    assert sizes.violations(lines, {}, most=10) == [
-        "src/long.rs has 11 lines; 10 are allowed: it wants to be two files"
-    ]
-    assert sizes.violations(lines, {"src/long.rs": 11}, most=10) == []
-    assert len(sizes.violations({**lines, "src/long.rs": 12}, {"src/long.rs": 11}, most=10)) == 1
-    assert len(sizes.violations({"src/long.rs": 10}, {"src/long.rs": 11, "src/gone.rs": 12}, most=10)) == 2
-
-
-def test_a_private_name_belongs_to_its_file(tmp_path: Path) -> None:
-    (tmp_path / "owner.py").write_text(
-        """
-class Pair:
-    __slots__ = ("_left",)
-
-    def __init__(self, left):
-        self._left = left
-
-    def __eq__(self, other):
-        return self._left == other._left
-"""
-    )
-    (tmp_path / "user.py").write_text(
-        """
-from owner import Pair, _helper
-
-def reach(pair, record):
-    pair._left = 1
-    return pair._left, getattr(pair, "_left"), record._replace(x=1), pair.__class__
-"""
-    )
-    found = privates.reached(tmp_path)
-    assert found["owner.py"] == []
-    assert sorted(found["user.py"]) == [
-        "2: from owner import Pair, _helper",
-        "5: pair._left",
-        "6: getattr(pair, '_left')",
-        "6: pair._left",
-    ]
-    assert len(privates.violations(found, [])) == 4
-    assert privates.violations(found, ["user.py"]) == []
-    [idle] = privates.violations({"owner.py": []}, ["owner.py"])
-    assert "owner.py reaches for nothing private any more" in idle
-
-
-def test_the_check_of_private_names_sees_the_package() -> None:
-    found = privates.reached(ROOT / "python/pointstamp")
-    assert len(found) > 50
-    assert {name for name, places in found.items() if places} == set(known.OTHERS_PRIVATES)

@@ -1,1 +1,1 @@
-"""What `tools/check_layers.py` is made of: crates, files in them, the package, circles, sizes."""
+"""The parts of `tools/check_layers.py`: crates, files in them, the package, circles."""

@@ -121,9 +121,3 @@ FLOORS: dict[str, list[set[str]]] = {
         {"worker", "lib"},
     ],
 }
-
-# Files of the package that may use what is private in a library: one for each library.
-OTHERS_PRIVATES: list[str] = ["spark/compat.py"]
-
-# Files past `sizes.MOST` lines, with how many they may have.
-LONG: dict[str, int] = {}
