@@ -3,6 +3,7 @@
 //! Owns the order of what `main` gives. Invariant: an update that waits is at or after the input's time, which is the time
 //! of the message that it goes with. Sending runs user code (functions that route), so that nothing is borrowed meanwhile.
 
+use crate::collections::values::FromPython;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,13 +18,13 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::batch::{Batch, in_batches};
-use crate::collections::rows::{Row, RowBuf};
 use crate::collections::updates::Builder;
 use crate::driver::Driver;
 use crate::errors::IntoException;
 use crate::gathering::Gathering;
 use crate::gil::{attached, detached_here};
 use crate::raised::exception_of;
+use pointstamp_rows::{Row, RowBuf};
 
 /// An input with the records that it has not sent yet.
 pub(crate) struct Buffered {

@@ -15,13 +15,13 @@ use pyo3::types::PyDict;
 use crate::batch::{Batch, MAX_BATCH};
 use crate::bound::ThreadBound;
 use crate::buffered::Buffered;
-use crate::collections::rows::Cells;
 use crate::driver::Driver;
 use crate::errors::{IntoException, PointstampError};
 use crate::gathering::Gathering;
 use crate::gil::give_way;
 use crate::time::{point_from_py, point_infer, point_to_py};
 use crate::unordered::place;
+use pointstamp_rows::Cells;
 
 /// Introduces records at its current time.
 ///

@@ -129,7 +129,7 @@ mod _core {
         },
         consolidate::consolidate,
         entered::enter_arrangement,
-        fields::{Field, column_field, source_field},
+        field::{Field, column_field, source_field},
         fuel::set_collections_fuel,
         input::{send_updates, update_input},
         join::join_arranged,
@@ -139,9 +139,9 @@ mod _core {
         shape::{
             Loop, as_collection, collection_stage, extract_updates, follow, negate, to_updates,
         },
-        terms::{decode_term, encode_term},
         totals::total_updates,
         trace::{Trace, import_trace, trace_of},
+        values::{decode_term, encode_term},
     };
 
     // Captured events.

@@ -20,7 +20,6 @@ use super::follow::{Followers, Publisher};
 use super::fuel::instalment;
 use super::reducers::Form;
 use super::route::{By, exchange};
-use super::rows::Cells;
 use super::sealed::SealedBatch;
 use super::send;
 use super::staging::Staging;
@@ -32,6 +31,7 @@ use crate::errors::{GraphError, IntoException};
 use crate::library::Unary;
 use crate::seeing::notes::Kept;
 use crate::stream::Stream;
+use pointstamp_rows::Cells;
 
 /// The batch of an arrangement that a message on its stream is.
 pub(crate) fn sealed_of<T: ScopeTime>(batch: &Batch) -> Sealed<Cells, Cells, T> {

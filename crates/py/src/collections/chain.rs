@@ -8,6 +8,7 @@
 //! A function is called for an update, not for a record that is there: one that is removed comes with a negative diff, and
 //! must give what it gave when the record was inserted.
 
+use crate::collections::values::ToPython;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};

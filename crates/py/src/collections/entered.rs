@@ -16,13 +16,13 @@ use pyo3::prelude::*;
 
 use super::arrange::{Arranged, Arrangement, ByTime, Readers, sealed_of};
 use super::follow::Followers;
-use super::rows::Cells;
 use super::sealed::SealedBatch;
 use super::time::ScopeTime;
 use crate::batch::Batch;
 use crate::bound::ThreadBound;
 use crate::errors::{GraphError, IntoException};
 use crate::scope::Scope;
+use pointstamp_rows::Cells;
 
 /// Makes readers of an outer arrangement for operators of a scope whose times have `dims` coordinates.
 struct Within<T0: ScopeTime> {

@@ -11,8 +11,8 @@ use pointstamp_arrange::Sealed;
 use pointstamp_engine::wakeups::Activator;
 use pointstamp_order::{Antichain, Point};
 
-use super::rows::Cells;
 use super::time::ScopeTime;
+use pointstamp_rows::Cells;
 
 /// What an arrangement did, for those who replay it into a scope of theirs.
 pub(crate) enum Instruction<T> {

@@ -17,12 +17,12 @@ use pyo3::prelude::*;
 use super::arrange::Arranged;
 use super::follow::{Follower, Followers, Instruction};
 use super::reducers::Form;
-use super::rows::Cells;
 use super::sealed::SealedBatch;
 use super::staged::delayed;
 use super::time::ScopeTime;
 use crate::batch::Batch;
 use crate::errors::{GraphError, IntoException};
+use pointstamp_rows::Cells;
 
 /// The arrangement that a trace reads, in a scope of another dataflow.
 pub(crate) fn import<T: ScopeTime>(

@@ -4,6 +4,7 @@
 //! is one message, so that a key with many values on both sides stalls no other operator: this one asks to run again while
 //! something waits, and holds the capabilities of what does. A function of the user's is called for an instalment at once.
 
+use crate::collections::values::ToPython;
 use pointstamp_arrange::{Join, Rows};
 use pointstamp_engine::capability::Capability;
 use pointstamp_engine::error::BoxError;
@@ -15,19 +16,21 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use super::arrange::{Arranged, Arrangement, ByTime, other_scope, sealed_of};
-use super::fields::{Projection, Source, expr_of};
+use super::failure::{self, unresolved};
 use super::fuel::{Allowance, instalment};
-use super::rows::{Cells, Row, RowBuf};
 use super::send;
 use super::time::{ScopeTime, frontier_of};
 use super::updates::Builder;
 use crate::batch::Batch;
+use crate::collections::field::expr_of;
 use crate::errors::IntoException;
 use crate::gil::{Held, attached};
 use crate::kinds::JoinKind;
 use crate::raised::Raised;
 use crate::stream::Stream;
 use crate::tools::Tools;
+use pointstamp_rows::expressions::{Projection, Source};
+use pointstamp_rows::{Cells, Row, RowBuf};
 
 /// What a join makes of a key and two values.
 enum Makes {
@@ -57,7 +60,9 @@ pub(crate) fn join_arranged(
         (JoinKind::Left, None) => Makes::Left,
         (JoinKind::Fields, Some(fields)) => {
             let fields = expr_of(fields.bind(py))?;
-            let fields = fields.resolved(&[Source::Key, Source::Left, Source::Right], &[])?;
+            let fields = fields
+                .resolved(&[Source::Key, Source::Left, Source::Right], &[])
+                .map_err(unresolved)?;
             Makes::Fields(Box::new(Projection::new(fields)))
         }
         (JoinKind::Function, Some(function)) => Makes::Function(Held::new(function)),
@@ -175,7 +180,7 @@ impl<T: ScopeTime> Joining<T> {
             return Ok(false);
         };
         if let Some(failure) = failed {
-            return Err(failure.of(&self.name));
+            return Err(failure::failed(failure, &self.name));
         }
         if let Makes::Function(function) = &self.result {
             found.call(function, &self.name, &mut builder)?;

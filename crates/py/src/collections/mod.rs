@@ -1,6 +1,6 @@
 //! Collections: what `pointstamp.Collection` calls.
 //!
-//! A stream of a collection carries batches of updates ([`updates`]): rows of bytes ([`terms`]), each with a time and a
+//! A stream of a collection carries batches of updates ([`updates`]): rows (`pointstamp_rows`), each with a time and a
 //! diff. Functions over records run as chains ([`chain`]), which make objects of rows and rows of objects, once for a
 //! batch. Everything that keeps state keeps it in arrangements of the crate `pointstamp-arrange`, and runs without the
 //! interpreter.
@@ -10,7 +10,8 @@ pub(crate) mod chain;
 pub(crate) mod columns;
 pub(crate) mod consolidate;
 pub(crate) mod entered;
-pub(crate) mod fields;
+pub(crate) mod failure;
+pub(crate) mod field;
 mod follow;
 pub(crate) mod fuel;
 mod import;
@@ -22,24 +23,23 @@ pub(crate) mod records;
 pub(crate) mod reduce;
 mod reducers;
 pub(crate) mod route;
-pub(crate) mod rows;
 pub(crate) mod sealed;
 pub(crate) mod shape;
 mod staged;
 mod staging;
 mod sums;
-pub(crate) mod terms;
 mod time;
 pub(crate) mod totals;
 pub(crate) mod trace;
 pub(crate) mod updates;
+pub(crate) mod values;
 
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::port::{Authority, OutputPort, SendError};
 use pointstamp_order::Point;
 
 use crate::batch::Batch;
-use rows::Row;
+use pointstamp_rows::Row;
 use updates::{Builder, Updates};
 
 /// The updates of a batch on a stream that carries nothing else.

@@ -5,6 +5,7 @@
 //! is fed. Either way the input ends at the time of the last change, also where a change is refused, as it would be if they
 //! were fed by hand; no change is made twice. Other threads have the interpreter for a moment now and then.
 
+use crate::collections::values::FromPython;
 use pointstamp_arrange::Rows;
 use pointstamp_engine::error::Error;
 use pointstamp_engine::operators::Probe;
@@ -15,7 +16,6 @@ use pyo3::types::{PyList, PyTuple};
 
 use super::columns::changes::{Changes, ChangesOf};
 use super::input::diff_of;
-use super::rows::{Row, RowBuf};
 use crate::columns::ffi::import_batches;
 use crate::columns::schema::Schema;
 use crate::errors::{IntoException, TimeError};
@@ -24,6 +24,7 @@ use crate::input::InputHandle;
 use crate::probe::ProbeHandle;
 use crate::raised::shown;
 use crate::time::point_from_py;
+use pointstamp_rows::{Row, RowBuf};
 
 /// How many changes are made before signals are looked for, and other threads may have the interpreter: an iterable may have no end, and be no Python code.
 const BETWEEN_SIGNALS: usize = 4096;

@@ -5,16 +5,20 @@ use pointstamp_engine::pact::Pact;
 use pointstamp_engine::port::SendError;
 use pyo3::prelude::*;
 
-use super::fields::{Condition, Expr, Projection, Source, expr_of};
+use super::failure::{failed, unresolved};
 use super::updates::{Builder, Updates};
 use super::updates_of;
 use crate::batch::Batch;
+use crate::collections::field::expr_of;
 use crate::library::Unary;
 use crate::stream::Stream;
+use pointstamp_rows::expressions::{Condition, Expr, Projection, Source};
 
 /// The expression of a Python object, over a record.
 fn expression(value: &Bound<'_, PyAny>) -> PyResult<Expr> {
-    expr_of(value)?.resolved(&[Source::Record], &[])
+    expr_of(value)?
+        .resolved(&[Source::Record], &[])
+        .map_err(unresolved)
 }
 
 /// What an expression makes of each record.
@@ -32,7 +36,7 @@ pub(crate) fn project_with(stream: &Stream, fields: Expr, name: String) -> PyRes
     let mut projection = Projection::new(fields);
     on_updates(stream, &name.clone(), move |updates| {
         let rows = projection.apply_all(updates.rows());
-        let rows = rows.map_err(|failure| failure.of(&name))?;
+        let rows = rows.map_err(|failure| failed(failure, &name))?;
         Ok(updates.with_rows(rows))
     })
 }
@@ -54,7 +58,7 @@ pub(crate) fn filter(stream: &Stream, mut condition: Condition, name: String) ->
         let mut made = Builder::default();
         for update in updates.iter() {
             let holds = condition.holds(&[update.row]);
-            if holds.map_err(|failure| failure.of(&name))? {
+            if holds.map_err(|failure| failed(failure, &name))? {
                 made.push_like(update.row, &update);
             }
         }

@@ -1,5 +1,6 @@
 //! Updates as Python reads them.
 
+use crate::collections::values::ToPython;
 use pointstamp_order::Point;
 use pyo3::prelude::*;
 use pyo3::types::PyList;

@@ -20,7 +20,6 @@ use super::arrange::{Arranged, Arrangement, ByTime, kept_by, sealed_of};
 use super::follow::{Followers, Publisher};
 use super::fuel::{Allowance, instalment};
 use super::reducers::{Form, Rows, of_kind};
-use super::rows::Cells;
 use super::sealed::SealedBatch;
 use super::staged::{delayed, hold};
 use super::time::{ScopeTime, frontier_of};
@@ -28,6 +27,7 @@ use crate::batch::Batch;
 use crate::bound::{Home, ThreadBound};
 use crate::errors::IntoException;
 use crate::kinds::Reduction;
+use pointstamp_rows::Cells;
 
 /// An arrangement's reduction.
 #[pyfunction]

@@ -3,6 +3,8 @@
 //! A native reducer reads rows as bytes. It attaches to the interpreter only for numbers that are neither integers of 64
 //! bits nor floats (`Decimal`, `Fraction`, larger integers). A function is called for many keys in one attach.
 
+use crate::collections::values::FromPython;
+use crate::collections::values::ToPython;
 use std::num::NonZeroUsize;
 
 use pointstamp_arrange::{Error, Lists, Reducer, Rows as _};
@@ -11,12 +13,12 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use super::input::diff_of;
-use super::rows::{Cells, Row, RowBuf};
 use super::sums::Sum;
 use crate::gil::{Held, attached};
 use crate::kinds::Reduction;
 use crate::raised::{Raised, shown};
 use crate::tools::Tools;
+use pointstamp_rows::{Cells, Row, RowBuf};
 
 /// A reducer of rows of Python values.
 pub(crate) struct Rows(Box<dyn Reducer<Cells, Cells, Cells>>);

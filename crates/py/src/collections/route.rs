@@ -1,15 +1,16 @@
 //! Which worker an update goes to: by the stable hash of its record's term, or of its key's.
 
+use crate::collections::values::ToPython;
 use pointstamp_columnar::hash::hash_bytes;
 use pointstamp_engine::error::UserResult;
 use pointstamp_engine::pact::{Pact, Route};
 use pyo3::exceptions::PyTypeError;
 
-use super::rows::{Cutter, Row};
 use super::updates::Builder;
 use crate::batch::Batch;
 use crate::gil::attached;
 use crate::raised::{Raised, shown};
+use pointstamp_rows::{Cutter, Row};
 
 /// What an exchange of updates looks at.
 #[derive(Clone, Copy, PartialEq, Eq)]

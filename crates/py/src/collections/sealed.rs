@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use pointstamp_arrange::Sealed;
 
-use super::rows::Cells;
 use super::time::ScopeTime;
+use pointstamp_rows::Cells;
 
 /// A batch of an arrangement on its way to those who read the arrangement, on this worker.
 #[derive(Clone)]

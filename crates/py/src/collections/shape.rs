@@ -1,5 +1,6 @@
 //! Collections from streams and to streams, negation, and the way round a loop.
 
+use crate::collections::values::ToPython;
 use std::cell::RefCell;
 use std::cmp::Ordering;
 
@@ -14,7 +15,6 @@ use pyo3::types::{PyList, PyTuple};
 
 use super::chain::Chain;
 use super::input::pair_of;
-use super::rows::Row;
 use super::updates::Builder;
 use super::{send, updates_of};
 use crate::batch::{Batch, in_batches};
@@ -28,6 +28,7 @@ use crate::raised::Raised;
 use crate::scope::Scope;
 use crate::stream::Stream;
 use crate::time::{point_to_py, summary_from_py};
+use pointstamp_rows::Row;
 
 /// The records of a stream as a collection: each once, or, of pairs `(record, diff)`, so often.
 #[pyfunction]

@@ -9,8 +9,8 @@ use pointstamp_engine::error::BoxError;
 use pointstamp_engine::port::MessageCapability;
 use pointstamp_order::{Antichain, PartialOrder, Point};
 
-use super::rows::{Cells, Layout, Row};
 use super::time::ScopeTime;
+use pointstamp_rows::{Cells, Layout, Row};
 
 /// Sorted updates of pairs of rows.
 pub(crate) type Run<T> = Sorted<Cells, Cells, T>;

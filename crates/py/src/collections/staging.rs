@@ -11,11 +11,11 @@ use pointstamp_order::{Antichain, Point};
 
 use super::fuel::{MOST, fuel};
 use super::route::{By, not_a_pair};
-use super::rows::{Cutter, Row};
 use super::staged::{Parts, Staged};
 use super::time::{ScopeTime, frontier_of};
 use super::updates_of;
 use crate::batch::Batch;
+use pointstamp_rows::{Cutter, Row};
 
 /// Updates received and staged, and the frontier that was acted on last.
 pub(crate) struct Staging<T> {

@@ -3,14 +3,16 @@
 //! Integers add up exactly, and floats as floats, without the interpreter; it adds up what is neither (`Decimal`, `Fraction`,
 //! large integers). In columns of floats integers stand for the floats that they equal.
 
+use crate::collections::values::FromPython;
+use crate::collections::values::ToPython;
 use pointstamp_arrange::{Error, Lists, Reducer};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use super::rows::{Cells, RowBuf};
-use super::terms::Plain;
 use crate::gil::attached;
 use crate::raised::{Raised, shown};
+use pointstamp_rows::terms::Plain;
+use pointstamp_rows::{Cells, RowBuf};
 
 /// The sum of numbers, or their mean.
 pub(super) struct Sum {

@@ -13,7 +13,6 @@ use pyo3::prelude::*;
 
 use super::arrange::{Arrangement, ByTime, sealed_of};
 use super::fuel::{Allowance, instalment};
-use super::rows::{Cells, RowBuf};
 use super::send;
 use super::time::{ScopeTime, frontier_of};
 use super::updates::Builder;
@@ -21,6 +20,7 @@ use crate::batch::Batch;
 use crate::errors::{GraphError, IntoException};
 use crate::kinds::Reduction;
 use crate::stream::Stream;
+use pointstamp_rows::{Cells, RowBuf};
 
 /// What becomes of a count.
 #[derive(Clone, Copy)]

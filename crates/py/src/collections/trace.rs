@@ -1,5 +1,7 @@
 //! Reading an arrangement from `main`.
 
+use crate::collections::values::FromPython;
+use crate::collections::values::ToPython;
 use std::cell::RefCell;
 
 use pointstamp_arrange::{Cursor, Trace as Reader};
@@ -11,13 +13,13 @@ use pyo3::types::PyList;
 use super::arrange::{Arranged, Arrangement, ByTime};
 use super::follow::Followers;
 use super::import::import;
-use super::rows::{Cells, Row, RowBuf};
 use super::time::ScopeTime;
 use crate::batch::Batch;
 use crate::bound::ThreadBound;
 use crate::errors::{GraphError, IntoException, PointstampError, TimeError};
 use crate::scope::Scope;
 use crate::time::{point_from_py, point_to_py};
+use pointstamp_rows::{Cells, Row, RowBuf};
 
 /// This worker's share of an arrangement.
 #[pyclass(frozen, module = "pointstamp._core")]

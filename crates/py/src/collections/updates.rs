@@ -5,6 +5,7 @@
 //! they gain zeros, when they are read and not before, and on the way out they lose what they had gained
 //! (`Payload::left`), which is a number to be lowered. Only a loop's feedback writes them anew.
 
+use crate::collections::values::FromPython;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -14,8 +15,8 @@ use pointstamp_channels::Encoder;
 use pointstamp_order::{PathSummary, Point, Summary};
 use pyo3::prelude::*;
 
-use super::rows::{Cells, Row, RowBuf};
 use super::time::ScopeTime;
+use pointstamp_rows::{Cells, Row, RowBuf};
 
 /// How many updates are put into one message at most, by operators that make many.
 pub(crate) const MAX_UPDATES: usize = 4096;

@@ -14,9 +14,9 @@ use pointstamp_order::Point;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::super::rows::Cells;
 use super::read::rows_of;
 use crate::errors::{IntoException, TimeError};
+use pointstamp_rows::Cells;
 
 /// Which columns the changes of a collection are in.
 pub(crate) struct ChangesOf<'a> {

@@ -25,13 +25,12 @@ use pyo3::types::PyList;
 use self::read::rows_of;
 use self::types::{condition, typed};
 use self::write::columns_of_rows;
-use super::fields::{Condition, Expr, expr_of};
 use super::project::{filter, project_with};
-use super::rows::{Cells, Row};
 use super::shape::consolidated;
 use super::updates_of;
 use crate::batch::Batch;
 use crate::capture::EventQueue;
+use crate::collections::field::expr_of;
 use crate::columns::ffi::export_batch;
 use crate::columns::schema::{Schema, import_conforming};
 use crate::errors::{GraphError, IntoException};
@@ -41,6 +40,8 @@ use crate::library::Unary;
 use crate::raised::Raised;
 use crate::stream::Stream;
 use crate::time::point_to_py;
+use pointstamp_rows::expressions::{Condition, Expr};
+use pointstamp_rows::{Cells, Row};
 
 /// Refuses a schema with a column that a collection cannot keep, or with two of one name.
 #[pyfunction]

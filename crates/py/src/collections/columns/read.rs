@@ -8,8 +8,8 @@ use pointstamp_arrange::Rows;
 use pointstamp_columnar::Error;
 use pointstamp_columnar::physical::to_physical;
 
-use super::super::rows::{Cells, Layout, RowBuf, Symbol};
-use super::super::terms::Writer;
+use pointstamp_rows::terms::Writer;
+use pointstamp_rows::{Cells, Layout, RowBuf, Symbol};
 
 /// The rows of a batch, whose columns have kinds that a collection keeps.
 pub(super) fn rows_of(batch: &RecordBatch) -> Result<Cells, Error> {

@@ -6,10 +6,11 @@
 use arrow_schema::{DataType, SchemaRef};
 use pyo3::prelude::*;
 
-use super::super::fields::{Expr, Op, Relation};
-use super::super::rows::{Layout, Row, RowBuf};
-use super::super::terms::{Atom, Plain, atom};
+use crate::collections::failure::unresolved;
 use crate::errors::GraphError;
+use pointstamp_rows::expressions::{Expr, Op, Relation};
+use pointstamp_rows::terms::{Atom, Plain, atom};
+use pointstamp_rows::{Layout, Row, RowBuf};
 
 /// What values of a type can be compared with.
 #[derive(PartialEq)]
@@ -62,7 +63,7 @@ fn found(expr: &Expr, schema: &SchemaRef) -> PyResult<Expr> {
         .iter()
         .map(|field| field.name().clone())
         .collect();
-    expr.resolved(&[], &names)
+    expr.resolved(&[], &names).map_err(unresolved)
 }
 
 /// What an expression means by its types, where rows have integers for floats and for booleans.

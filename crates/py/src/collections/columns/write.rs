@@ -1,5 +1,6 @@
 //! Rows as columns.
 
+use crate::collections::values::ToPython;
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -11,9 +12,9 @@ use pointstamp_columnar::physical::{Physical, from_physical, physical};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 
-use super::super::rows::{Cells, Layout, Row, Symbol};
-use super::super::terms::{Atom, atoms};
 use crate::errors::{CodecError, IntoException};
+use pointstamp_rows::terms::{Atom, atoms};
+use pointstamp_rows::{Cells, Layout, Row, Symbol};
 
 /// The least number of more digits than a decimal of 128 bits has.
 const DIGITS: u128 = 10_u128.pow(38);

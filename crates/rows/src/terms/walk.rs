@@ -1,12 +1,14 @@
 //! Terms taken apart and put together as bytes, without the values.
 
-use super::notes::{BOOL, FLOAT, Notes, finish, finish_len, put, put_moved, split};
+use super::notes::{BOOL, FLOAT, Notes, finish, finish_len, put_moved, put_note, split};
 use super::numbers::{self, Number, escaped_len, put_f64, put_i64};
-use super::{BYTES, END, FIRST_TYPE, FRACTION, FROZENSET, NAN, NEG_INF, NONE, PICKLED, STR, TUPLE};
-use crate::collections::rows::{Layout, Symbol};
+use super::tag::{
+    BYTES, END, FIRST_TYPE, FRACTION, FROZENSET, NAN, NEG_INF, NONE, PICKLED, STR, TUPLE,
+};
+use crate::{Layout, Symbol};
 
 /// The length of the term at the start of `bytes`; adds its atoms.
-pub(super) fn skip(bytes: &[u8], atoms: &mut u32) -> Option<usize> {
+pub(crate) fn skip(bytes: &[u8], atoms: &mut u32) -> Option<usize> {
     *atoms += 1;
     match *bytes.first()? {
         NONE => Some(1),
@@ -18,7 +20,7 @@ pub(super) fn skip(bytes: &[u8], atoms: &mut u32) -> Option<usize> {
             }
             Some(at + 1)
         }
-        NEG_INF..=NAN => numbers::take(bytes).map(|(_, len)| len),
+        NEG_INF..=NAN => numbers::take_number(bytes).map(|(_, len)| len),
         FIRST_TYPE..FRACTION => Some(1 + skip(&bytes[1..], atoms)?),
         _ => None,
     }
@@ -26,7 +28,7 @@ pub(super) fn skip(bytes: &[u8], atoms: &mut u32) -> Option<usize> {
 
 /// Cuts a row of a tuple of two into a row of each, which are written to `key` and `value`. False where the row is of
 /// something else.
-pub(crate) fn cut_pair(row: &[u8], key: &mut Vec<u8>, value: &mut Vec<u8>) -> bool {
+pub fn cut_pair(row: &[u8], key: &mut Vec<u8>, value: &mut Vec<u8>) -> bool {
     cut_two(row, key, value).is_some()
 }
 
@@ -62,7 +64,7 @@ fn cut_two(row: &[u8], key: &mut Vec<u8>, value: &mut Vec<u8>) -> Option<()> {
 }
 
 /// Appends the row of an element of a row's tuple; whether there is such an element.
-pub(crate) fn cut(row: &[u8], index: usize, out: &mut Vec<u8>) -> bool {
+pub fn cut(row: &[u8], index: usize, out: &mut Vec<u8>) -> bool {
     element(row, index, out).is_some()
 }
 
@@ -87,7 +89,7 @@ fn element(row: &[u8], index: usize, out: &mut Vec<u8>) -> Option<()> {
 }
 
 /// Appends the row of a tuple, from the row of each element.
-pub(crate) fn tuple(rows: &[&[u8]], out: &mut Vec<u8>) {
+pub fn tuple(rows: &[&[u8]], out: &mut Vec<u8>) {
     out.push(TUPLE);
     for row in rows {
         out.extend_from_slice(split(row).0);
@@ -104,12 +106,12 @@ pub(crate) fn tuple(rows: &[&[u8]], out: &mut Vec<u8>) {
 }
 
 /// Whether a row can hold a value that is kept as its pickle: it has the byte that such a value begins with.
-pub(crate) fn may_hold_pickle(row: &[u8]) -> bool {
+pub fn may_hold_pickle(row: &[u8]) -> bool {
     split(row).0.contains(&PICKLED)
 }
 
 /// Whether two rows differ in a value that is kept as its pickle first, so that their order means nothing.
-pub(crate) fn are_unordered(row: &[u8], other: &[u8]) -> bool {
+pub fn are_unordered(row: &[u8], other: &[u8]) -> bool {
     let (term, other) = (split(row).0, split(other).0);
     let differs = term.iter().zip(other).position(|(a, b)| a != b);
     differs.is_some_and(|at| is_in_pickle(term, at).unwrap_or(false))
@@ -135,24 +137,24 @@ fn is_in_pickle(term: &[u8], place: usize) -> Option<bool> {
 }
 
 /// Appends the row of a bool.
-pub(crate) fn bool(value: bool, out: &mut Vec<u8>) {
+pub fn bool(value: bool, out: &mut Vec<u8>) {
     put_i64(i64::from(value), out);
     let mut note = Vec::new();
-    put(0, BOOL, &[], &mut note);
+    put_note(0, BOOL, &[], &mut note);
     finish(&note, out);
 }
 
 /// The bool that a row is of; nothing for others.
-pub(crate) fn truth(row: &[u8]) -> Option<bool> {
+pub fn truth(row: &[u8]) -> Option<bool> {
     let (term, notes) = split(row);
-    match (numbers::take(term)?, Notes(notes).take()?) {
+    match (numbers::take_number(term)?, Notes(notes).take()?) {
         ((Number::Int(value), len), (0, BOOL, _)) if len == term.len() => Some(value != 0),
         _ => None,
     }
 }
 
 /// Appends the row of a tuple of two, from the row of each.
-pub(crate) fn pair(key: &[u8], value: &[u8], out: &mut Vec<u8>) {
+pub fn pair(key: &[u8], value: &[u8], out: &mut Vec<u8>) {
     let ((first, key_notes), (second, value_notes)) = (split(key), split(value));
     out.push(TUPLE);
     out.extend_from_slice(first);
@@ -174,7 +176,7 @@ pub(crate) fn pair(key: &[u8], value: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Appends the term of a value that is made of integers.
-pub(crate) fn put_ints(symbols: impl Iterator<Item = Symbol>, words: &[i64], out: &mut Vec<u8>) {
+pub fn put_ints(symbols: impl Iterator<Item = Symbol>, words: &[i64], out: &mut Vec<u8>) {
     let mut words = words.iter();
     for symbol in symbols {
         match symbol {
@@ -187,7 +189,7 @@ pub(crate) fn put_ints(symbols: impl Iterator<Item = Symbol>, words: &[i64], out
 }
 
 /// The layout of a row whose value is made of integers, and these; nothing for others, and for those with notes.
-pub(crate) fn ints(row: &[u8], words: &mut Vec<i64>) -> Option<Layout> {
+pub fn ints(row: &[u8], words: &mut Vec<i64>) -> Option<Layout> {
     let (mut term, notes) = split(row);
     if !notes.is_empty() {
         return None;
@@ -198,7 +200,7 @@ pub(crate) fn ints(row: &[u8], words: &mut Vec<i64>) -> Option<Layout> {
             NONE => (Symbol::None, 1),
             TUPLE => (Symbol::Open, 1),
             END => (Symbol::Close, 1),
-            NEG_INF..=NAN => match numbers::take(term)? {
+            NEG_INF..=NAN => match numbers::take_number(term)? {
                 (Number::Int(value), len) => {
                     words.push(value);
                     (Symbol::Int, len)
@@ -214,28 +216,29 @@ pub(crate) fn ints(row: &[u8], words: &mut Vec<i64>) -> Option<Layout> {
 }
 
 /// Appends the row of a float.
-pub(crate) fn float(value: f64, out: &mut Vec<u8>) {
-    // Only what is longer than 4 GiB is refused.
-    let integral = put_f64(value, out).unwrap_or_default();
+pub fn float(value: f64, out: &mut Vec<u8>) {
+    let integral = put_f64(value, out);
     let mut note = Vec::new();
     if integral {
-        put(0, FLOAT, &[], &mut note);
+        put_note(0, FLOAT, &[], &mut note);
     }
     finish(&note, out);
 }
 
 /// A number that can be calculated with here.
-pub(crate) enum Plain {
+pub enum Plain {
+    /// An integer of 64 bits, or a bool.
     Int(i64),
     /// An integer of more than 64 bits.
     Wide(i128),
+    /// A float.
     Float(f64),
 }
 
 impl Plain {
     /// The nearest float.
     #[allow(clippy::cast_precision_loss, reason = "as Python converts")]
-    pub(crate) fn float(&self) -> f64 {
+    pub fn float(&self) -> f64 {
         match self {
             Plain::Int(value) => *value as f64,
             Plain::Wide(value) => *value as f64,
@@ -245,10 +248,10 @@ impl Plain {
 }
 
 /// The number of a row that is a `bool`, a `float`, or an `int` of 128 bits; nothing for others.
-pub(crate) fn plain_number(row: &[u8]) -> Option<Plain> {
+pub fn plain_number(row: &[u8]) -> Option<Plain> {
     let (term, notes) = split(row);
     let kind = Notes(notes).take().map(|(_, kind, _)| kind);
-    let (number, len) = numbers::take(term)?;
+    let (number, len) = numbers::take_number(term)?;
     if len != term.len() {
         return None;
     }

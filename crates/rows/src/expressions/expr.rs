@@ -3,27 +3,27 @@
 use std::fmt;
 use std::sync::Arc;
 
-use pyo3::exceptions::PyTypeError;
-use pyo3::prelude::*;
-
-use super::super::rows::{Row, RowBuf};
-use crate::errors::GraphError;
+use crate::{Row, RowBuf};
 
 /// The rows that expressions read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub enum Source {
     /// The record of `map` and `filter`.
     Record,
-    /// The key of a join, and the values on its left and on its right.
+    /// The key of a join.
     Key,
+    /// The value on the left of a join.
     Left,
+    /// The value on the right of a join.
     Right,
 }
 
 impl Source {
-    pub(crate) const ALL: [Source; 4] = [Source::Record, Source::Key, Source::Left, Source::Right];
+    /// All of them.
+    pub const ALL: [Source; 4] = [Source::Record, Source::Key, Source::Left, Source::Right];
 
-    pub(crate) fn name(self) -> &'static str {
+    /// The name by which `pointstamp.fields` exports it.
+    pub fn name(self) -> &'static str {
         match self {
             Source::Record => "record",
             Source::Key => "key",
@@ -34,7 +34,7 @@ impl Source {
 
     /// Which of the rows it is that the operator gives.
     #[inline]
-    pub(super) fn index(self) -> usize {
+    pub fn index(self) -> usize {
         match self {
             Source::Record | Source::Key => 0,
             Source::Left => 1,
@@ -45,31 +45,44 @@ impl Source {
 
 /// What is computed of two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Op {
+pub enum Op {
+    /// The sum.
     Add,
+    /// The difference.
     Sub,
+    /// The product.
     Mul,
+    /// The quotient, a float.
     Div,
+    /// Whether the values have a relation.
     Compare(Relation),
+    /// Whether both are true.
     And,
+    /// Whether one is true.
     Or,
 }
 
 /// How two values may compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Relation {
+pub enum Relation {
+    /// The values are equal.
     Eq,
+    /// They are not.
     Ne,
+    /// The first is less.
     Lt,
+    /// The first is less or equal.
     Le,
+    /// The first is greater.
     Gt,
+    /// The first is greater or equal.
     Ge,
 }
 
 impl Relation {
     /// Whether values in this order have the relation.
     #[inline]
-    pub(super) fn holds(self, order: std::cmp::Ordering) -> bool {
+    pub fn holds(self, order: std::cmp::Ordering) -> bool {
         match self {
             Relation::Eq => order.is_eq(),
             Relation::Ne => order.is_ne(),
@@ -82,8 +95,8 @@ impl Relation {
 }
 
 impl Op {
-    /// The function of Python's `operator` that writes it.
-    pub(super) fn function(self) -> &'static str {
+    /// The name of the function of Python's module `operator`.
+    pub fn function(self) -> &'static str {
         match self {
             Op::Add => "add",
             Op::Sub => "sub",
@@ -100,7 +113,8 @@ impl Op {
         }
     }
 
-    pub(super) fn symbol(self) -> &'static str {
+    /// The symbol that stands between the values.
+    pub fn symbol(self) -> &'static str {
         match self {
             Op::Add => "+",
             Op::Sub => "-",
@@ -120,16 +134,22 @@ impl Op {
 
 /// An expression. Clones share what it is made of.
 #[derive(Clone, Debug)]
-pub(crate) enum Expr {
+pub enum Expr {
+    /// A whole row.
     Source(Source),
+    /// An element of a tuple.
     Item(Arc<Expr>, usize),
     /// The column of a name; [`resolved`](Expr::resolved) makes an item of it.
     Column(Arc<str>),
+    /// A value.
     Constant(Arc<RowBuf>),
+    /// A tuple.
     Tuple(Arc<[Expr]>),
+    /// What is computed of two values.
     Binary(Op, Arc<Expr>, Arc<Expr>),
     /// What is calculated of columns of which one is of floats: rows hold those that integers equal as these.
     Floats(Op, Arc<Expr>, Arc<Expr>),
+    /// The opposite of a condition.
     Not(Arc<Expr>),
 }
 
@@ -138,13 +158,48 @@ impl Expr {
     ///
     /// # Errors
     ///
-    /// `GraphError` where it reads something else.
-    pub(crate) fn resolved(&self, sources: &[Source], columns: &[String]) -> PyResult<Expr> {
+    /// [`Unresolved`] where it reads something else.
+    pub fn resolved(&self, sources: &[Source], columns: &[String]) -> Result<Expr, Unresolved> {
+        let part = |of: &Arc<Expr>| of.resolved(sources, columns).map(Arc::new);
         Ok(match self {
             Expr::Source(source) if sources.contains(source) => Expr::Source(*source),
-            Expr::Source(source) => {
+            Expr::Source(source) => return Err(Unresolved::Source(*source, sources.to_vec())),
+            Expr::Item(of, index) => Expr::Item(part(of)?, *index),
+            Expr::Column(name) => match columns.iter().position(|column| **column == **name) {
+                Some(index) => Expr::Item(Arc::new(Expr::Source(Source::Record)), index),
+                None if columns.is_empty() => return Err(Unresolved::Records(Arc::clone(name))),
+                None => return Err(Unresolved::Column(Arc::clone(name), columns.to_vec())),
+            },
+            Expr::Constant(_) => self.clone(),
+            Expr::Tuple(parts) => {
+                let parts = parts.iter().map(|part| part.resolved(sources, columns));
+                Expr::Tuple(parts.collect::<Result<_, _>>()?)
+            }
+            Expr::Binary(op, a, b) => Expr::Binary(*op, part(a)?, part(b)?),
+            Expr::Floats(op, a, b) => Expr::Floats(*op, part(a)?, part(b)?),
+            Expr::Not(of) => Expr::Not(part(of)?),
+        })
+    }
+}
+
+/// Why an expression does not fit its operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unresolved {
+    /// It reads a row that the operator does not give; the rows that it gives.
+    Source(Source, Vec<Source>),
+    /// It reads a column, and the operator has records.
+    Records(Arc<str>),
+    /// It reads a column that the operator does not have; the columns that it has.
+    Column(Arc<str>, Vec<String>),
+}
+
+impl fmt::Display for Unresolved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unresolved::Source(source, sources) => {
                 let names: Vec<_> = sources.iter().map(|source| source.name()).collect();
-                return Err(GraphError::new_err(format!(
+                write!(
+                    f,
                     "this expression reads '{}', and the operator has {}",
                     source.name(),
                     if names.is_empty() {
@@ -152,42 +207,24 @@ impl Expr {
                     } else {
                         names.join(", ")
                     },
-                )));
+                )
             }
-            Expr::Item(of, index) => Expr::Item(Arc::new(of.resolved(sources, columns)?), *index),
-            Expr::Column(name) => match columns.iter().position(|column| **column == **name) {
-                Some(index) => Expr::Item(Arc::new(Expr::Source(Source::Record)), index),
-                None if columns.is_empty() => {
-                    return Err(PyTypeError::new_err(format!(
-                        "col({name:?}) reads a column, and these are records: read their parts with record[0], record[1], ..."
-                    )));
-                }
-                None => {
-                    return Err(GraphError::new_err(format!(
-                        "there is no column {name:?}: there are {}",
-                        columns.join(", ")
-                    )));
-                }
-            },
-            Expr::Constant(_) => self.clone(),
-            Expr::Tuple(parts) => {
-                let parts = parts.iter().map(|part| part.resolved(sources, columns));
-                Expr::Tuple(parts.collect::<PyResult<_>>()?)
+            Unresolved::Records(name) => write!(
+                f,
+                "col({name:?}) reads a column, and these are records: read their parts with record[0], record[1], ..."
+            ),
+            Unresolved::Column(name, columns) => {
+                write!(
+                    f,
+                    "there is no column {name:?}: there are {}",
+                    columns.join(", ")
+                )
             }
-            Expr::Binary(op, a, b) => Expr::Binary(
-                *op,
-                Arc::new(a.resolved(sources, columns)?),
-                Arc::new(b.resolved(sources, columns)?),
-            ),
-            Expr::Floats(op, a, b) => Expr::Floats(
-                *op,
-                Arc::new(a.resolved(sources, columns)?),
-                Arc::new(b.resolved(sources, columns)?),
-            ),
-            Expr::Not(of) => Expr::Not(Arc::new(of.resolved(sources, columns)?)),
-        })
+        }
     }
 }
+
+impl std::error::Error for Unresolved {}
 
 impl fmt::Display for Expr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

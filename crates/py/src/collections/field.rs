@@ -7,8 +7,10 @@ use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::super::rows::RowBuf;
-use super::expr::{Expr, Op, Relation, Source};
+use pointstamp_rows::RowBuf;
+use pointstamp_rows::expressions::{Expr, Op, Relation, Source};
+
+use super::values::{FromPython, ToPython};
 
 /// A part of a record, or what is computed of parts.
 #[pyclass(frozen, module = "pointstamp._core")]

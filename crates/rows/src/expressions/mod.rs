@@ -1,24 +1,21 @@
 //! Expressions over the parts of records, which run without the interpreter.
 //!
-//! Owns [`Field`], which is what `pointstamp.fields` exports: a part of a record, or what is computed of parts. An
-//! expression is made while a dataflow is built ([`Expr`]) and applied to rows while it runs ([`Projection`],
+//! An expression is made while a dataflow is built ([`Expr`]) and applied to rows while it runs ([`Projection`],
 //! [`Condition`]): to rows of integers by a plan made once for their layout ([`plan`]), to others part by part ([`eval`]).
 
 mod eval;
 mod expr;
 mod failure;
-mod field;
 mod plan;
 
-pub(crate) use expr::{Expr, Op, Relation, Source};
-pub(crate) use failure::Failure;
-pub(crate) use field::{Field, column_field, expr_of, source_field};
+pub use expr::{Expr, Op, Relation, Source, Unresolved};
+pub use failure::Failure;
 
 use pointstamp_arrange::Rows;
 
 use self::eval::Evaluator;
 use self::plan::{Plan, Test};
-use super::rows::{Cells, Layout, Row, RowBuf};
+use crate::{Cells, Layout, Row, RowBuf};
 
 /// How many rows an expression may read: the key and two values of a join.
 const SOURCES: usize = 3;
@@ -67,7 +64,7 @@ impl<P> Planned<P> {
 }
 
 /// An expression that makes a row of rows.
-pub(crate) struct Projection {
+pub struct Projection {
     expr: Expr,
     planned: Planned<Plan>,
     evaluator: Evaluator,
@@ -75,7 +72,8 @@ pub(crate) struct Projection {
 }
 
 impl Projection {
-    pub(crate) fn new(expr: Expr) -> Self {
+    /// The projection of an expression whose names are resolved.
+    pub fn new(expr: Expr) -> Self {
         Projection {
             expr,
             planned: Planned::none(),
@@ -85,7 +83,11 @@ impl Projection {
     }
 
     /// What the expression makes of each row of a column.
-    pub(crate) fn apply_all(&mut self, rows: &Cells) -> Result<Cells, Failure> {
+    ///
+    /// # Errors
+    ///
+    /// The [`Failure`] of the first row of which it has no result.
+    pub fn apply_all(&mut self, rows: &Cells) -> Result<Cells, Failure> {
         let expr = &self.expr;
         if !rows.is_empty()
             && let Some(plan) = (self.planned).get(&[rows.get(0)], |of| Plan::new(expr, of))
@@ -105,8 +107,12 @@ impl Projection {
     }
 
     /// What the expression makes of rows.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure`] where it has no result for them.
     #[inline]
-    pub(crate) fn apply(&mut self, sources: &[Row<'_>]) -> Result<Row<'_>, Failure> {
+    pub fn apply(&mut self, sources: &[Row<'_>]) -> Result<Row<'_>, Failure> {
         let expr = &self.expr;
         match self
             .planned
@@ -127,14 +133,15 @@ impl Projection {
 }
 
 /// An expression that is true or false of a row.
-pub(crate) struct Condition {
+pub struct Condition {
     expr: Expr,
     planned: Planned<Test>,
     evaluator: Evaluator,
 }
 
 impl Condition {
-    pub(crate) fn new(expr: Expr) -> Self {
+    /// The condition of an expression whose names are resolved.
+    pub fn new(expr: Expr) -> Self {
         Condition {
             expr,
             planned: Planned::none(),
@@ -143,8 +150,12 @@ impl Condition {
     }
 
     /// Whether the expression is true of rows.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure`] where it has no result for them.
     #[inline]
-    pub(crate) fn holds(&mut self, sources: &[Row<'_>]) -> Result<bool, Failure> {
+    pub fn holds(&mut self, sources: &[Row<'_>]) -> Result<bool, Failure> {
         let expr = &self.expr;
         match self
             .planned

@@ -2,70 +2,78 @@
 
 use std::borrow::Cow;
 
-use super::decode::unescaped;
 use super::notes::split;
-use super::numbers::{self, Number, put_escaped, put_f64, put_i128};
-use super::{BYTES, END, NAN, NEG_INF, NONE, STR, TUPLE};
+use super::numbers::{self, Number, put_escaped, put_f64, put_i128, unescaped};
+use super::tag::{BYTES, END, NAN, NEG_INF, NONE, STR, TUPLE};
 
 /// Writes a tuple, value by value. What is written has no notes: a float that an integer equals is that integer.
-pub(crate) struct Writer<'a>(&'a mut Vec<u8>);
+pub struct Writer<'a>(&'a mut Vec<u8>);
 
 impl<'a> Writer<'a> {
     /// A tuple that begins at the end of `term`.
-    pub(crate) fn tuple(term: &'a mut Vec<u8>) -> Self {
+    pub fn tuple(term: &'a mut Vec<u8>) -> Self {
         term.push(TUPLE);
         Writer(term)
     }
 
-    pub(crate) fn none(&mut self) {
+    /// Appends `None`.
+    pub fn none(&mut self) {
         self.0.push(NONE);
     }
 
-    pub(crate) fn int(&mut self, value: i128) {
+    /// Appends an integer.
+    pub fn int(&mut self, value: i128) {
         put_i128(value, self.0);
     }
 
-    pub(crate) fn float(&mut self, value: f64) {
-        // Fails for numbers of more than 4 GiB alone, which a float is not.
-        let _is_whole = put_f64(value, self.0);
+    /// Appends a float.
+    pub fn float(&mut self, value: f64) {
+        put_f64(value, self.0);
     }
 
-    pub(crate) fn text(&mut self, text: &str) {
+    /// Appends text.
+    pub fn text(&mut self, text: &str) {
         self.0.push(STR);
         put_escaped(text.as_bytes(), self.0);
     }
 
-    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+    /// Appends bytes.
+    pub fn bytes(&mut self, bytes: &[u8]) {
         self.0.push(BYTES);
         put_escaped(bytes, self.0);
     }
 
     /// Ends the tuple and its row.
-    pub(crate) fn end(self) {
+    pub fn end(self) {
         self.0.extend([END, 0]);
     }
 }
 
 /// A value that a column can hold.
-pub(crate) enum Atom<'a> {
+pub enum Atom<'a> {
+    /// `None`.
     None,
+    /// An integer of 64 bits.
     Int(i64),
     /// An integer of more than 64 bits.
     Wide(i128),
+    /// A float that no integer equals, or that 128 bits do not hold.
     Float(f64),
+    /// Text in UTF-8.
     Text(Cow<'a, [u8]>),
+    /// Bytes.
     Bytes(Cow<'a, [u8]>),
 }
 
 /// The value of a row that is no tuple; nothing for values that a column cannot hold.
-pub(crate) fn atom(row: &[u8]) -> Option<Atom<'_>> {
+pub fn atom(row: &[u8]) -> Option<Atom<'_>> {
     let mut term = split(row).0;
     take(&mut term).filter(|_| term.is_empty())
 }
 
 /// The number of a row, as a float, where it is one of a column of numbers: there a float that an integer equals is that
 /// integer.
-pub(crate) fn real(row: &[u8]) -> Option<f64> {
+pub fn real(row: &[u8]) -> Option<f64> {
     match atom(row)? {
         Atom::Float(value) => Some(value),
         #[allow(clippy::cast_precision_loss, reason = "as Python converts")]
@@ -77,7 +85,7 @@ pub(crate) fn real(row: &[u8]) -> Option<f64> {
 }
 
 /// The values of a row of a tuple; nothing for others. It ends early at a value that a column cannot hold.
-pub(crate) fn atoms(row: &[u8]) -> Option<impl Iterator<Item = Atom<'_>>> {
+pub fn atoms(row: &[u8]) -> Option<impl Iterator<Item = Atom<'_>>> {
     let term = split(row).0;
     let mut rest = term.strip_prefix(&[TUPLE])?.strip_suffix(&[END])?;
     Some(std::iter::from_fn(move || take(&mut rest)))
@@ -98,7 +106,7 @@ fn take<'a>(term: &mut &'a [u8]) -> Option<Atom<'a>> {
             (atom, 1 + len)
         }
         NEG_INF..=NAN => {
-            let (number, len) = numbers::take(term)?;
+            let (number, len) = numbers::take_number(term)?;
             (of_number(&number)?, len)
         }
         _ => return None,

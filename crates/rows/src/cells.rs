@@ -5,12 +5,12 @@ use std::ops::Range;
 
 use pointstamp_arrange::{Bytes, Rows, seek_by, word_of_i64};
 
-use super::super::terms::term_of;
-use super::{Layout, Row};
+use crate::terms::term_of;
+use crate::{Layout, Row};
 
 /// A column of rows.
 #[derive(Clone, Debug)]
-pub(crate) enum Cells {
+pub enum Cells {
     /// Rows of one layout; of any, while there is no row.
     Ints(Ints),
     /// Rows of any kind, as terms with their notes.
@@ -19,7 +19,7 @@ pub(crate) enum Cells {
 
 /// Rows of integers, `width` for each.
 #[derive(Clone, Debug)]
-pub(crate) struct Ints {
+pub struct Ints {
     layout: Layout,
     width: usize,
     len: usize,
@@ -64,7 +64,7 @@ impl Ints {
 
 /// Appends integers, which are few: without the call that copies many.
 #[inline]
-pub(super) fn append(words: &mut Vec<i64>, others: &[i64]) {
+pub(crate) fn append(words: &mut Vec<i64>, others: &[i64]) {
     match *others {
         [word] => words.push(word),
         [a, b] => words.extend([a, b]),
@@ -81,7 +81,7 @@ impl Default for Cells {
 
 impl Cells {
     /// A column of rows of integers; their number is a multiple of the layout's.
-    pub(crate) fn of_ints(layout: Layout, len: usize, words: Vec<i64>) -> Self {
+    pub fn of_ints(layout: Layout, len: usize, words: Vec<i64>) -> Self {
         debug_assert_eq!(words.len(), layout.width() * len);
         Cells::Ints(Ints {
             len,

@@ -1,13 +1,12 @@
 //! Numbers as terms: the integer below, then what lies between it and the number.
 
-use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use std::borrow::Cow;
 
-use super::{END, ESCAPE, FRACTION, NAN, NEG_BIG, NEG_INF, POS_BIG, POS_INF, ZERO};
+use super::tag::{END, ESCAPE, FRACTION, NAN, NEG_BIG, NEG_INF, POS_BIG, POS_INF, ZERO};
 
 /// Appends an integer of at most 64 bits.
 #[inline]
-pub(super) fn put_i64(value: i64, out: &mut Vec<u8>) {
+pub fn put_i64(value: i64, out: &mut Vec<u8>) {
     let magnitude = value.unsigned_abs();
     put_magnitude(value < 0, magnitude, out);
 }
@@ -26,8 +25,16 @@ fn put_magnitude(negative: bool, magnitude: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends an integer from its magnitude, big-endian without leading zeros.
-fn put_big(negative: bool, magnitude: &[u8], out: &mut Vec<u8>) -> PyResult<()> {
+/// An integer whose magnitude has 4 GiB or more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLong;
+
+/// Appends an integer from its magnitude, big-endian.
+///
+/// # Errors
+///
+/// [`TooLong`] for a magnitude of 4 GiB or more.
+pub fn put_big(negative: bool, magnitude: &[u8], out: &mut Vec<u8>) -> Result<(), TooLong> {
     let start = magnitude
         .iter()
         .position(|&byte| byte != 0)
@@ -39,7 +46,7 @@ fn put_big(negative: bool, magnitude: &[u8], out: &mut Vec<u8>) -> PyResult<()> 
         put_magnitude(negative, u64::from_be_bytes(word), out);
         return Ok(());
     }
-    let len = u32::try_from(magnitude.len())?;
+    let len = u32::try_from(magnitude.len()).map_err(|_| TooLong)?;
     if negative {
         out.push(NEG_BIG);
         out.extend((!len).to_be_bytes());
@@ -57,33 +64,20 @@ pub(super) fn put_i128(value: i128, out: &mut Vec<u8>) {
     if let Ok(small) = i64::try_from(value) {
         return put_i64(small, out);
     }
-    // Fails for magnitudes of more than 4 GiB alone.
-    let _fits = put_big(value < 0, &value.unsigned_abs().to_be_bytes(), out);
+    let fits = put_big(value < 0, &value.unsigned_abs().to_be_bytes(), out);
+    debug_assert!(fits.is_ok(), "16 bytes");
 }
 
-/// Appends a Python `int` of any size.
-pub(super) fn put_int(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> PyResult<()> {
-    if let Ok(small) = value.extract::<i64>() {
-        put_i64(small, out);
-        return Ok(());
-    }
-    let negative = value.lt(0)?;
-    let magnitude = value.call_method0("__abs__")?;
-    let bits: usize = magnitude.call_method0("bit_length")?.extract()?;
-    let bytes = magnitude.call_method1("to_bytes", (bits.div_ceil(8), "big"))?;
-    put_big(negative, bytes.cast::<PyBytes>()?.as_bytes(), out)
-}
-
-/// Appends a float; whether it is an integer's equal.
+/// Appends a float; returns whether it equals an integer, which is what is written then.
 #[allow(clippy::float_cmp, reason = "exact on purpose")]
-pub(super) fn put_f64(value: f64, out: &mut Vec<u8>) -> PyResult<bool> {
+pub fn put_f64(value: f64, out: &mut Vec<u8>) -> bool {
     if value.is_nan() {
         out.push(NAN);
-        return Ok(false);
+        return false;
     }
     if value.is_infinite() {
         out.push(if value < 0.0 { NEG_INF } else { POS_INF });
-        return Ok(false);
+        return false;
     }
     let whole = value.trunc();
     if whole != value {
@@ -91,48 +85,51 @@ pub(super) fn put_f64(value: f64, out: &mut Vec<u8>) -> PyResult<bool> {
         #[allow(clippy::cast_possible_truncation, reason = "it is in range")]
         put_i64(value.floor() as i64, out);
         put_fraction(value < 0.0, (value - whole).abs(), out);
-        return Ok(false);
+        return false;
     }
     if value.abs() < 9.2e18 {
         #[allow(clippy::cast_possible_truncation, reason = "it is in range")]
         put_i64(value as i64, out);
-        return Ok(true);
+        return true;
     }
     let bits = value.abs().to_bits();
     let mantissa = (bits & ((1 << 52) - 1)) | (1 << 52);
     let shift = (bits >> 52) as usize - 1075;
     let mut magnitude = (mantissa << (shift % 8)).to_be_bytes().to_vec();
     magnitude.resize(8 + shift / 8, 0);
-    put_big(value < 0.0, &magnitude, out)?;
-    Ok(true)
+    let fits = put_big(value < 0.0, &magnitude, out);
+    debug_assert!(fits.is_ok(), "at most 128 bytes");
+    true
 }
 
 /// Appends what a number's magnitude has beyond an integer: from 0 to 1, after the integer below the number.
-pub(super) fn put_fraction(negative: bool, fraction: f64, out: &mut Vec<u8>) {
+pub fn put_fraction(negative: bool, fraction: f64, out: &mut Vec<u8>) {
     let bits = fraction.to_bits();
     out.push(FRACTION);
     out.extend((if negative { !bits } else { bits }).to_be_bytes());
 }
 
 /// Appends a ratio, in characters that sort as ratios do and, behind a space, as text. Neither holds a 00.
-pub(super) fn put_ratio(text: &str, out: &mut Vec<u8>) {
+pub fn put_ratio(text: &str, out: &mut Vec<u8>) {
     out.push(FRACTION);
     out.extend_from_slice(text.as_bytes());
     out.push(END);
 }
 
 /// A number that has been read.
-pub(super) enum Number<'a> {
+pub enum Number<'a> {
+    /// An integer of 64 bits.
     Int(i64),
     /// Whether it is negative, and the magnitude, big-endian.
     Big(bool, Vec<u8>),
+    /// A float that no integer equals.
     Float(f64),
     /// A ratio that no float equals, as text.
     Ratio(&'a str),
 }
 
 /// The number at the start of `bytes`, and its length. Nothing where the bytes are not a number's.
-pub(super) fn take(bytes: &[u8]) -> Option<(Number<'_>, usize)> {
+pub fn take_number(bytes: &[u8]) -> Option<(Number<'_>, usize)> {
     let tag = *bytes.first()?;
     match tag {
         NEG_INF => return Some((Number::Float(f64::NEG_INFINITY), 1)),
@@ -230,7 +227,7 @@ pub(super) fn real(negative: bool, magnitude: &[u8]) -> f64 {
 }
 
 /// Appends text or bytes and their end.
-pub(super) fn put_escaped(bytes: &[u8], out: &mut Vec<u8>) {
+pub fn put_escaped(bytes: &[u8], out: &mut Vec<u8>) {
     if bytes.contains(&END) {
         for &byte in bytes {
             out.push(byte);
@@ -245,7 +242,7 @@ pub(super) fn put_escaped(bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Where text or bytes that begin at the start of `bytes` end, with the end's mark, and whether they hold escapes.
-pub(super) fn escaped_len(bytes: &[u8]) -> Option<(usize, bool)> {
+pub fn escaped_len(bytes: &[u8]) -> Option<(usize, bool)> {
     let (mut at, mut escapes) = (0, false);
     loop {
         at += bytes.get(at..)?.iter().position(|&byte| byte == END)?;
@@ -255,4 +252,20 @@ pub(super) fn escaped_len(bytes: &[u8]) -> Option<(usize, bool)> {
         escapes = true;
         at += 2;
     }
+}
+
+/// Text or bytes as they were before they were escaped.
+pub fn unescaped(bytes: &[u8], escapes: bool) -> Cow<'_, [u8]> {
+    if !escapes {
+        return bytes.into();
+    }
+    let mut plain = Vec::with_capacity(bytes.len());
+    let mut after_end = false;
+    for &byte in bytes {
+        if !(after_end && byte == ESCAPE) {
+            plain.push(byte);
+        }
+        after_end = byte == END;
+    }
+    plain.into()
 }

@@ -2,9 +2,9 @@
 
 use std::cmp::Ordering;
 
-use super::super::rows::{Layout, Row, Symbol};
 use super::expr::{Expr, Op, Relation};
 use super::failure::Failure;
+use crate::{Layout, Row, Symbol};
 
 /// Where integers come from.
 pub(super) enum Pick {

@@ -6,7 +6,7 @@
 
 /// The form of a value that is made of integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Layout(u64);
+pub struct Layout(u64);
 
 const NONE: u64 = 0;
 const INT: u64 = 1;
@@ -15,24 +15,28 @@ const CLOSE: u64 = 3;
 
 /// What a layout is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Symbol {
+pub enum Symbol {
+    /// `None`.
     None,
+    /// An integer.
     Int,
+    /// The begin of a tuple.
     Open,
+    /// The end of a tuple.
     Close,
 }
 
 impl Layout {
     /// Nothing yet.
-    pub(crate) const EMPTY: Layout = Layout(1);
+    pub const EMPTY: Layout = Layout(1);
     /// An integer.
-    pub(crate) const INT: Layout = Layout(0b101);
+    pub const INT: Layout = Layout(0b101);
     /// `None`.
-    pub(crate) const NONE: Layout = Layout(0b100);
+    pub const NONE: Layout = Layout(0b100);
 
     /// The layout with another symbol at its end; nothing where there is no room.
     #[inline]
-    pub(crate) fn then(self, symbol: Symbol) -> Option<Layout> {
+    pub fn then(self, symbol: Symbol) -> Option<Layout> {
         let bits = match symbol {
             Symbol::None => NONE,
             Symbol::Int => INT,
@@ -44,7 +48,8 @@ impl Layout {
 
     /// The number of symbols.
     #[inline]
-    pub(crate) fn len(self) -> usize {
+    #[allow(clippy::len_without_is_empty, reason = "it is compared with EMPTY")]
+    pub fn len(self) -> usize {
         (63 - self.0.leading_zeros() as usize) / 2
     }
 
@@ -54,7 +59,7 @@ impl Layout {
     }
 
     /// The symbols in order.
-    pub(crate) fn symbols(self) -> impl Iterator<Item = Symbol> {
+    pub fn symbols(self) -> impl Iterator<Item = Symbol> {
         (0..self.len()).map(move |index| match self.bits(index) {
             NONE => Symbol::None,
             INT => Symbol::Int,
@@ -65,14 +70,14 @@ impl Layout {
 
     /// The number of integers.
     #[inline]
-    pub(crate) fn width(self) -> usize {
+    pub fn width(self) -> usize {
         let low = self.0 & !(self.0 >> 1) & 0x5555_5555_5555_5555;
         low.count_ones() as usize - 1 // the mark looks like one
     }
 
     /// The symbols of both, one after the other.
     #[inline]
-    pub(crate) fn and(self, other: Layout) -> Option<Layout> {
+    pub fn and(self, other: Layout) -> Option<Layout> {
         let len = other.len();
         if self.len() + len > 31 {
             return None;
@@ -83,7 +88,7 @@ impl Layout {
 
     /// The layout of a tuple of two.
     #[inline]
-    pub(crate) fn pair(first: Layout, second: Layout) -> Option<Layout> {
+    pub fn pair(first: Layout, second: Layout) -> Option<Layout> {
         let inside = first.and(second)?;
         Layout::EMPTY
             .then(Symbol::Open)?
@@ -115,12 +120,12 @@ impl Layout {
     }
 
     /// Whether this is the layout of one value.
-    pub(crate) fn is_value(self) -> bool {
+    pub fn is_value(self) -> bool {
         self.end_of(0) == Some(self.len())
     }
 
     /// The layouts of a tuple's elements; nothing where this is no tuple.
-    pub(crate) fn elements(self) -> Option<impl Iterator<Item = Layout>> {
+    pub fn elements(self) -> Option<impl Iterator<Item = Layout>> {
         if self.len() < 2 || self.bits(0) != OPEN {
             return None;
         }
@@ -134,19 +139,19 @@ impl Layout {
 
     /// The layouts of the two elements of a tuple of two; nothing where this is none.
     #[inline]
-    pub(crate) fn cut_pair(self) -> Option<(Layout, Layout)> {
+    pub fn cut_pair(self) -> Option<(Layout, Layout)> {
         let mut elements = self.elements()?;
         let pair = (elements.next()?, elements.next()?);
         elements.next().is_none().then_some(pair)
     }
 
     /// The layout as a word.
-    pub(crate) fn word(self) -> u64 {
+    pub fn word(self) -> u64 {
         self.0
     }
 
     /// The layout of a word; nothing where the word is not one's.
-    pub(crate) fn from_word(word: u64) -> Option<Layout> {
+    pub fn from_word(word: u64) -> Option<Layout> {
         let layout = Layout(word);
         let marked = word != 0 && word.leading_zeros() % 2 == 1;
         (marked && (layout == Layout::EMPTY || layout.is_value())).then_some(layout)

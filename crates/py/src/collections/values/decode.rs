@@ -6,10 +6,13 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyFrozenSet, PyInt, PyString, PyTuple};
 
-use super::notes::{BOOL, FLOAT, Notes, split};
-use super::numbers::{self, Number, escaped_len};
-use super::{BYTES, END, ESCAPE, FIRST_TYPE, FRACTION, FROZENSET, NAN, NEG_INF, NONE, STR, TUPLE};
 use crate::errors::CodecError;
+use pointstamp_rows::terms::tag::{
+    BYTES, END, FIRST_TYPE, FRACTION, FROZENSET, NAN, NEG_INF, NONE, STR, TUPLE,
+};
+use pointstamp_rows::terms::{
+    BOOL, FLOAT, Notes, Number, escaped_len, split, take_number, unescaped,
+};
 
 /// The value of a row.
 ///
@@ -107,7 +110,7 @@ impl<'a, 'py> Reader<'a, 'py> {
     }
 
     fn number(&mut self) -> PyResult<Bound<'py, PyAny>> {
-        let (number, len) = numbers::take(self.term).ok_or_else(not_a_row)?;
+        let (number, len) = take_number(self.term).ok_or_else(not_a_row)?;
         self.term = &self.term[len..];
         Ok(match number {
             Number::Int(value) => value.into_pyobject(self.py)?.into_any(),
@@ -131,22 +134,6 @@ impl<'a, 'py> Reader<'a, 'py> {
         self.term = &self.term[1 + len..];
         Ok(unescaped(bytes, escapes))
     }
-}
-
-/// Text or bytes as they were before they were escaped.
-pub(super) fn unescaped(bytes: &[u8], escapes: bool) -> Cow<'_, [u8]> {
-    if !escapes {
-        return bytes.into();
-    }
-    let mut plain = Vec::with_capacity(bytes.len());
-    let mut after_end = false;
-    for &byte in bytes {
-        if !(after_end && byte == ESCAPE) {
-            plain.push(byte);
-        }
-        after_end = byte == END;
-    }
-    plain.into()
 }
 
 fn put_together(py: Python<'_>) -> PyResult<&Py<PyAny>> {

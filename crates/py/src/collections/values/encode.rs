@@ -1,13 +1,17 @@
 //! Values to rows.
 
-use pyo3::exceptions::PyRecursionError;
+use pyo3::exceptions::{PyOverflowError, PyRecursionError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString, PyTuple};
 
-use super::notes::{self, BOOL, FLOAT};
-use super::numbers::{put_escaped, put_f64, put_fraction, put_i64, put_int, put_ratio};
-use super::{BYTES, END, FROZENSET, MAX_DEPTH, NONE, STR, TUPLE};
+use pointstamp_rows::terms::tag::{BYTES, END, FROZENSET, NONE, STR, TUPLE};
+use pointstamp_rows::terms::{
+    self, BOOL, FLOAT, put_big, put_escaped, put_f64, put_fraction, put_i64, put_ratio,
+};
+
+/// Values nested deeper than this are refused, before they could exhaust the stack.
+const MAX_DEPTH: u32 = 100;
 
 /// What `pointstamp._terms.take_apart` gives for a value that equals one of another class.
 const SAME: u8 = 0;
@@ -27,7 +31,7 @@ pub(crate) fn encode(value: &Bound<'_, PyAny>, row: &mut Vec<u8>) -> PyResult<()
     };
     writer.put(value, 0)?;
     let notes = writer.notes;
-    notes::finish(&notes, row);
+    terms::finish(&notes, row);
     Ok(())
 }
 
@@ -62,8 +66,8 @@ impl Writer<'_> {
             return Ok(());
         }
         if let Ok(float) = value.cast_exact::<PyFloat>() {
-            if put_f64(float.value(), self.term)? {
-                notes::put(atom, FLOAT, &[], &mut self.notes);
+            if put_f64(float.value(), self.term) {
+                terms::put_note(atom, FLOAT, &[], &mut self.notes);
             }
             return Ok(());
         }
@@ -73,7 +77,7 @@ impl Writer<'_> {
         }
         if let Ok(flag) = value.cast_exact::<PyBool>() {
             put_i64(i64::from(flag.is_true()), self.term);
-            notes::put(atom, BOOL, &[], &mut self.notes);
+            terms::put_note(atom, BOOL, &[], &mut self.notes);
             return Ok(());
         }
         if let Ok(bytes) = value.cast_exact::<PyBytes>() {
@@ -95,7 +99,7 @@ impl Writer<'_> {
         let (tag, inner, kind, payload): (u8, Bound<'_, PyAny>, u8, Bound<'_, PyBytes>) =
             parts.extract()?;
         if kind != 0 {
-            notes::put(atom, kind, payload.as_bytes(), &mut self.notes);
+            terms::put_note(atom, kind, payload.as_bytes(), &mut self.notes);
         }
         match tag {
             SAME => {
@@ -126,7 +130,7 @@ impl Writer<'_> {
 
     /// Takes away a note of this atom that begins at `at`: what stands in the value's place has another class than it.
     fn drop_note_of(&mut self, atom: u32, at: usize) {
-        let mut rest = notes::Notes(&self.notes[at..]);
+        let mut rest = terms::Notes(&self.notes[at..]);
         if rest.atom() == Some(atom) {
             rest.take();
             let rest = rest.0.len();
@@ -154,12 +158,26 @@ impl Writer<'_> {
         self.term.push(FROZENSET);
         for (term, notes, atoms) in parts {
             self.term.extend_from_slice(&term);
-            notes::put_moved(&notes, 0, u32::MAX, i64::from(self.atoms), &mut self.notes);
+            terms::put_moved(&notes, 0, u32::MAX, i64::from(self.atoms), &mut self.notes);
             self.atoms += atoms;
         }
         self.term.push(END);
         Ok(())
     }
+}
+
+/// Appends an `int` of any size.
+fn put_int(value: &Bound<'_, PyAny>, term: &mut Vec<u8>) -> PyResult<()> {
+    if let Ok(small) = value.extract::<i64>() {
+        put_i64(small, term);
+        return Ok(());
+    }
+    let negative = value.lt(0)?;
+    let magnitude = value.call_method0("__abs__")?;
+    let bits: usize = magnitude.call_method0("bit_length")?.extract()?;
+    let bytes = magnitude.call_method1("to_bytes", (bits.div_ceil(8), "big"))?;
+    put_big(negative, bytes.cast::<PyBytes>()?.as_bytes(), term)
+        .map_err(|_| PyOverflowError::new_err("an int of 4 GiB or more cannot be in a collection"))
 }
 
 fn put_text(text: &Bound<'_, PyString>, term: &mut Vec<u8>) -> PyResult<()> {

@@ -1,9 +1,9 @@
 //! Expressions over rows of any kind, part by part.
 
-use super::super::rows::{Row, RowBuf};
-use super::super::terms::Plain;
 use super::expr::{Expr, Op};
 use super::failure::Failure;
+use crate::terms::Plain;
+use crate::{Row, RowBuf};
 
 /// Applies expressions, with rows to write to that are used again.
 #[derive(Default)]

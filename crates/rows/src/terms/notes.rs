@@ -1,9 +1,9 @@
 //! The notes at the end of a row: what its term leaves open.
 
 /// That an integer was a `bool`.
-pub(super) const BOOL: u8 = 1;
+pub const BOOL: u8 = 1;
 /// That an integer was a `float`.
-pub(super) const FLOAT: u8 = 2;
+pub const FLOAT: u8 = 2;
 
 /// The end of a row: its notes have 255 bytes or more, and their length is before this.
 const LONG: u8 = 0xff;
@@ -12,7 +12,7 @@ const HEAD: usize = 9;
 
 /// The term of a row and its notes.
 #[inline]
-pub(crate) fn split(row: &[u8]) -> (&[u8], &[u8]) {
+pub fn split(row: &[u8]) -> (&[u8], &[u8]) {
     match row {
         [term @ .., 0] => (term, &[]),
         [rest @ .., LONG] if rest.len() >= 4 => {
@@ -27,13 +27,13 @@ pub(crate) fn split(row: &[u8]) -> (&[u8], &[u8]) {
 
 /// The term of a row: what is compared, sorted and routed by.
 #[inline]
-pub(crate) fn term_of(row: &[u8]) -> &[u8] {
+pub fn term_of(row: &[u8]) -> &[u8] {
     split(row).0
 }
 
 /// Appends notes and their length.
 #[inline]
-pub(super) fn finish(notes: &[u8], row: &mut Vec<u8>) {
+pub fn finish(notes: &[u8], row: &mut Vec<u8>) {
     if notes.is_empty() {
         row.push(0);
         return;
@@ -43,7 +43,7 @@ pub(super) fn finish(notes: &[u8], row: &mut Vec<u8>) {
 }
 
 /// Appends the length of notes that have been appended.
-pub(super) fn finish_len(len: usize, row: &mut Vec<u8>) {
+pub(crate) fn finish_len(len: usize, row: &mut Vec<u8>) {
     #[allow(
         clippy::cast_possible_truncation,
         reason = "checked, or kept in 32 bits by the size of rows"
@@ -57,7 +57,7 @@ pub(super) fn finish_len(len: usize, row: &mut Vec<u8>) {
 }
 
 /// Appends a note.
-pub(super) fn put(atom: u32, kind: u8, payload: &[u8], notes: &mut Vec<u8>) {
+pub fn put_note(atom: u32, kind: u8, payload: &[u8], notes: &mut Vec<u8>) {
     notes.extend(atom.to_le_bytes());
     notes.push(kind);
     #[allow(
@@ -69,16 +69,16 @@ pub(super) fn put(atom: u32, kind: u8, payload: &[u8], notes: &mut Vec<u8>) {
 }
 
 /// The notes, in the order of their atoms: the atom, the kind and the payload of each.
-pub(super) struct Notes<'a>(pub(super) &'a [u8]);
+pub struct Notes<'a>(pub &'a [u8]);
 
 impl<'a> Notes<'a> {
     /// The atom of the next note.
-    pub(super) fn atom(&self) -> Option<u32> {
+    pub fn atom(&self) -> Option<u32> {
         Some(u32::from_le_bytes(self.0.get(..4)?.try_into().ok()?))
     }
 
     /// Takes the next note.
-    pub(super) fn take(&mut self) -> Option<(u32, u8, &'a [u8])> {
+    pub fn take(&mut self) -> Option<(u32, u8, &'a [u8])> {
         let atom = self.atom()?;
         let kind = *self.0.get(4)?;
         let len = u32::from_le_bytes(self.0.get(5..HEAD)?.try_into().ok()?) as usize;
@@ -89,7 +89,7 @@ impl<'a> Notes<'a> {
 }
 
 /// Appends notes with their atoms moved: those below `from` are left out, and of `until` on.
-pub(super) fn put_moved(notes: &[u8], from: u32, until: u32, by: i64, out: &mut Vec<u8>) {
+pub fn put_moved(notes: &[u8], from: u32, until: u32, by: i64, out: &mut Vec<u8>) {
     let mut notes = Notes(notes);
     while let Some((atom, kind, payload)) = notes.take() {
         if (from..until).contains(&atom) {
@@ -98,7 +98,7 @@ pub(super) fn put_moved(notes: &[u8], from: u32, until: u32, by: i64, out: &mut 
                 clippy::cast_sign_loss,
                 reason = "it stays an atom's number"
             )]
-            put((i64::from(atom) + by) as u32, kind, payload, out);
+            put_note((i64::from(atom) + by) as u32, kind, payload, out);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Python values as rows of bytes, and back.
+//! Values as rows of bytes.
 //!
 //! A row is `term | notes | length of the notes`. The *term* is the value itself: two values are equal in Python exactly
 //! when their terms are the same bytes (`1`, `1.0` and `True` are one term), and terms sort as the values do, values of
@@ -18,61 +18,21 @@
 //! A fraction is kept beside the integer below it, so that floats and integers of any size sort among each other exactly. A
 //! ratio that no float equals is behind the float below it.
 //! Invariant: a term says where it ends, so that a tuple's parts can be cut out of it and be put together without a look
-//! at the values. Cost: an `int`, a `str` or a tuple of them is read through the interpreter's C calls; other types go
-//! through `pointstamp._terms`.
+//! at the values.
 
 mod atoms;
-mod decode;
-mod encode;
 mod notes;
 mod numbers;
+pub mod tag;
 mod walk;
 
-use pyo3::prelude::*;
-use pyo3::types::PyBytes;
-
-pub(crate) use atoms::{Atom, Writer, atom, atoms, real};
-pub(crate) use decode::decode;
-pub(crate) use encode::encode;
-pub(crate) use notes::term_of;
-pub(crate) use walk::{
+pub use atoms::{Atom, Writer, atom, atoms, real};
+pub use notes::{BOOL, FLOAT, Notes, finish, put_moved, put_note, split, term_of};
+pub use numbers::{
+    Number, TooLong, escaped_len, put_big, put_escaped, put_f64, put_fraction, put_i64, put_ratio,
+    take_number, unescaped,
+};
+pub use walk::{
     Plain, are_unordered, bool, cut, cut_pair, float, ints, may_hold_pickle, pair, plain_number,
     put_ints, truth, tuple,
 };
-
-const END: u8 = 0x00;
-const NONE: u8 = 0x02;
-const NEG_INF: u8 = 0x0f;
-const NEG_BIG: u8 = 0x10;
-const ZERO: u8 = 0x19;
-const POS_BIG: u8 = 0x22;
-const POS_INF: u8 = 0x23;
-const NAN: u8 = 0x24;
-const STR: u8 = 0x30;
-const BYTES: u8 = 0x31;
-const TUPLE: u8 = 0x32;
-const FROZENSET: u8 = 0x33;
-/// Tags of types that `pointstamp._terms` takes apart into another term.
-const FIRST_TYPE: u8 = 0x40;
-/// The tag of a value that is kept as its pickle, whose bytes have another order than the values.
-const PICKLED: u8 = 0x60;
-const FRACTION: u8 = 0xfe;
-/// What follows a 00 inside text.
-const ESCAPE: u8 = 0xff;
-
-/// Terms nested deeper than this are refused, before they could exhaust the stack.
-const MAX_DEPTH: u32 = 100;
-
-/// The row of a value, for tests.
-#[pyfunction]
-pub(crate) fn encode_term<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
-    let mut row = Vec::new();
-    encode(value, &mut row)?;
-    Ok(PyBytes::new(value.py(), &row))
-}
-
-/// The value of a row, for tests.
-#[pyfunction]
-pub(crate) fn decode_term<'py>(row: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyAny>> {
-    decode(row.py(), row.as_bytes())
-}

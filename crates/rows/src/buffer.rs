@@ -1,16 +1,12 @@
 //! A row of its own: values, pairs and parts as rows.
 
-use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyTuple};
-
-use super::super::terms;
-use super::cells::append;
-use super::{Layout, Row, Symbol};
+use crate::cells::append;
+use crate::{Layout, Row, Symbol, terms};
 
 /// A row that is written again and again. Where a value is made of integers, so is its row: what is kept as a term is no
 /// such value, or has notes.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct RowBuf {
+pub struct RowBuf {
     /// The layout of `words`; nothing where the row is `term`.
     layout: Option<Layout>,
     words: Vec<i64>,
@@ -20,7 +16,7 @@ pub(crate) struct RowBuf {
 impl RowBuf {
     /// The row.
     #[inline]
-    pub(crate) fn get(&self) -> Row<'_> {
+    pub fn get(&self) -> Row<'_> {
         match self.layout {
             Some(layout) => Row::Ints(layout, &self.words),
             None => Row::Term(&self.term),
@@ -28,7 +24,7 @@ impl RowBuf {
     }
 
     /// A row like another.
-    pub(crate) fn of(row: Row<'_>) -> Self {
+    pub fn of(row: Row<'_>) -> Self {
         let mut buffer = RowBuf::default();
         buffer.copy(row);
         buffer
@@ -36,7 +32,7 @@ impl RowBuf {
 
     /// A row like another.
     #[inline]
-    pub(crate) fn copy(&mut self, row: Row<'_>) {
+    pub fn copy(&mut self, row: Row<'_>) {
         match row {
             Row::Ints(layout, words) => {
                 self.layout = Some(layout);
@@ -52,7 +48,7 @@ impl RowBuf {
     }
 
     /// The row of an element of a row's tuple; whether there is such an element.
-    pub(crate) fn cut(&mut self, row: Row<'_>, index: usize) -> bool {
+    pub fn cut(&mut self, row: Row<'_>, index: usize) -> bool {
         match row {
             Row::Ints(layout, words) => {
                 let Some(mut elements) = layout.elements() else {
@@ -80,7 +76,7 @@ impl RowBuf {
     }
 
     /// The row of a tuple, from the row of each element.
-    pub(crate) fn tuple(&mut self, parts: &[RowBuf]) {
+    pub fn tuple(&mut self, parts: &[RowBuf]) {
         self.words.clear();
         self.layout = Layout::EMPTY.then(Symbol::Open);
         for part in parts {
@@ -101,14 +97,14 @@ impl RowBuf {
     }
 
     /// The row of a bool.
-    pub(crate) fn bool(&mut self, value: bool) {
+    pub fn bool(&mut self, value: bool) {
         self.layout = None;
         self.term.clear();
         terms::bool(value, &mut self.term);
     }
 
     /// The row of a float.
-    pub(crate) fn float(&mut self, value: f64) -> Row<'_> {
+    pub fn float(&mut self, value: f64) -> Row<'_> {
         self.layout = None;
         self.term.clear();
         terms::float(value, &mut self.term);
@@ -117,7 +113,7 @@ impl RowBuf {
 
     /// The row of an integer.
     #[inline]
-    pub(crate) fn int(&mut self, value: i64) -> Row<'_> {
+    pub fn int(&mut self, value: i64) -> Row<'_> {
         self.words.clear();
         self.words.push(value);
         self.layout = Some(Layout::INT);
@@ -125,7 +121,11 @@ impl RowBuf {
     }
 
     /// The row that a function writes, of a term and notes.
-    pub(crate) fn term<E>(
+    ///
+    /// # Errors
+    ///
+    /// Those of the function.
+    pub fn term<E>(
         &mut self,
         write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<Row<'_>, E> {
@@ -137,32 +137,33 @@ impl RowBuf {
         Ok(self.get())
     }
 
+    /// The row that a function writes, of a term and notes, for a value that is not made of integers alone.
+    ///
+    /// # Errors
+    ///
+    /// Those of the function.
+    pub fn other_term<E>(
+        &mut self,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<Row<'_>, E> {
+        self.layout = None;
+        self.words.clear();
+        self.term.clear();
+        write(&mut self.term)?;
+        Ok(self.get())
+    }
+
     /// The row of integers that a function writes; a layout, if there is one.
     #[inline]
-    pub(crate) fn ints(&mut self, write: impl FnOnce(&mut Vec<i64>) -> Option<Layout>) -> bool {
+    pub fn ints(&mut self, write: impl FnOnce(&mut Vec<i64>) -> Option<Layout>) -> bool {
         self.words.clear();
         self.layout = write(&mut self.words);
         self.layout.is_some()
     }
 
-    /// The row of a value.
-    ///
-    /// # Errors
-    ///
-    /// `TypeError` for a value that cannot be hashed or kept; it names the type.
-    pub(crate) fn encode(&mut self, value: &Bound<'_, PyAny>) -> PyResult<Row<'_>> {
-        self.words.clear();
-        self.layout = ints_of(value, Layout::EMPTY, &mut self.words);
-        if self.layout.is_none() {
-            self.term.clear();
-            terms::encode(value, &mut self.term)?;
-        }
-        Ok(self.get())
-    }
-
     /// The row of a tuple of two, from the row of each.
     #[inline]
-    pub(crate) fn pair(&mut self, first: Row<'_>, second: Row<'_>) -> Row<'_> {
+    pub fn pair(&mut self, first: Row<'_>, second: Row<'_>) -> Row<'_> {
         if let (Row::Ints(layout, words), Row::Ints(other, others)) = (first, second)
             && let Some(layout) = Layout::pair(layout, other)
         {
@@ -185,33 +186,13 @@ impl RowBuf {
 }
 
 /// The term and the notes of a row, with space for those that are not at hand.
-pub(super) fn whole<'a>(row: Row<'a>, space: &'a mut Vec<u8>) -> &'a [u8] {
+pub(crate) fn whole<'a>(row: Row<'a>, space: &'a mut Vec<u8>) -> &'a [u8] {
     if let Row::Term(row) = row {
         return row;
     }
     space.clear();
     row.put(space);
     space
-}
-
-/// The layout of a value, whose integers are written to `words`, behind that of what is before it. Nothing where the value
-/// is not made of integers alone.
-fn ints_of(value: &Bound<'_, PyAny>, before: Layout, words: &mut Vec<i64>) -> Option<Layout> {
-    if value.is_exact_instance_of::<PyInt>() {
-        words.push(value.extract().ok()?);
-        return before.then(Symbol::Int);
-    }
-    if let Ok(tuple) = value.cast_exact::<PyTuple>() {
-        let mut layout = before.then(Symbol::Open)?;
-        for element in tuple.iter_borrowed() {
-            layout = ints_of(&element, layout, words)?;
-        }
-        return layout.then(Symbol::Close);
-    }
-    if value.is_none() {
-        return before.then(Symbol::None);
-    }
-    None
 }
 
 /// The rows of both elements of a row's tuple of two, in space for what is not at hand; nothing where the row is of
@@ -243,7 +224,7 @@ fn cut_pair<'a>(
 
 /// Cuts rows of pairs one after the other; those of one layout are cut as the first of them.
 #[derive(Debug, Default)]
-pub(crate) struct Cutter {
+pub struct Cutter {
     key: RowBuf,
     value: RowBuf,
     /// A layout of pairs, and the layouts and the width that it is cut by.
@@ -253,7 +234,7 @@ pub(crate) struct Cutter {
 impl Cutter {
     /// The rows of both elements, as [`cut_pair`] gives them.
     #[inline]
-    pub(crate) fn cut<'a>(&'a mut self, row: Row<'a>) -> Option<(Row<'a>, Row<'a>)> {
+    pub fn cut<'a>(&'a mut self, row: Row<'a>) -> Option<(Row<'a>, Row<'a>)> {
         let Row::Ints(layout, words) = row else {
             return cut_pair(row, &mut self.key, &mut self.value);
         };
