@@ -31,7 +31,7 @@ PROPERTY_TESTS = ["tests/model", "tests/operators/test_library.py", "tests/arrow
 SIMULATED_TESTS = ["tests/operators", "tests/loops", "tests/collections", "tests/arrow"]
 
 # Crates whose tests Miri can run: without sockets, threads that wait for long, and C.
-MIRI_CRATES = ["pointstamp-order", "pointstamp-progress"]
+MIRI_CRATES = ["pointstamp-order", "pointstamp-progress", "pointstamp-rows"]
 # Crates whose concurrent parts have models, built with `--cfg shuttle`.
 MODELLED_CRATES = ["pointstamp-channels"]
 # Crates whose tests are to notice any change of the code, each with those whose tests are asked after them.

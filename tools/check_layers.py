@@ -3,8 +3,7 @@
 - Dependencies between the crates point one way (`layers.crates`).
 - In each crate (`layers.rust_files`) and in the Python package (`layers.python_files`), no files lie in a
   circle.
-- In a crate with rooms, and in `pointstamp.spark`, a room uses those below it only (`layers.rooms`).
-- In a crate with floors, a file uses those of its own floor and below only (`layers.floors`).
+- In `crates/engine` and in `pointstamp.spark`, a folder uses those below it only (`layers.folders`).
 
 What is known to be wrong is listed in `layers.known`, a list that can only shrink: an entry
 that is not needed any more is an error, too.
@@ -12,7 +11,7 @@ that is not needed any more is an error, too.
 
 import sys
 
-from layers import crates, floors, graph, known, python_files, rooms, rust_files
+from layers import crates, folders, graph, known, python_files, rust_files
 
 
 def violations() -> list[str]:
@@ -31,13 +30,10 @@ def violations() -> list[str]:
             found.append(f"{place}: no file names another: is this check looking at the right files?")
         said = [
             *graph.violations(arrows, known.CIRCLES.get(place, [])),
-            *rooms.violations(arrows, known.ROOMS.get(place, {})),
-            *(floors.violations(arrows, known.FLOORS[place]) if place in known.FLOORS else []),
+            *folders.violations(arrows, known.LAYERS.get(place, {})),
         ]
         found.extend(f"{place}: {line}" for line in said)
-    found.extend(
-        f"{place} is gone" for place in sorted({*known.CIRCLES, *known.ROOMS, *known.FLOORS} - graphs.keys())
-    )
+    found.extend(f"{place} is gone" for place in sorted({*known.CIRCLES, *known.LAYERS} - graphs.keys()))
     return found
 
 

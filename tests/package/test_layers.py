@@ -1,12 +1,11 @@
 """The check of what lies on what finds what it is for, and fails when it finds nothing."""
 
-import itertools
 import shutil
 from pathlib import Path
 
 import pytest
 
-from layers import crates, floors, graph, known, python_files, rooms, rust_files
+from layers import crates, folders, graph, known, python_files, rust_files
 
 ROOT = Path(__file__).parents[2]
 
@@ -202,22 +201,22 @@ def test_a_circle_that_is_put_into_a_crate_is_found(tmp_path: Path, crate: str) 
     assert any(source in line and target in line for line in found), (source, target, found)
 
 
-# ------------------------------------------------------------ rooms
+# ------------------------------------------------------------ folders
 
 
-def test_the_rooms_of_a_folder() -> None:
+def test_the_layers_of_a_folder() -> None:
     arrows = {"spark/calls/run.py": {"spark/job/task.py", "worker.py"}, "worker.py": {"spark/compat.py"}}
     inner = graph.inside(arrows, "spark")
     assert inner == {"calls/run.py": {"job/task.py"}}
-    assert rooms.violations(inner, {"calls": {"job"}, "job": set()}) == [
+    assert folders.violations(inner, {"calls": {"job"}, "job": set()}) == [
         "job/ has no files: take it off the list in tools/layers/known.py"
     ]
-    assert rooms.violations(inner, {"calls": set()}) == []
-    [said] = [line for line in rooms.violations(inner, {"calls": set(), "job": set()}) if "may not" in line]
+    assert folders.violations(inner, {"calls": set()}) == []
+    [said] = [line for line in folders.violations(inner, {"calls": set(), "job": set()}) if "may not" in line]
     assert said == "calls/run.py uses job/task.py: calls/ may not know job/"
 
 
-def test_a_room_uses_those_below_it() -> None:
+def test_a_folder_uses_those_below_it() -> None:
     allowed = {"run": set[str](), "build": {"run"}, "worker": {"build", "run"}}
     arrows = {
         "run/a.rs": {"run/b.rs", "error.rs"},
@@ -226,51 +225,7 @@ def test_a_room_uses_those_below_it() -> None:
         "worker.rs": {"build/c.rs", "run/a.rs"},
         "error.rs": {"worker.rs"},
     }
-    [found] = rooms.violations(arrows, allowed)
+    [found] = folders.violations(arrows, allowed)
     assert found == "run/b.rs uses build/c.rs: run/ may not know build/"
-    [gone] = rooms.violations({**arrows, "run/b.rs": set()}, {**allowed, "attic": set()})
-    assert gone.startswith("attic/ has no files")
-
-
-def test_a_file_uses_its_own_floor_and_those_below() -> None:
-    arrows = {
-        "low.rs": set[str](),
-        "mid/mod.rs": {"low.rs"},
-        "mid/odd.rs": {"low.rs"},
-        "top.rs": {"mid/odd.rs", "top2.rs"},
-    }
-    arrows["top2.rs"] = {"low.rs"}
-    plan = [{"low"}, {"mid"}, {"top", "top2", "mid/odd"}]
-    assert floors.violations(arrows, plan) == []
-    assert floors.violations({**arrows, "mid/mod.rs": {"mid/odd.rs"}}, plan) == [
-        "mid/mod.rs (floor 2) uses mid/odd.rs (floor 3), which is above it"
-    ]
-    [lost] = floors.violations({**arrows, "new.rs": {"top.rs"}}, plan)
-    assert lost.startswith("new.rs is on no floor")
-    [gone] = floors.violations(arrows, [*plan, {"attic"}])
-    assert gone.startswith("attic has no files")
-
-
-@pytest.mark.parametrize(("crate", "count"), [("channels", 7), ("py", 12)])
-def test_an_arrow_that_points_up_in_a_crate_is_found(tmp_path: Path, crate: str, count: int) -> None:
-    """An arrow from each floor to the one above, put into a copy: none of them need close a circle."""
-    copy = tmp_path / "src"
-    shutil.copytree(ROOT / "crates" / crate / "src", copy)
-    plan = known.FLOORS[f"crates/{crate}"]
-    assert len(plan) == count
-    arrows = rust_files.arrows(copy)
-    assert floors.violations(arrows, plan) == []
-    files = [[path for path in sorted(arrows) if path.removesuffix(".rs") in floor] for floor in plan]
-    # No `use` could name a crate's root, which is its highest floor; a floor may be folders alone.
-    pairs = itertools.pairwise(files)
-    ways = [(low[0], high[0]) for low, high in pairs if low and high and high[0] != "lib.rs"]
-    assert len(ways) >= 5
-    for number, (low, high) in enumerate(ways):
-        module = high.removesuffix(".rs").removesuffix("/mod").replace("/", "::")
-        with (copy / low).open("a") as file:
-            file.write(f"\nuse crate::{module}::Anything{number};\n")
-    found = floors.violations(rust_files.arrows(copy), plan)
-    assert len(found) == len(ways)
-    for low, high in ways:
-        [said] = [line for line in found if line.startswith(f"{low} (floor ")]
-        assert f"uses {high} (floor " in said
+    [gone] = folders.violations({**arrows, "run/b.rs": set()}, {**allowed, "gone": set()})
+    assert gone.startswith("gone/ has no files")

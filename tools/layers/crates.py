@@ -1,7 +1,7 @@
-"""The floors of the workspace: dependencies between the crates point one way.
+"""The layers of the workspace: dependencies between the crates point one way.
 
     order <- progress <- engine <- py,   order <- channels <- engine,   channels <- net <- py,
-    order <- arrange <- py,   columnar <- py,   order <- events <- py,   channels <- simulate <- py
+    order <- arrange <- rows <- py,   columnar <- py,   order <- events <- py,   channels <- simulate <- py
 
 `progress` and `channels` never see each other, and only `py` names PyO3. The graph is what
 `cargo tree` says that it is; a crate that is missing from the table below is an error, and so is
@@ -25,9 +25,10 @@ MAY_REACH: dict[str, frozenset[str]] = {
     "simulate": frozenset({"channels", "order"}),
     "engine": RUST - {"engine"},
     "arrange": frozenset({"order"}),
+    "rows": frozenset({"arrange", "order"}),
     "columnar": RUST,
     "events": frozenset({"order"}),
-    "py": RUST | {"arrange", "columnar", "events", "net", "simulate"},
+    "py": RUST | {"arrange", "columnar", "events", "net", "rows", "simulate"},
     "testkit": RUST,
     "benches": RUST | {"testkit", "columnar"},
 }
@@ -40,6 +41,8 @@ MUST_REACH = [
     ("net", "channels"),
     ("simulate", "channels"),
     ("arrange", "order"),
+    ("rows", "arrange"),
+    ("py", "rows"),
     ("py", "engine"),
     ("py", "net"),
     ("py", "simulate"),
@@ -59,6 +62,7 @@ FORBID_UNSAFE = [
     "engine",
     "columnar",
     "arrange",
+    "rows",
     "events",
 ]
 

@@ -19,6 +19,8 @@ pub mod expressions;
 mod layout;
 mod row;
 pub mod terms;
+#[cfg(test)]
+mod tests;
 
 pub use buffer::{Cutter, RowBuf};
 pub use cells::{Cells, Ints};

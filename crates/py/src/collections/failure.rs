@@ -43,7 +43,7 @@ fn exception(py: Python<'_>, failure: Failure) -> PyResult<PyErr> {
 }
 
 /// The error for an expression that reads what its operator does not have.
-pub(crate) fn unresolved(error: Unresolved) -> PyErr {
+pub(crate) fn unresolved(error: &Unresolved) -> PyErr {
     let text = error.to_string();
     match error {
         Unresolved::Records(_) => PyTypeError::new_err(text),

@@ -62,7 +62,7 @@ pub(crate) fn join_arranged(
             let fields = expr_of(fields.bind(py))?;
             let fields = fields
                 .resolved(&[Source::Key, Source::Left, Source::Right], &[])
-                .map_err(unresolved)?;
+                .map_err(|error| unresolved(&error))?;
             Makes::Fields(Box::new(Projection::new(fields)))
         }
         (JoinKind::Function, Some(function)) => Makes::Function(Held::new(function)),

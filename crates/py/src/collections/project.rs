@@ -18,7 +18,7 @@ use pointstamp_rows::expressions::{Condition, Expr, Projection, Source};
 fn expression(value: &Bound<'_, PyAny>) -> PyResult<Expr> {
     expr_of(value)?
         .resolved(&[Source::Record], &[])
-        .map_err(unresolved)
+        .map_err(|error| unresolved(&error))
 }
 
 /// What an expression makes of each record.

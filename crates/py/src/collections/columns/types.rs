@@ -63,7 +63,8 @@ fn found(expr: &Expr, schema: &SchemaRef) -> PyResult<Expr> {
         .iter()
         .map(|field| field.name().clone())
         .collect();
-    expr.resolved(&[], &names).map_err(unresolved)
+    expr.resolved(&[], &names)
+        .map_err(|error| unresolved(&error))
 }
 
 /// What an expression means by its types, where rows have integers for floats and for booleans.
