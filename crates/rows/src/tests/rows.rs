@@ -21,9 +21,9 @@ fn whole(row: Row<'_>) -> Vec<u8> {
 
 fn column(values: &[Value]) -> Cells {
     let mut cells = Cells::default();
-    values
-        .iter()
-        .for_each(|value| cells.push(value.row().get()));
+    for value in values {
+        cells.push(value.row().get());
+    }
     cells
 }
 

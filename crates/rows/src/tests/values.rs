@@ -145,9 +145,9 @@ impl Value {
             }
             Value::Tuple(values) => {
                 term.push(tag::TUPLE);
-                values
-                    .iter()
-                    .for_each(|value| value.put(term, notes, atoms));
+                for value in values {
+                    value.put(term, notes, atoms);
+                }
                 term.push(tag::END);
             }
         }
