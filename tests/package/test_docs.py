@@ -10,6 +10,7 @@ A chapter is a Markdown file in docs/. Two kinds of fenced block hold Python, an
 """
 
 import doctest
+import itertools
 import re
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from typing import NamedTuple
 
 import pytest
 
+import golden_graphs
 import pointstamp
 import pointstamp.capture
 import pointstamp.order
@@ -43,9 +45,10 @@ class Block(NamedTuple):
 
 
 class Program(NamedTuple):
-    """A program of a chapter and all that it prints."""
+    """A program of a chapter, its number there, and all that it prints."""
 
     chapter: str
+    number: int
     line: int
     text: str
     output: str
@@ -62,6 +65,7 @@ def programs(path: Path) -> Iterator[Program]:
     """The programs of a chapter, each with the output block that follows it."""
     markdown = path.read_text(encoding="utf-8")
     found = list(blocks(markdown))
+    numbers = itertools.count(1)
     for i, block in enumerate(found):
         if block.language != "python":
             continue
@@ -70,7 +74,7 @@ def programs(path: Path) -> Iterator[Program]:
             between = markdown[block.end : markdown.index("```text", block.end)]
             if not between.strip():
                 output = found[i + 1].text
-        yield Program(path.stem, block.line, block.text, output)
+        yield Program(path.stem, next(numbers), block.line, block.text, output)
 
 
 PROGRAMS = [program for path in CHAPTERS for program in programs(path)]
@@ -111,10 +115,18 @@ def test_program(program: Program, tmp_path: Path) -> None:
         timeout=SECONDS,
         check=False,
         cwd=tmp_path,
+        env=golden_graphs.recording(tmp_path / "graphs"),
     )
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
     assert result.stdout == program.output
+    golden_graphs.compare(f"book/{program.chapter}-{program.number}", tmp_path / "graphs")
+
+
+def test_each_graph_that_is_kept_belongs_to_a_program() -> None:
+    kept = {path.stem for path in (golden_graphs.GOLDEN / "book").iterdir()}
+    assert len(kept) >= 60
+    assert kept <= {f"{program.chapter}-{program.number}" for program in PROGRAMS}
 
 
 def sessions(path: Path) -> str:
