@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList};
 
 use super::columns_of;
-use super::ffi::export_batch;
+use super::ffi::{Lent, export_batch};
 use super::outbox::Outbox;
 use super::schema::{Schema, import_conforming};
 use crate::batch::{Batch, MAX_BATCH};
@@ -38,17 +38,22 @@ pub(crate) fn map_batches(
     let mut outbox = Outbox::new(0);
     Ok(unary.on_messages(stream, move |input, output| {
         while let Some((message, batch)) = input.next()? {
+            let columns = columns_of(batch);
             let (made, rest) =
-                attached(|py| call(py, &function, batch, &schema)).map_err(Raised::here)?;
+                attached(|py| call(py, &function, &columns, &schema)).map_err(Raised::here)?;
+            if made.is_empty() && rest.is_none() {
+                continue;
+            }
+            let lent = Lent::of(&columns);
             for batch in made {
-                outbox.give(&message, output, batch)?;
+                outbox.give(&message, output, lent.returned(batch))?;
             }
             let Some(iterator) = &rest else { continue };
             loop {
                 let next = attached(|py| next_of(py, iterator, &schema)).map_err(Raised::here)?;
                 let Some(made) = next else { break };
                 for batch in made {
-                    outbox.give(&message, output, batch)?;
+                    outbox.give(&message, output, lent.returned(batch))?;
                 }
             }
         }
@@ -60,10 +65,11 @@ pub(crate) fn map_batches(
 fn call(
     py: Python<'_>,
     function: &Held,
-    batch: Batch,
+    columns: &RecordBatch,
     schema: &arrow_schema::SchemaRef,
 ) -> PyResult<(Vec<RecordBatch>, Option<Held<PyIterator>>)> {
-    let result = function.get().bind(py).call1((batch.into_python(py)?,))?;
+    let batch = export_batch(py, columns)?;
+    let result = function.get().bind(py).call1((batch,))?;
     if speaks_arrow(&result)? {
         return Ok((import(&result, schema)?, None));
     }

@@ -5,6 +5,8 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{IoSlice, Write};
+#[cfg(unix)]
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 use bytes::Bytes;
@@ -39,7 +41,11 @@ pub(super) enum Target {
 /// The error of the operating system, with the file's name.
 pub(super) fn os_error(error: &std::io::Error, path: &std::path::Path) -> PyErr {
     let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or(&text).to_owned();
+    let mut text = text.split(" (os error").next().unwrap_or(&text).to_owned();
+    #[cfg(unix)]
+    if error.raw_os_error() == Some(libc::ELOOP) {
+        "A symbolic link is not written through: name the file that it leads to".clone_into(&mut text);
+    }
     PyOSError::new_err((error.raw_os_error(), text, path.to_path_buf()))
 }
 
@@ -102,6 +108,9 @@ impl EventSink {
         } else {
             options.create_new(true);
         }
+        // A link that lies there was perhaps put there by another, to have what it leads to written over.
+        #[cfg(unix)]
+        options.custom_flags(libc::O_NOFOLLOW);
         let named = |why: std::io::Error| os_error(&why, &path);
         let file = options.open(&path).map_err(named)?;
         // Two that write one file would each lose what the other has. A file system without locks does not say so.
