@@ -1,8 +1,8 @@
 """Opening files to write, where another user may have put something else into their place.
 
-Owns the one rule that every writer of the package keeps: what is written never goes through a link, and
-never to anything but a plain file with one name. A folder that others can write to, such as ``/tmp``, may hold
-a link that was put there so that the program writes over what it leads to.
+Owns the one rule that every writer of the package keeps: what is written never goes through a link, and never
+to anything but a plain file with one name. In a folder that others can write to, such as ``/tmp``, a link may
+have been put there so that the program writes over what it leads to.
 """
 
 from __future__ import annotations

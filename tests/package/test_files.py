@@ -118,8 +118,14 @@ def opened_to_write(tree: ast.AST) -> list[int]:
         if not isinstance(node, ast.Call):
             continue
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-        words = [arg.value for arg in [*node.args, *(word.value for word in node.keywords)] if isinstance(arg, ast.Constant)]
-        modes = [word for word in words if isinstance(word, str) and len(word) <= 3 and set(word) & set("wax+")]
+        words = [
+            arg.value
+            for arg in [*node.args, *(word.value for word in node.keywords)]
+            if isinstance(arg, ast.Constant)
+        ]
+        modes = [
+            word for word in words if isinstance(word, str) and len(word) <= 3 and set(word) & set("wax+")
+        ]
         if name in ("write_text", "write_bytes", "mkstemp", "NamedTemporaryFile") or (
             name in ("open", "fdopen") and any(set(mode) <= set("wax+bt") for mode in modes)
         ):

@@ -1,6 +1,7 @@
-"""Logs that a stranger has made or damaged, and folders in which a stranger has put something for a log to be written to.
+"""Logs that a stranger has made or damaged, and folders in which a stranger has put a link to be followed.
 
-What is read gives what it holds, or a `CodecError` that names the file and the row; memory follows the size of the file.
+What is read gives what it holds, or a `CodecError` that names the file and the row; memory follows the size
+of the file.
 """
 
 import json
@@ -17,7 +18,7 @@ import pytest
 
 import pointstamp as ps
 from effort import examples
-from pointstamp.seeing import read_log, to_perfetto
+from pointstamp.seeing.log import read_log, to_perfetto
 from pointstamp.seeing.replaying import Replay
 
 
@@ -106,7 +107,7 @@ READ = """
     from pathlib import Path
 
     import pointstamp as ps
-    from pointstamp.seeing import read_log
+    from pointstamp.seeing.log import read_log
     from pointstamp.seeing.replaying import Replay
 
     logging.disable()
@@ -136,7 +137,9 @@ def outcomes(folder: Path) -> dict[str, str]:
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is limited as Linux does it")
 def test_damage_wherever_it_is_is_read_or_refused(log: pa.Table, tmp_path: Path) -> None:
     """Bytes changed, files cut, and numbers that lie: sizes, offsets, counts and ports."""
-    events = [row for row in log.to_pylist() if row["kind"] in ("scope", "operator", "edge", "frontier", "send")]
+    events = [
+        row for row in log.to_pylist() if row["kind"] in ("scope", "operator", "edge", "frontier", "send")
+    ]
     whole = as_file(pa.Table.from_pylist(events, log.schema))
     many: dict[str, bytes] = {"whole": whole}
     stride = max(1, 23 - examples(1))
@@ -172,7 +175,14 @@ def test_a_scope_that_leads_to_itself_is_shown(log: pa.Table, tmp_path: Path) ->
     edge = next(row for row in rows if row["kind"] == "edge")
     outer = edge["operator"]
     number = inner["address"][1]
-    through = {"operator": inner["operator"], "node": 0, "port": 9, "target": 0, "target_port": 9, "edge": 9999}
+    through = {
+        "operator": inner["operator"],
+        "node": 0,
+        "port": 9,
+        "target": 0,
+        "target_port": 9,
+        "edge": 9999,
+    }
     around = {"operator": outer, "node": number, "port": 9, "target": number, "target_port": 9, "edge": 9998}
     source = next(row["address"][1] for row in rows if row["kind"] == "operator" and len(row["address"]) == 2)
     into = {"operator": outer, "node": source, "port": 0, "target": number, "target_port": 9, "edge": 9997}

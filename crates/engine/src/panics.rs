@@ -33,5 +33,8 @@ pub fn install() {
 
 /// Where the last panic of this thread was, as "file:line:column", where the hook is installed.
 pub(crate) fn place() -> Option<String> {
-    PLACE.try_with(|last| last.borrow_mut().take()).ok().flatten()
+    PLACE
+        .try_with(|last| last.borrow_mut().take())
+        .ok()
+        .flatten()
 }

@@ -95,16 +95,14 @@ pub(crate) fn import_batches(
     // SAFETY: the interface says that a capsule of this name points to an ArrowArrayStream, which the first consumer
     // may move out, leaving a released one behind; the GIL is held, so that no other thread does at the same time.
     let mut stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.cast().as_ptr()) };
-    let reader = in_text(|| {
-        if let Some(get_schema) = stream.get_schema() {
-            let mut schema = FFI_ArrowSchema::empty();
-            // SAFETY: the callback is given the stream that it is of, and a place for what it writes.
-            if unsafe { get_schema(&raw mut stream, &raw mut schema) } == 0 {
-                flat_enough(&schema)?;
-            }
+    if let Some(get_schema) = stream.get_schema() {
+        let mut schema = FFI_ArrowSchema::empty();
+        // SAFETY: the callback is given the stream that it is of, and a place for what it writes.
+        if unsafe { get_schema(&raw mut stream, &raw mut schema) } == 0 {
+            in_text(|| flat_enough(&schema))?.map_err(|error| invalid(&error))?;
         }
-        RecordBatchStreamReader::try_new(stream)
-    })?;
+    }
+    let reader = in_text(|| RecordBatchStreamReader::try_new(stream))?;
     for batch in reader.map_err(|error| not_a_table(object, &error))? {
         each(batch.map_err(|error| invalid(&error))?)?;
         give_way(py); // the stream may be C code
@@ -158,6 +156,7 @@ fn import_array(capsules: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
 /// The buffers of a batch that goes out. What comes back may refer to them, through the library that got them; it is made
 /// to refer to them directly, or else a column that passes through many functions would be wrapped by each, and to free it
 /// would recurse as often.
+#[derive(Default)]
 pub(crate) struct Lent(Vec<Buffer>);
 
 impl Lent {
@@ -176,6 +175,9 @@ impl Lent {
 
     /// The batch, whose buffers are the lent ones where they lie within them.
     pub(crate) fn returned(&self, batch: RecordBatch) -> RecordBatch {
+        if self.0.is_empty() {
+            return batch;
+        }
         let columns = batch.columns().iter().map(|column| {
             let data = column.to_data();
             if self.are_in(&data) {
@@ -185,8 +187,7 @@ impl Lent {
             }
         });
         let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        let again =
-            RecordBatch::try_new_with_options(batch.schema(), columns.collect(), &rows);
+        let again = RecordBatch::try_new_with_options(batch.schema(), columns.collect(), &rows);
         again.unwrap_or(batch)
     }
 
@@ -201,7 +202,10 @@ impl Lent {
     }
 
     fn are_in(&self, data: &ArrayData) -> bool {
-        let mut buffers = data.buffers().iter().chain(data.nulls().map(NullBuffer::buffer));
+        let mut buffers = data
+            .buffers()
+            .iter()
+            .chain(data.nulls().map(NullBuffer::buffer));
         buffers.any(|buffer| self.find(buffer).is_some())
             || data.child_data().iter().any(|child| self.are_in(child))
     }

@@ -38,13 +38,12 @@ pub(crate) fn map_batches(
     let mut outbox = Outbox::new(0);
     Ok(unary.on_messages(stream, move |input, output| {
         while let Some((message, batch)) = input.next()? {
-            let columns = columns_of(batch);
+            let lent = match &batch {
+                Batch::Arrow(columns) => Lent::of(columns),
+                _ => Lent::default(),
+            };
             let (made, rest) =
-                attached(|py| call(py, &function, &columns, &schema)).map_err(Raised::here)?;
-            if made.is_empty() && rest.is_none() {
-                continue;
-            }
-            let lent = Lent::of(&columns);
+                attached(|py| call(py, &function, batch, &schema)).map_err(Raised::here)?;
             for batch in made {
                 outbox.give(&message, output, lent.returned(batch))?;
             }
@@ -65,11 +64,10 @@ pub(crate) fn map_batches(
 fn call(
     py: Python<'_>,
     function: &Held,
-    columns: &RecordBatch,
+    batch: Batch,
     schema: &arrow_schema::SchemaRef,
 ) -> PyResult<(Vec<RecordBatch>, Option<Held<PyIterator>>)> {
-    let batch = export_batch(py, columns)?;
-    let result = function.get().bind(py).call1((batch,))?;
+    let result = function.get().bind(py).call1((batch.into_python(py)?,))?;
     if speaks_arrow(&result)? {
         return Ok((import(&result, schema)?, None));
     }

@@ -41,11 +41,7 @@ pub(super) enum Target {
 /// The error of the operating system, with the file's name.
 pub(super) fn os_error(error: &std::io::Error, path: &std::path::Path) -> PyErr {
     let text = error.to_string();
-    let mut text = text.split(" (os error").next().unwrap_or(&text).to_owned();
-    #[cfg(unix)]
-    if error.raw_os_error() == Some(libc::ELOOP) {
-        "A symbolic link is not written through: name the file that it leads to".clone_into(&mut text);
-    }
+    let text = text.split(" (os error").next().unwrap_or(&text).to_owned();
     PyOSError::new_err((error.raw_os_error(), text, path.to_path_buf()))
 }
 
@@ -112,7 +108,13 @@ impl EventSink {
         #[cfg(unix)]
         options.custom_flags(libc::O_NOFOLLOW);
         let named = |why: std::io::Error| os_error(&why, &path);
-        let file = options.open(&path).map_err(named)?;
+        let file = options.open(&path).map_err(|why| {
+            if overwrite && path.is_symlink() {
+                let said = "A symbolic link is not written through: name the file that it leads to";
+                return PyOSError::new_err((why.raw_os_error(), said, path.clone()));
+            }
+            named(why)
+        })?;
         // Two that write one file would each lose what the other has. A file system without locks does not say so.
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             return Err(GraphError::new_err(format!(

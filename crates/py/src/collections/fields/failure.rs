@@ -5,8 +5,8 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError, PyZeroDivisionError};
 use pyo3::prelude::*;
 
 use super::super::rows::RowBuf;
-use crate::gil::attached;
 use super::super::updates::too_deep;
+use crate::gil::attached;
 use crate::raised::{Raised, shown};
 
 /// Why an expression has no result for a record.

@@ -36,8 +36,8 @@ pub(crate) use decode::decode;
 pub(crate) use encode::encode;
 pub(crate) use notes::term_of;
 pub(crate) use walk::{
-    Plain, are_unordered, bool, cut, cut_pair, float, ints, is_too_deep, may_hold_pickle, pair, plain_number,
-    put_ints, truth, tuple,
+    Plain, are_unordered, bool, cut, cut_pair, float, ints, is_too_deep, may_hold_pickle, pair,
+    plain_number, put_ints, truth, tuple,
 };
 
 const END: u8 = 0x00;
