@@ -31,7 +31,7 @@ pub fn install() {
     });
 }
 
-/// Where the last panic of this thread was, as "file:line:column", where the hook is installed.
+/// Where the last panic of this thread was, as `file:line:column`, where the hook is installed.
 pub(crate) fn place() -> Option<String> {
     PLACE
         .try_with(|last| last.borrow_mut().take())

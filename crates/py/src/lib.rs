@@ -62,6 +62,7 @@ mod _core {
     const __version__: &str = env!("CARGO_PKG_VERSION");
 
     #[pymodule_init]
+    #[allow(clippy::unnecessary_wraps, reason = "what pyo3 calls")]
     fn init(_module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
         pointstamp_engine::panics::install();
         Ok(())

@@ -271,7 +271,7 @@ impl<'py> Message<'_, 'py> {
                 let list = self.tools.map(function, &work.list).map_err(raised)?;
                 let from = work.from.clone();
                 let plain = false;
-                self.pass_on(index, Rc::new(Work { list, from, plain }), tasks);
+                self.pass_on(index, &Rc::new(Work { list, from, plain }), tasks);
             }
             CollectionStageKind::Filter => {
                 let flags = self.tools.map(function, &work.list).map_err(raised)?;
@@ -283,7 +283,7 @@ impl<'py> Message<'_, 'py> {
                     }
                 }
                 let plain = work.plain;
-                self.pass_on(index, Rc::new(Work { list, from, plain }), tasks);
+                self.pass_on(index, &Rc::new(Work { list, from, plain }), tasks);
             }
             CollectionStageKind::FlatMap => {
                 let results = self.tools.map(function, &work.list).map_err(raised)?;
@@ -303,7 +303,7 @@ impl<'py> Message<'_, 'py> {
                         .call1((record, time, update.diff))
                         .map_err(raised)?;
                 }
-                self.pass_on(index, work, tasks);
+                self.pass_on(index, &work, tasks);
             }
         }
         Ok(())
@@ -321,19 +321,19 @@ impl<'py> Message<'_, 'py> {
         if work.from.len() == MAX_BATCH {
             tasks.push(Task::Continue(index, records));
         }
-        self.pass_on(index, Rc::new(work), tasks);
+        self.pass_on(index, &Rc::new(work), tasks);
         Ok(())
     }
 
     /// Hands the records to the stages that read them, and after them to the output.
-    fn pass_on(&self, index: usize, work: Rc<Work<'py>>, tasks: &mut Vec<Task<'py>>) {
+    fn pass_on(&self, index: usize, work: &Rc<Work<'py>>, tasks: &mut Vec<Task<'py>>) {
         if work.from.is_empty() {
             return;
         }
         let stage = &self.stages[index];
-        let run = |&next| Task::Run(next, Rc::clone(&work));
+        let run = |&next| Task::Run(next, Rc::clone(work));
         if stage.output.is_some() {
-            tasks.push(Task::Send(index, Rc::clone(&work)));
+            tasks.push(Task::Send(index, Rc::clone(work)));
         }
         tasks.extend(stage.stages.iter().rev().map(run));
     }
