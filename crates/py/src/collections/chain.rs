@@ -251,7 +251,7 @@ impl<'py> Message<'_, 'py> {
     /// Does a task; adds those that follow from it.
     fn run(&self, task: Task<'py>, tasks: &mut Vec<Task<'py>>) -> Result<(), BoxError> {
         match task {
-            Task::Run(stage, work) => self.run_stage(stage, work, tasks),
+            Task::Run(stage, work) => self.run_stage(stage, &work, tasks),
             Task::Continue(stage, records) => self.run_on(stage, records, tasks),
             Task::Send(stage, work) => self.send(&self.stages[stage], &work),
         }
@@ -260,7 +260,7 @@ impl<'py> Message<'_, 'py> {
     fn run_stage(
         &self,
         index: usize,
-        work: Rc<Work<'py>>,
+        work: &Rc<Work<'py>>,
         tasks: &mut Vec<Task<'py>>,
     ) -> Result<(), BoxError> {
         let (py, stage) = (self.py, &self.stages[index]);
@@ -303,7 +303,7 @@ impl<'py> Message<'_, 'py> {
                         .call1((record, time, update.diff))
                         .map_err(raised)?;
                 }
-                self.pass_on(index, &work, tasks);
+                self.pass_on(index, work, tasks);
             }
         }
         Ok(())
