@@ -65,6 +65,7 @@ pub mod host;
 pub mod inspect;
 pub mod observe;
 pub mod operators;
+pub mod panics;
 pub mod payload;
 mod run;
 pub mod worker;

@@ -26,7 +26,7 @@ use crate::gil::{Held, attached};
 use crate::kinds::StageKind;
 use crate::raised::Raised;
 use crate::time::point_to_py;
-use crate::tools::Tools;
+use crate::tools::{FlatMap, Tools};
 
 /// One function of a chain.
 struct Stage {
@@ -182,91 +182,148 @@ fn run(input: &InputPort<Batch>, stages: &[Stage]) -> Result<(), BoxError> {
         return Ok(());
     }
     attached(|py| {
+        let tools = Tools::get(py).map_err(Raised::here)?;
+        let mut tasks = Vec::new();
         while let Some((capability, batch)) = input.next()? {
-            stages[0].run(py, stages, &capability, batch)?;
+            let message = Message {
+                py,
+                tools,
+                stages,
+                capability: &capability,
+            };
+            tasks.push(Task::Run(0, batch));
+            while let Some(task) = tasks.pop() {
+                message.run(task, &mut tasks)?;
+            }
         }
         Ok(())
     })
 }
 
-impl Stage {
-    /// Runs the stage and those after it on a batch.
-    fn run(
-        &self,
-        py: Python<'_>,
-        stages: &[Stage],
-        capability: &MessageCapability,
-        batch: Batch,
-    ) -> Result<(), BoxError> {
-        let raised = |error| Raised::by(&self.name, error);
-        let process = Process::this();
-        let tools = Tools::get(py).map_err(raised)?;
-        if self.kind == StageKind::FlatMap {
-            // Each record may become many: what follows sees bounded batches.
-            let records = tools
-                .flat_map(self.function.get().bind(py), &batch.as_list(py))
-                .map_err(raised)?;
-            loop {
-                let chunk = records.take(tools, MAX_BATCH).map_err(raised)?;
-                let len = chunk.len();
-                self.pass_on(py, stages, capability, 0, Batch::records(chunk))?;
-                if len < MAX_BATCH {
-                    return Ok(());
-                }
+/// Work on a message. What is left to do is a stack and no recursion, as chains may be of any length; the stages
+/// after one run before its siblings.
+enum Task<'py> {
+    /// A stage reads a batch.
+    Run(usize, Batch),
+    /// A stage goes on with what its function made of a batch: `flat_map`.
+    Continue(usize, FlatMap<'py>),
+    /// A part of a stage's result goes to those who read it.
+    Pass(usize, usize, Batch),
+    /// A part of a stage's result leaves the operator.
+    Send(usize, usize, Batch),
+}
+
+/// The message that is worked on.
+struct Message<'a, 'py> {
+    py: Python<'py>,
+    tools: &'a Tools,
+    stages: &'a [Stage],
+    capability: &'a MessageCapability,
+}
+
+impl<'py> Message<'_, 'py> {
+    /// Does a task; adds those that follow from it.
+    fn run(&self, task: Task<'py>, tasks: &mut Vec<Task<'py>>) -> Result<(), BoxError> {
+        match task {
+            Task::Run(stage, batch) => self.run_stage(stage, batch, tasks),
+            Task::Continue(stage, records) => self.run_on(stage, records, tasks),
+            Task::Pass(stage, part, batch) => {
+                self.pass_on(stage, part, batch, tasks);
+                Ok(())
+            }
+            Task::Send(stage, part, batch) => {
+                let output = self.stages[stage].parts[part].output.as_ref();
+                let output = output.expect("a batch is sent where there is an output");
+                batch.in_bounds(self.py, |batch| {
+                    output
+                        .send(self.capability, batch)
+                        .map_err(SendError::into_cause)
+                })
             }
         }
-        let time = match self.kind {
+    }
+
+    fn run_stage(
+        &self,
+        index: usize,
+        batch: Batch,
+        tasks: &mut Vec<Task<'py>>,
+    ) -> Result<(), BoxError> {
+        let (py, stage) = (self.py, &self.stages[index]);
+        let raised = |error| Raised::by(&stage.name, error);
+        let process = Process::this();
+        if stage.kind == StageKind::FlatMap {
+            let function = stage.function.get().bind(py);
+            let records = self.tools.flat_map(function, &batch.as_list(py));
+            return self.run_on(index, records.map_err(raised)?, tasks);
+        }
+        let time = match stage.kind {
             StageKind::InspectTime
             | StageKind::InspectBatch
             | StageKind::Branch
-            | StageKind::BranchWhen => Some(point_to_py(py, capability.time()).map_err(raised)?),
+            | StageKind::BranchWhen => {
+                Some(point_to_py(py, self.capability.time()).map_err(raised)?)
+            }
             _ => None,
         };
-        let parts = self
-            .apply(py, tools, time.as_ref(), batch)
+        let parts = stage
+            .apply(py, self.tools, time.as_ref(), batch)
             .map_err(raised)?;
         if !process.is_this() {
             forks::end(py, None); // before what follows sees the records a second time
         }
-        for (part, batch) in parts.into_iter().enumerate() {
-            self.pass_on(py, stages, capability, part, batch)?;
+        let mut parts = parts.into_iter();
+        let Some(first) = parts.next() else {
+            return Ok(());
+        };
+        for (part, batch) in parts.enumerate().rev() {
+            tasks.push(Task::Pass(index, part + 1, batch));
         }
+        self.pass_on(index, 0, first, tasks);
         Ok(())
     }
 
-    /// Hands a part of the result to the stages that read it, and to the output.
-    fn pass_on(
+    /// Passes on a bounded batch of records of which each was made into many, and leaves the rest for later.
+    fn run_on(
         &self,
-        py: Python<'_>,
-        stages: &[Stage],
-        capability: &MessageCapability,
-        part: usize,
-        batch: Batch,
+        index: usize,
+        records: FlatMap<'py>,
+        tasks: &mut Vec<Task<'py>>,
     ) -> Result<(), BoxError> {
-        if batch.is_empty() {
-            return Ok(());
+        let chunk = records.take(self.tools, MAX_BATCH);
+        let chunk = chunk.map_err(|error| Raised::by(&self.stages[index].name, error))?;
+        if chunk.len() == MAX_BATCH {
+            tasks.push(Task::Continue(index, records));
         }
-        let readers = &self.parts[part];
-        // The last reader gets the batch itself: unless another owner shares it, it need not be copied.
-        let Some(output) = &readers.output else {
-            let Some((&last, others)) = readers.stages.split_last() else {
-                return Ok(());
-            };
-            for &next in others {
-                stages[next].run(py, stages, capability, batch.clone())?;
-            }
-            return stages[last].run(py, stages, capability, batch);
-        };
-        for &next in &readers.stages {
-            stages[next].run(py, stages, capability, batch.clone())?;
-        }
-        batch.in_bounds(py, |batch| {
-            output
-                .send(capability, batch)
-                .map_err(SendError::into_cause)
-        })
+        self.pass_on(index, 0, Batch::records(chunk), tasks);
+        Ok(())
     }
 
+    /// Hands a part of the result to the stages that read it, and after them to the output.
+    fn pass_on(&self, index: usize, part: usize, batch: Batch, tasks: &mut Vec<Task<'py>>) {
+        if batch.is_empty() {
+            return;
+        }
+        let readers = &self.stages[index].parts[part];
+        let top = tasks.len();
+        let others = if readers.output.is_some() {
+            &*readers.stages
+        } else {
+            let others = readers.stages.split_last();
+            others.map_or(&[][..], |(_, others)| others)
+        };
+        tasks.extend((others.iter()).map(|&next| Task::Run(next, batch.clone())));
+        // The last reader gets the batch itself: unless another owner shares it, it need not be copied.
+        if readers.output.is_some() {
+            tasks.push(Task::Send(index, part, batch));
+        } else if let Some(&last) = readers.stages.last() {
+            tasks.push(Task::Run(last, batch));
+        }
+        tasks[top..].reverse();
+    }
+}
+
+impl Stage {
     /// The parts of the result for a batch.
     fn apply<'py>(
         &self,

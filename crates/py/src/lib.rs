@@ -61,6 +61,13 @@ mod _core {
     #[expect(non_upper_case_globals, reason = "Python's name for it")]
     const __version__: &str = env!("CARGO_PKG_VERSION");
 
+    #[pymodule_init]
+    #[allow(clippy::unnecessary_wraps, reason = "what pyo3 calls")]
+    fn init(_module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        pointstamp_engine::panics::install();
+        Ok(())
+    }
+
     #[pymodule_export]
     const HIGH_WATER: usize = pointstamp_engine::cluster::HIGH_WATER;
 

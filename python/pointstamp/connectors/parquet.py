@@ -16,6 +16,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pointstamp._files import make_folder, open_plain
 from pointstamp.connectors.claims import Claim, warn_of
 from pointstamp.connectors.protocol import Sink, SinkWriter
 from pointstamp.streams.rows import row_of
@@ -131,8 +132,9 @@ class _Writer(SinkWriter):
             self._skipped += batch.num_rows
             return
         if time not in self._open:
-            self._hidden(time).mkdir(exist_ok=True)
+            make_folder(self._hidden(time))
             path = self._hidden(time) / self._name
+            open_plain(path).close()  # where it is a link, this raises
             self._open[time] = parquet.ParquetWriter(path, batch.schema, compression=self._compression)
         self._open[time].write_batch(batch)
 

@@ -15,6 +15,7 @@ from sys import getsizeof
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from pointstamp._core import stable_hash, with_one_nan
+from pointstamp._errors import CodecError
 from pointstamp._mistakes import suggesting
 from pointstamp.keyed import written
 from pointstamp.keyed.terms import Terms, whole_run
@@ -329,6 +330,9 @@ def _parts(snapshot: bytes) -> tuple[int | None, Terms, bool, list[Any]]:
     Raises:
         CodecError: For bytes that are no snapshot, or a damaged one, or one of an earlier version.
     """
-    header, *entries = written.read(snapshot)
-    frontier, operator, given, index, peers, of_rows = header
+    try:
+        header, *entries = written.read(snapshot)
+        frontier, operator, given, index, peers, of_rows = header
+    except (TypeError, ValueError):
+        raise CodecError("this snapshot has a right checksum and says nothing: no run wrote it") from None
     return frontier, Terms(operator, given, index, peers), of_rows, entries

@@ -83,14 +83,21 @@ class Graph:
         self.operators = {operator.address: operator for operator in operators}
         self.edges = tuple(edges)
         self._steps: dict[Place, list[tuple[Place, int, Coordinates]]] = {}
+        zeros = {scope.dims: (0,) * scope.dims for scope in self.scopes.values()}
+        # By scope, the ports at its boundary that have an edge: others lead nowhere, and a log may say any
+        # number of them.
+        entries: dict[tuple[int, ...], set[int]] = {}
+        exits: dict[tuple[int, ...], set[int]] = {}
         for edge in self.edges:
             dims = self.scopes[edge.scope].dims
-            self._add(
-                Place((*edge.scope, edge.source), True, edge.output),
-                Place((*edge.scope, edge.target), False, edge.input),
-                dims,
-                (0,) * dims,
-            )
+            source, target = (*edge.scope, edge.source), (*edge.scope, edge.target)
+            self._add(Place(source, True, edge.output), Place(target, False, edge.input), dims, zeros[dims])
+            entries.setdefault(target if edge.target else (), set()).add(edge.input)
+            exits.setdefault(source if edge.source else (), set()).add(edge.output)
+            if edge.source == 0:
+                entries.setdefault(edge.scope, set()).add(edge.output)
+            if edge.target == 0:
+                exits.setdefault(edge.scope, set()).add(edge.input)
         for operator in self.operators.values():
             for entry, exit, keep, increments in operator.steps:
                 source = Place(operator.address, False, entry)
@@ -100,12 +107,12 @@ class Graph:
             if outer is None:
                 continue
             boundary = (*scope.address, 0)
-            for port in range(scope.inputs):
-                source = Place(scope.address, False, port)
-                self._add(source, Place(boundary, True, port), outer.dims, (0,) * scope.dims)
-            for port in range(scope.outputs):
-                target = Place(scope.address, True, port)
-                self._add(Place(boundary, False, port), target, outer.dims, (0,) * outer.dims)
+            for port in sorted(entries.get(scope.address, ())):
+                entry = Place(scope.address, False, port)
+                self._add(entry, Place(boundary, True, port), outer.dims, zeros[scope.dims])
+            for port in sorted(exits.get(scope.address, ())):
+                exit = Place(scope.address, True, port)
+                self._add(Place(boundary, False, port), exit, outer.dims, zeros[outer.dims])
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Graph:

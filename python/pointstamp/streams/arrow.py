@@ -99,11 +99,17 @@ class ArrowStream(ColumnOperators, Columnar):
     @property
     def core(self) -> CoreStream:
         """The extension's stream; an exchange is made when it is first read."""
-        if self._made is None:
-            assert self._source is not None
-            assert self.placed is not None
-            with named_later(self.scope, "exchange", self._name):
-                self._made = _core.exchange_columns(self._source.core, self.placed)
+        unmade = []
+        first = self
+        while first._made is None and first._source is not None:
+            unmade.append(first)
+            first = first._source
+        for one in reversed(unmade):
+            assert one._source is not None
+            assert one.placed is not None
+            with named_later(one.scope, "exchange", one._name):
+                one._made = _core.exchange_columns(one._source.core, one.placed)
+        assert self._made is not None
         return self._made
 
     def _like(self, core: CoreStream) -> ArrowStream:

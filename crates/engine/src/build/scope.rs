@@ -22,6 +22,10 @@ use crate::run::progress::PortChanges;
 use crate::run::tee::Tees;
 use crate::worker::Worker;
 
+/// Scopes nest at most so deep. What is done for a scope and those in it recurses, so that the deepest has to fit on the
+/// stack of any thread that a program steps a worker on, with what its operators call on top of it.
+pub const MAX_NESTED: usize = 64;
+
 /// Something to do when all of a dataflow is there, with the scope in which it was asked for.
 pub(super) type Late<P> = Box<dyn FnOnce(&Scope<P>)>;
 
@@ -155,7 +159,8 @@ impl<P: Payload> Scope<P> {
     ///
     /// # Errors
     ///
-    /// [`Error::Build`] when this scope is no longer being built, or for more than 16 coordinates at once.
+    /// [`Error::Build`] when this scope is no longer being built, for more than 16 coordinates at once, and for a scope that
+    /// is nested more than [`MAX_NESTED`] deep.
     pub fn nested(&self, name: &str, appended: usize) -> Result<Scope<P>, Error> {
         if appended > MAX_APPENDED {
             let (scope, most) = (name.to_owned(), MAX_APPENDED);
@@ -165,6 +170,11 @@ impl<P: Payload> Scope<P> {
                 most,
             }
             .into());
+        }
+        // A dataflow's root has an address of one number.
+        if self.0.address.len() > MAX_NESTED {
+            let (scope, most) = (name.to_owned(), MAX_NESTED);
+            return Err(BuildError::Nested { scope, most }.into());
         }
         let (index, id, activation) = self.allocate_child()?;
         let mut address = self.0.address.clone();

@@ -41,6 +41,9 @@ impl Evaluator {
                 }
                 out.tuple(&rows);
                 self.spare.append(&mut rows);
+                if out.is_too_deep() {
+                    return Err(Failure::TooDeep);
+                }
             }
             Expr::Binary(op @ (Op::Add | Op::Sub | Op::Mul | Op::Div), a, b) => {
                 let (left, right) = self.both(a, b, sources)?;

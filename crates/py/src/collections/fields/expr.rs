@@ -118,7 +118,8 @@ impl Op {
     }
 }
 
-/// An expression. Clones share what it is made of.
+/// An expression. Clones share what it is made of. What is done with one recurses, also its end: `Field` bounds how deep
+/// it is nested.
 #[derive(Clone, Debug)]
 pub(crate) enum Expr {
     Source(Source),
@@ -134,6 +135,16 @@ pub(crate) enum Expr {
 }
 
 impl Expr {
+    /// How deep it is nested: 0 for what has no expressions in it.
+    pub(super) fn depth(&self) -> u32 {
+        match self {
+            Expr::Source(_) | Expr::Column(_) | Expr::Constant(_) => 0,
+            Expr::Item(of, _) | Expr::Not(of) => 1 + of.depth(),
+            Expr::Tuple(parts) => 1 + parts.iter().map(Expr::depth).max().unwrap_or_default(),
+            Expr::Binary(_, a, b) | Expr::Floats(_, a, b) => 1 + a.depth().max(b.depth()),
+        }
+    }
+
     /// The expression, for an operator that gives these rows and has these columns.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError, PyZeroDivisionError};
 use pyo3::prelude::*;
 
 use super::super::rows::RowBuf;
+use super::super::updates::too_deep;
 use crate::gil::attached;
 use crate::raised::{Raised, shown};
 
@@ -19,6 +20,8 @@ pub(crate) enum Failure {
     Overflow(&'static str),
     /// A number was divided by 0.
     DivisionByZero,
+    /// A tuple would be nested deeper than records may be.
+    TooDeep,
     /// Something that is neither true nor false was to decide.
     NotBool(RowBuf),
 }
@@ -49,6 +52,7 @@ impl Failure {
             Failure::DivisionByZero => {
                 PyZeroDivisionError::new_err("an expression divides a number by 0")
             }
+            Failure::TooDeep => too_deep(),
             Failure::NotBool(row) => PyTypeError::new_err(format!(
                 "an expression's condition is a comparison or a bool, and got {}: compare it with something",
                 shown(&row.get().decode(py)?)

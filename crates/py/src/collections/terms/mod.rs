@@ -36,8 +36,8 @@ pub(crate) use decode::decode;
 pub(crate) use encode::encode;
 pub(crate) use notes::term_of;
 pub(crate) use walk::{
-    Plain, are_unordered, bool, cut, cut_pair, float, ints, may_hold_pickle, pair, plain_number,
-    put_ints, truth, tuple,
+    Plain, are_unordered, bool, cut, cut_pair, float, ints, is_too_deep, may_hold_pickle, pair,
+    plain_number, put_ints, truth, tuple,
 };
 
 const END: u8 = 0x00;
@@ -60,8 +60,9 @@ const FRACTION: u8 = 0xfe;
 /// What follows a 00 inside text.
 const ESCAPE: u8 = 0xff;
 
-/// Terms nested deeper than this are refused, before they could exhaust the stack.
-const MAX_DEPTH: u32 = 100;
+/// Terms nested deeper than this are refused, before they could exhaust the stack: values that are, rows that operators
+/// put together, and what is read.
+pub(crate) const MAX_DEPTH: u32 = 100;
 
 /// The row of a value, for tests.
 #[pyfunction]
