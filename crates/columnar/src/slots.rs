@@ -4,11 +4,14 @@
 //! many and small, the rows that are move to one new batch: memory follows them. Cost: of a row, a counter, and its share of few
 //! moves.
 
+use std::ops::Range;
+
 use arrow_array::{Array, ArrayRef, RecordBatch, new_null_array};
 use arrow_schema::DataType;
 use arrow_select::interleave::interleave;
 
 use crate::error::Error;
+use crate::ordered::{TOGETHER, cut, fit_together, width};
 
 /// How few rows are not worth a move.
 const FEW: usize = 1024;
@@ -24,13 +27,27 @@ pub(crate) struct Slot {
 }
 
 /// The rows.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Slots {
     /// With the number of rows that are wanted.
     batches: Vec<Option<(Vec<ArrayRef>, usize)>>,
     free: Vec<u32>,
     held: usize,
     wanted: usize,
+    /// How many bytes of text, or elements of lists, of a column are moved into one.
+    limit: usize,
+}
+
+impl Default for Slots {
+    fn default() -> Self {
+        Slots {
+            batches: Vec::new(),
+            free: Vec::new(),
+            held: 0,
+            wanted: 0,
+            limit: TOGETHER,
+        }
+    }
 }
 
 #[allow(
@@ -126,18 +143,42 @@ impl Slots {
             return Ok(());
         }
         let slots: Vec<&mut Slot> = slots.collect();
-        let columns = types.iter().enumerate().map(|(column, data_type)| {
-            let rows = slots.iter().map(|slot| Some(**slot));
-            let (arrays, places) = self.places(column, data_type, rows);
-            gathered(&arrays, &places)
-        });
-        let columns = columns.collect::<Result<Vec<_>, _>>()?;
-        *self = Slots::default();
-        let moved = self.add(columns, slots.len());
-        for (slot, new) in slots.into_iter().zip(moved) {
-            *slot = new;
+        let mut parts = Vec::new();
+        for part in self.parts(&slots) {
+            let columns = types.iter().enumerate().map(|(column, data_type)| {
+                let rows = slots[part.clone()].iter().map(|slot| Some(**slot));
+                let (arrays, places) = self.places(column, data_type, rows);
+                gathered(&arrays, &places)
+            });
+            parts.push((columns.collect::<Result<Vec<_>, _>>()?, part.len()));
+        }
+        *self = Slots {
+            limit: self.limit,
+            ..Slots::default()
+        };
+        let mut slots = slots.into_iter();
+        for (columns, rows) in parts {
+            for (new, slot) in self.add(columns, rows).zip(&mut slots) {
+                *slot = new;
+            }
         }
         Ok(())
+    }
+
+    /// The rows in stretches whose columns each fit into one.
+    fn parts(&self, slots: &[&mut Slot]) -> Vec<Range<usize>> {
+        let batches = || self.batches.iter().flatten();
+        let columns = batches().next().map_or(0, |(columns, _)| columns.len());
+        let fits = |at: usize| fit_together(batches().map(|(columns, _)| &columns[at]), self.limit);
+        if (0..columns).all(fits) {
+            return std::iter::once(0..slots.len()).collect();
+        }
+        cut(slots.len(), self.limit, |at| {
+            let slot = &*slots[at];
+            let held = &self.batches[slot.batch as usize];
+            held.as_ref()
+                .map_or(0, |(columns, _)| width(columns, slot.row as usize))
+        })
     }
 
     /// Some rows as a batch of this schema.

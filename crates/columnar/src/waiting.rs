@@ -6,12 +6,12 @@
 
 use arrow_array::{RecordBatch, UInt32Array};
 use arrow_schema::SchemaRef;
-use arrow_select::concat::concat_batches;
 use arrow_select::take::take_record_batch;
 
-use crate::dictionary::{in_parts, resolved, restored};
+use crate::dictionary::{in_parts, restored};
 use crate::error::Error;
 use crate::event_time::times_of;
+use crate::ordered::{TOGETHER, in_order};
 
 /// Rows whose times are in a column, and not final.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub(crate) struct Waiting {
     column: usize,
     /// With their first and last time.
     batches: Vec<(i64, i64, RecordBatch)>,
+    /// How much is brought together in one batch: see [`in_order`].
+    limit: usize,
 }
 
 impl Waiting {
@@ -27,6 +29,7 @@ impl Waiting {
         Waiting {
             column,
             batches: Vec::new(),
+            limit: TOGETHER,
         }
     }
 
@@ -49,7 +52,8 @@ impl Waiting {
         self.batches.iter().map(|&(first, ..)| first).min()
     }
 
-    /// Takes out the rows before `frontier`, or all, in the order of time: in one batch, or in as many as dictionaries have room for.
+    /// Takes out the rows before `frontier`, or all, in the order of time: in one batch, or in as many as offsets and dictionaries
+    /// have room for.
     ///
     /// # Errors
     ///
@@ -75,27 +79,18 @@ impl Waiting {
                 self.batches.push((first, last, rest));
             }
         }
-        let Some(one) = ready.first() else {
-            return Ok(Vec::new());
-        };
-        let schema = one.schema();
-        if ready.len() == 1 {
-            let rows = ready.swap_remove(0);
-            return Ok(vec![self.in_order(rows)?]);
-        }
-        let ready = ready.iter().map(resolved).collect::<Result<Vec<_>, _>>()?;
-        let rows = self.in_order(concat_batches(&ready[0].schema(), &ready)?)?;
-        restored_in_parts(&rows, &schema)
-    }
-
-    fn in_order(&self, rows: RecordBatch) -> Result<RecordBatch, Error> {
-        let times = times_of(rows.column(self.column), 0)?;
-        if times.values().is_sorted() {
-            return Ok(rows);
-        }
-        let mut order: Vec<u32> = (0..number(rows.num_rows())).collect();
-        order.sort_by_key(|&place| times.value(place as usize)); // stable
-        Ok(take_record_batch(&rows, &UInt32Array::from(order))?)
+        in_order(&ready, self.limit, |batches| {
+            let mut times = Vec::new();
+            for rows in batches {
+                times.extend_from_slice(times_of(rows.column(self.column), 0)?.values());
+            }
+            if times.is_sorted() {
+                return Ok(None);
+            }
+            let mut order: Vec<usize> = (0..times.len()).collect();
+            order.sort_by_key(|&row| times[row]); // stable
+            Ok(Some(order))
+        })
     }
 }
 

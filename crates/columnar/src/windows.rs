@@ -90,7 +90,7 @@ impl Windows {
         let column = time_column(input, column)?;
         let output = fields_of(&plan, input.field(column).data_type())?;
         Ok(Windows {
-            plan,
+            plan: plan.with_operator("window"),
             layout,
             column,
             output,
