@@ -191,6 +191,7 @@ __all__ = [
     "update_columns",
     "update_input",
     "window_columns",
+    "with_own_times",
     "window_runs_columns",
     "with_one_nan",
     "without_views",

@@ -23,9 +23,7 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrayRef, ArrowNativeTypeOp, PrimitiveArray, StructArray};
 use arrow_buffer::{NullBuffer, i256};
-use arrow_schema::{
-    DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Field, Fields,
-};
+use arrow_schema::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Field, Fields};
 
 use crate::error::{Beyond, Error};
 

@@ -123,6 +123,12 @@ pub enum Error {
     /// A row without a time.
     #[error("a row has no event time, but null: filter such rows out, or fill them in, before")]
     NullTime,
+    /// A time that columns cannot tell.
+    #[error("a row is at the time {time}, and times of columns end at 2^63 - 1: use smaller times")]
+    TimeBeyond {
+        /// The time.
+        time: u64,
+    },
     /// A row whose time is before that of the message it came in.
     #[error(
         "a row has event time {time}, before {least}, the earliest that may still come here: take the stream from \

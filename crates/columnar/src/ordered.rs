@@ -110,11 +110,7 @@ pub(crate) fn width(columns: &[ArrayRef], row: usize) -> usize {
 }
 
 /// Cuts rows into stretches of about a limit's width at most, or of one row.
-pub(crate) fn cut(
-    rows: usize,
-    limit: usize,
-    width: impl Fn(usize) -> usize,
-) -> Vec<Range<usize>> {
+pub(crate) fn cut(rows: usize, limit: usize, width: impl Fn(usize) -> usize) -> Vec<Range<usize>> {
     let (mut parts, mut start, mut wide) = (Vec::new(), 0, 0_usize);
     for row in 0..rows {
         let width = width(row);

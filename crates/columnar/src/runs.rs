@@ -354,7 +354,11 @@ impl Runs {
     fn with_key(&self, error: Error) -> Error {
         error.with(|beyond| {
             let key = self.windows[beyond.group].key as usize;
-            let names = self.output.fields().iter().map(|field| field.name().as_str());
+            let names = self
+                .output
+                .fields()
+                .iter()
+                .map(|field| field.name().as_str());
             beyond.key = shown(names, &self.keys.keys(key..key + 1).unwrap_or_default());
         })
     }

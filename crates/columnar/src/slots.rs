@@ -206,3 +206,47 @@ pub(crate) fn gathered(arrays: &[ArrayRef], places: &[(usize, usize)]) -> Result
     let arrays: Vec<&dyn Array> = arrays.iter().map(AsRef::as_ref).collect();
     Ok(interleave(&arrays, places)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::StringArray;
+    use arrow_array::cast::AsArray;
+
+    use super::*;
+
+    /// Rows that stay what they are where what is wanted is moved together, in parts of a limit.
+    #[test]
+    fn rows_are_moved_in_parts_that_fit() {
+        for (limit, batches) in [(TOGETHER, 1), (100, 30)] {
+            let mut slots = Slots {
+                limit,
+                ..Slots::default()
+            };
+            let mut wanted = Vec::new();
+            for batch in 0..30 {
+                let texts = (0..100).map(|row| format!("{batch} {row}"));
+                let texts: ArrayRef = Arc::new(StringArray::from_iter_values(texts));
+                let all: Vec<Slot> = slots.add(vec![texts], 100).collect();
+                for (row, slot) in all.into_iter().enumerate() {
+                    if row % 3 == 0 {
+                        wanted.push((format!("{batch} {row}"), slot));
+                    } else {
+                        slots.release(slot);
+                    }
+                }
+            }
+            slots
+                .make_room(&[DataType::Utf8], wanted.iter_mut().map(|(_, slot)| slot))
+                .unwrap();
+            assert_eq!(slots.held(), wanted.len());
+            assert!(slots.batches.len() >= batches);
+            let rows = wanted.iter().map(|(_, slot)| Some(*slot));
+            let (arrays, places) = slots.places(0, &DataType::Utf8, rows);
+            let found = gathered(&arrays, &places).unwrap();
+            let expected = wanted.iter().map(|(text, _)| Some(text.as_str()));
+            assert!(found.as_string::<i32>().iter().eq(expected));
+        }
+    }
+}

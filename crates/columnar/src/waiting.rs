@@ -125,3 +125,53 @@ pub(crate) fn restored_in_parts(
 fn number(place: usize) -> u32 {
     place as u32
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::Int64Type;
+    use arrow_array::{ArrayRef, Int64Array, StringArray};
+
+    use super::*;
+
+    /// The times and texts of rows that come in five batches, taken with no more together than a limit; and how many batches.
+    fn taken(limit: usize) -> (Vec<(i64, String)>, usize) {
+        let mut waiting = Waiting::new(0);
+        waiting.limit = limit;
+        for batch in 0..5_i64 {
+            let times: Vec<i64> = (0..20).map(|row| (row * 13 + batch * 7) % 40).collect();
+            let texts: Vec<String> = times.iter().map(|time| format!("{batch} {time}")).collect();
+            let times: ArrayRef = Arc::new(Int64Array::from(times));
+            let texts: ArrayRef = Arc::new(StringArray::from(texts));
+            let rows = RecordBatch::try_from_iter([("at", times), ("text", texts)]);
+            waiting.add(rows.unwrap(), 0).unwrap();
+        }
+        let (mut rows, mut batches) = (Vec::new(), 0);
+        for frontier in [Some(10), Some(25), None] {
+            for part in waiting.take(frontier).unwrap() {
+                let times = part.column(0).as_primitive::<Int64Type>();
+                let texts = part.column(1).as_string::<i32>();
+                assert!(part.num_rows() == 1 || texts.values().len() <= limit);
+                for row in 0..part.num_rows() {
+                    rows.push((times.value(row), texts.value(row).to_owned()));
+                }
+                batches += 1;
+            }
+        }
+        (rows, batches)
+    }
+
+    #[test]
+    fn rows_that_no_batch_holds_come_in_several() {
+        let (rows, batches) = taken(TOGETHER);
+        assert_eq!((rows.len(), batches), (100, 3));
+        assert!(rows.is_sorted_by_key(|(time, _)| *time));
+        for limit in [1, 30, 90] {
+            let (parts, batches) = taken(limit);
+            assert_eq!(parts, rows);
+            assert!(batches > 3);
+        }
+    }
+}

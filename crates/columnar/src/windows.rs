@@ -291,6 +291,16 @@ pub(crate) fn bounds_of(bounds: &Int64Array, data_type: &DataType) -> Result<Arr
     })
 }
 
+/// A time as a column of so many rows, of a type that bounds of windows have.
+///
+/// # Errors
+///
+/// [`Error::TimeBeyond`] for one that is no time of columns.
+pub fn constant_time(time: u64, rows: usize, data_type: &DataType) -> Result<ArrayRef, Error> {
+    let time = i64::try_from(time).map_err(|_| Error::TimeBeyond { time })?;
+    bounds_of(&Int64Array::from(vec![time; rows]), data_type)
+}
+
 /// Rows of a table with a window's bounds between the key and the results.
 fn framed(
     rows: &RecordBatch,

@@ -87,10 +87,14 @@ impl IntoException for &ColumnError {
             | ColumnError::NotTimes { .. }
             | ColumnError::NotBoolean { .. }
             | ColumnError::NotRunning { .. } => GraphError::new_err(message),
-            ColumnError::NullTime | ColumnError::TimeBefore { .. } => TimeError::new_err(message),
+            ColumnError::NullTime
+            | ColumnError::TimeBefore { .. }
+            | ColumnError::TimeBeyond { .. } => TimeError::new_err(message),
             ColumnError::Schema(_) => PyTypeError::new_err(message),
             ColumnError::Beyond(_) => PyOverflowError::new_err(message),
-            ColumnError::Unsendable { .. } | ColumnError::Unreadable { .. } => CodecError::new_err(message),
+            ColumnError::Unsendable { .. } | ColumnError::Unreadable { .. } => {
+                CodecError::new_err(message)
+            }
             ColumnError::TooManyKeys | ColumnError::Arrow(_) => PointstampError::new_err(message),
         }
     }
