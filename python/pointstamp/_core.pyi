@@ -191,9 +191,9 @@ __all__ = [
     "update_columns",
     "update_input",
     "window_columns",
-    "with_own_times",
     "window_runs_columns",
     "with_one_nan",
+    "with_own_times",
     "without_views",
 ]
 

@@ -153,7 +153,7 @@ def count_of(what: str, given: Any, *, least: int = 1, error: type[Exception] = 
     """Returns a number of things that a program gave: an int, or another integer, such as one of numpy.
 
     Args:
-        what: The operator or argument, and what it is a number of, such as ``"top_k takes a number of records"``.
+        what: The operator or argument, and what it is a number of: ``"top_k takes a number of records"``.
         given: The number.
         least: The least number that there may be.
         error: The type of the error for a number below `least`.

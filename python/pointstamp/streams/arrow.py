@@ -205,8 +205,8 @@ class ArrowStream(ColumnOperators, Columnar):
         """Per time and key, exchanged by key, sent when the time closes.
 
         Names, types and rules are those of pyarrow's `group_by`: nulls are skipped, a null is a key like any
-        other. Unlike pyarrow's, sums do not wrap: those of integers are exact in 64 bits, those of decimals in
-        38 or 76 digits, and one that does not fit is an error.
+        other. Unlike pyarrow's, sums do not wrap: those of integers have 64 bits, those of decimals 38 or 76
+        digits, and one that does not fit is an error.
 
         Args:
             by: The key's column, or columns; none of them, ``[]``, takes all rows together.

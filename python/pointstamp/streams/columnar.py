@@ -370,7 +370,8 @@ class Columnar(JoinsInTime, KeyedColumns):
 
     def _results(self, made: CoreStream, columns: _core.Schema, at: int) -> ArrowStream:
         """The results of windows, of which a column of this number is a bound."""
-        results: ArrowStream = self.scope.window_results_of(made, columns, columns.to_pyarrow().field(at).type)
+        told = columns.to_pyarrow().field(at).type
+        results: ArrowStream = self.scope.window_results_of(made, columns, told)
         return results
 
 

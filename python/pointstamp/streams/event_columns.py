@@ -62,8 +62,8 @@ class EventColumns(ArrowStream):
 class WindowResults(ArrowStream):
     """An `ArrowStream` of rows at the last instants of their windows, which no column tells.
 
-    `window_end` is the instant after. So that windows of these rows are those of the results as records, their
-    times are made a column where they are asked for.
+    `window_end` is the instant after. Their times are made a column where a window asks for them, so that
+    windows of these rows are those of the same results as records.
 
     Attributes:
         time_type: The type of the column that their times make.
