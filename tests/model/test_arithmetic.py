@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import pointstamp as ps
@@ -207,6 +207,21 @@ def collected(updates: list[tuple[Any, int]], build: Callable[[Any], Any]) -> di
     return {record: diff for _, changes in result for record, diff in changes}
 
 
+WRAPS = [
+    (("ann", value), diff)
+    for value, diff in [
+        (-(2**63), -(2**63)),
+        (MOST, MOST),
+        (MOST - 1, MOST),
+        (MOST - 2, MOST),
+        (17, 2**62 + 1),
+        (2**62, 1),
+    ]
+]
+"""Updates that add up to 2**128 + 7, which is 7 in 128 bits."""
+
+
+@example(updates=WRAPS)
 @settings(max_examples=examples(100))
 @given(updates=UPDATES)
 def test_sums_and_means_of_collections(updates: list[tuple[tuple[str, int], int]]) -> None:
@@ -398,3 +413,68 @@ def test_any_number_takes_all(n: int) -> None:
     assert windows == [("ann", ps.Window(0, 10), ordered)]
     assert columns == [{"k": "ann", f"at_top_{n}": [3, 2, 1]}]
     assert len(limited) == 3
+
+
+GREATEST = 2**64 - 1
+
+
+@pytest.mark.parametrize("early", [None, 7])
+@pytest.mark.parametrize(
+    ("window", "expected"),
+    [
+        (ps.Tumbling(10), [(GREATEST, ps.Window(GREATEST - 5, GREATEST), 2)]),
+        (ps.Tumbling(2**80), [(GREATEST, ps.Window(0, GREATEST), 2)]),
+        (ps.Session(gap=10), [(GREATEST, ps.Window(GREATEST - 3, GREATEST), 2)]),
+        (ps.Count(2), [(GREATEST, ps.Window(GREATEST - 3, GREATEST), 2)]),
+    ],
+)
+def test_windows_of_records_end_with_the_times(window: Any, expected: list[Any], early: int | None) -> None:
+    if early is not None and not isinstance(window, ps.Tumbling):
+        return
+
+    def build(scope: ps.Scope) -> Any:
+        on_time, _ = scope.to_stream([GREATEST - 3, GREATEST]).event_time(lambda at: at, lateness=9)
+        return on_time.key_by(lambda _: "ann").window(window, early=early).count().capture()
+
+    [captured] = run(1, build)
+    found = [(at, span, count) for at, some in captured.extract() for _, span, count in some]
+    assert found[-1:] == expected
+
+
+@pytest.mark.parametrize(
+    ("window", "start"),
+    [
+        (ps.Tumbling(10), MOST - 7),
+        (ps.Sliding(2**62, every=2**61), 2**62 + 2**61),
+        (ps.Session(gap=2**62), MOST - 3),
+        (ps.Count(2), MOST - 3),
+    ],
+)
+@pytest.mark.parametrize("kept", [False, True])
+def test_windows_of_columns_end_with_the_times(window: Any, start: int, kept: bool) -> None:
+    schema = pa.schema([("k", pa.string()), ("at", pa.int64())])
+
+    def build(scope: ps.Scope) -> Any:
+        rows = scope.to_stream([("ann", MOST - 3), ("ann", MOST)]).to_arrow(schema)
+        on_time, _ = rows.event_time("at", lateness=9)
+        state: Any = {"state": ps.KeyedState()} if kept else {}
+        return on_time.window(window, "k", [("at", "count")], **state).to_records().capture()
+
+    [captured] = run(1, build)
+    at, rows = captured.extract()[-1]
+    assert at == MOST
+    assert rows[-1] == {"k": "ann", "window_start": start, "window_end": MOST, "at_count": 2}
+
+
+@pytest.mark.parametrize("operator", ["delay", "event_time"])
+def test_times_beyond_those_of_columns_are_named(operator: str) -> None:
+    schema = pa.schema([("at", pa.uint64())])
+
+    def build(scope: ps.Scope) -> Any:
+        rows = scope.to_stream([(5,), (2**63 + 5,)]).to_arrow(schema)
+        moved = rows.delay("at") if operator == "delay" else rows.event_time("at")[0]
+        return moved.to_records().capture()
+
+    with pytest.raises(ps.TimeError, match=r"9223372036854775813.* end at 2\*\*63 - 1") as raised:
+        run(1, build)
+    assert raised.value.__notes__ == [f"raised in operator '{operator}' on worker 0"]
