@@ -124,7 +124,9 @@ pub enum Error {
     #[error("a row has no event time, but null: filter such rows out, or fill them in, before")]
     NullTime,
     /// A time that columns cannot tell.
-    #[error("a row is at the time {time}, and times of columns end at 2**63 - 1: give smaller ones, such as those of a coarser unit")]
+    #[error(
+        "a row is at the time {time}, and times of columns end at 2**63 - 1: give smaller ones, such as those of a coarser unit"
+    )]
     TimeBeyond {
         /// The time.
         time: u64,
