@@ -478,3 +478,25 @@ def test_times_beyond_those_of_columns_are_named(operator: str) -> None:
     with pytest.raises(ps.TimeError, match=r"9223372036854775813.* end at 2\*\*63 - 1") as raised:
         run(1, build)
     assert raised.value.__notes__ == [f"raised in operator '{operator}' on worker 0"]
+
+
+def test_counts_that_programs_give_stay_within_64_bits() -> None:
+    from pointstamp.order import MutableAntichain
+    from pointstamp.progress import Graph, Scheduler, Source, Target
+
+    graph = Graph()
+    graph.add_node(0, 1)
+    graph.add_node(1, 0)
+    graph.add_edge(Source(0, 0), Target(1, 0))
+    times, tracker, table = MutableAntichain(), graph.build(), Scheduler(graph)
+    for update in (
+        lambda diff: times.update([(3, diff)]),
+        lambda diff: tracker.update(Source(0, 0), 3, diff),
+        lambda diff: table.update(Source(0, 0), 3, diff),
+    ):
+        update(MOST - 1)
+        for diff in (2, MOST, -(2**63)):
+            with pytest.raises(OverflowError, match="2\\*\\*63"):
+                update(diff)
+        update(1)
+    assert times.count_for(3) == MOST
