@@ -193,6 +193,7 @@ __all__ = [
     "window_columns",
     "window_runs_columns",
     "with_one_nan",
+    "with_own_times",
     "without_views",
 ]
 

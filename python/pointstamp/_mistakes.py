@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import functools
 import types
+from operator import index
 from typing import Any, NoReturn, TypeVar
 
 __all__ = [
     "called",
+    "count_of",
     "function_of",
     "main_of",
     "names_of",
@@ -145,6 +147,26 @@ _OF_STREAMS_OF_RECORDS = frozenset(
 
 _OF_RESULTS = frozenset(["as_collection", "capture", "capture_into", "concat", "probe"])
 """What streams by key, and of windows, lack: the streams of their results have it."""
+
+
+def count_of(what: str, given: Any, *, least: int = 1, error: type[Exception] = ValueError) -> int:
+    """Returns a number of things that a program gave: an int, or another integer, such as one of numpy.
+
+    Args:
+        what: The operator or argument, and what it is a number of: ``"top_k takes a number of records"``.
+        given: The number.
+        least: The least number that there may be.
+        error: The type of the error for a number below `least`.
+
+    Raises:
+        TypeError: If it is no integer; a bool is none.
+    """
+    if isinstance(given, bool) or not hasattr(given, "__index__"):
+        raise TypeError(f"{what}, an int of at least {least}, not {given!r}")
+    number = index(given)
+    if number < least:
+        raise error(f"{what}, at least {least}, not {number}")
+    return number
 
 
 def function_of(operator: str, function: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 from pointstamp import _core
 from pointstamp._core import InputHandle
 from pointstamp._errors import GraphError
-from pointstamp._mistakes import unknown_attribute
+from pointstamp._mistakes import count_of, unknown_attribute
 from pointstamp._naming import named
 from pointstamp.collections.making import CollectionScope
 from pointstamp.custom.builder import OperatorBuilder, single_output
@@ -195,8 +195,8 @@ class Scope(FromOutside, CollectionScope, Drawn):
         """
         from pointstamp.operators.iterator_source import Source
 
-        if in_flight < 1:
-            raise GraphError(f"source '{name}' cannot have {in_flight} times in flight: it takes at least 1")
+        what = f"source '{name}' takes a number of times in flight"
+        in_flight = count_of(what, in_flight, error=GraphError)
         source = Source(name, items, in_flight)
         stream = self.source(name, source.build)
         self.core.watch_downstream(stream.core, source.probe, source.info.activator)

@@ -328,7 +328,7 @@ def test_collections_of_other_scopes_are_refused() -> None:
     refused(build, ps.GraphError, r"bring it in with enter\(scope\), or out with leave\(\)")
     refused(lambda s: s.collection([1]).concat([2]), TypeError, "concat needs a collection")
     refused(lambda s: s.collection([1]).map(3), TypeError, "map needs a function")
-    refused(lambda s: s.collection([1]).top_k(0), ps.GraphError, "1 or more, not 0")
+    refused(lambda s: s.collection([1]).top_k(0), ValueError, "at least 1, not 0")
     refused(
         lambda s: s.collection([1]).iterate(lambda i, c: 3),
         TypeError,

@@ -65,6 +65,7 @@ mod floats;
 mod gathered;
 mod kept;
 mod known;
+mod ordered;
 mod slots;
 mod times;
 mod waiting;

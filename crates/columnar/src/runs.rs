@@ -22,8 +22,8 @@ use crate::aggregate::{Plan, Table};
 use crate::dictionary::{dehydrate, in_parts};
 use crate::error::Error;
 use crate::event_time::{last_of, time_column, times_of};
-use crate::gathered::gathered;
-use crate::groups::Groups;
+use crate::gathered::{gathered, renumbered};
+use crate::groups::{Groups, shown};
 use crate::pieces::MAX_ROWS;
 use crate::schema::{free_name, names_of, project};
 use crate::waiting::Waiting;
@@ -111,7 +111,7 @@ impl Runs {
         let mut fields = input.fields().to_vec();
         fields.push(Arc::new(Field::new(&name, DataType::UInt64, false)));
         let with_number: SchemaRef = Arc::new(Schema::new(fields));
-        let numbered = Plan::new(&with_number, &[name], aggregations)?;
+        let numbered = Plan::new(&with_number, &[name], aggregations)?.with_operator("window");
         Ok(Runs {
             keys: Groups::of(input, plan.key())?,
             table: Table::new(&numbered)?,
@@ -345,8 +345,22 @@ impl Runs {
         for bounds in [starts, Int64Array::from_iter_values(ends)] {
             columns.push(bounds_of(&bounds, data_type)?);
         }
-        columns.extend(gathered(&numbers, |range| self.table.results(range))?);
+        let results = gathered(&numbers, |range| self.table.results(range));
+        columns.extend(results.map_err(|error| self.with_key(error))?);
         Ok(RecordBatch::try_new(Arc::clone(&self.output), columns)?)
+    }
+
+    /// The error of a window, with its key.
+    fn with_key(&self, error: Error) -> Error {
+        error.with(|beyond| {
+            let key = self.windows[beyond.group].key as usize;
+            let names = self
+                .output
+                .fields()
+                .iter()
+                .map(|field| field.name().as_str());
+            beyond.key = shown(names, &self.keys.keys(key..key + 1).unwrap_or_default());
+        })
     }
 
     /// The windows that are open: the key's columns, the first and last time, how many rows, and what is known of them.
@@ -433,10 +447,11 @@ impl Runs {
                     table.merge_columns(&[numbers], &states)
                 },
             )?;
+            // Of each key there is one open window, so that its number is the window's.
             let of: Vec<u32> = windows.iter().map(|window| window.key).collect();
-            let new = keys.number(&gathered(&of, |range| self.keys.keys(range))?)?;
-            for (window, key) in windows.iter_mut().zip(new) {
-                window.key = key;
+            keys = renumbered(&self.keys, &of)?;
+            for (at, window) in windows.iter_mut().enumerate() {
+                window.key = number(at);
             }
         }
         self.current = vec![None; keys.len()];

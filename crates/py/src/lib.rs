@@ -116,7 +116,9 @@ mod _core {
     use crate::columns::{
         aggregate::aggregate_columns,
         by_key::{RunningColumns, WindowColumns},
-        event_time::{delay_columns, time_column_of, window_columns, window_runs_columns},
+        event_time::{
+            delay_columns, time_column_of, window_columns, window_runs_columns, with_own_times,
+        },
         in_time::{AsOfColumns, IntervalColumns, WindowJoinColumns, rows_of_worker},
         input::send_columns,
         keyed::{distinct_columns, distinct_so_far_columns, join_columns},

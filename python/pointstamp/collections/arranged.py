@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pointstamp import _core
 from pointstamp._core import Field, JoinKind, Reduction
 from pointstamp._errors import GraphError
-from pointstamp._mistakes import function_of, suggesting
+from pointstamp._mistakes import count_of, function_of, suggesting
 from pointstamp._naming import named
 
 if TYPE_CHECKING:
@@ -134,8 +134,7 @@ class Arranged(Generic[K, V]):
 
     def top_k(self, n: int, *, name: str | None = None) -> Collection[tuple[K, V]]:
         """As `Collection.top_k`, on this arrangement."""
-        if n < 1:
-            raise GraphError(f"top_k takes how many values a key keeps, 1 or more, not {n!r}")
+        n = count_of("top_k takes a number of values", n)
         return self._reduced(Reduction.TOP_K, n)
 
     def count_by_key(self, *, name: str | None = None) -> Collection[tuple[K, int]]:

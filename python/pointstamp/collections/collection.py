@@ -400,6 +400,10 @@ class Collection(CollectionOutputs[T]):
     def top_k(self: Collection[tuple[K, V]], n: int, *, name: str | None = None) -> Collection[tuple[K, V]]:
         """The `n` greatest values of each key; one that is there twice counts twice.
 
+        Raises:
+            TypeError: If `n` is no int.
+            ValueError: If it is less than 1.
+
         Examples:
             >>> import pointstamp as ps
             >>> def build(scope):

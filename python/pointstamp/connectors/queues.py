@@ -8,6 +8,7 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from pointstamp._mistakes import count_of
 from pointstamp.connectors.protocol import PartitionReader, Source
 
 if TYPE_CHECKING:
@@ -44,8 +45,7 @@ class QueueSource(Source[T]):
     """
 
     def __init__(self, *, size: int = 100_000, schema: pa.Schema | None = None) -> None:
-        if size < 1:
-            raise ValueError(f"a queue holds at least 1 record, not {size}")
+        size = count_of("a queue holds a number of records", size)
         self.schema = schema
         self._size = size
         self._items: deque[Any] = deque()

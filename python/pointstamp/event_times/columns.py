@@ -91,7 +91,8 @@ def _fitting(what: str, units: int) -> int:
 def untold(of: str = "") -> GraphError:
     """What is raised where no column is known to tell the times."""
     return GraphError(
-        f"which column tells the times{of}? Take the stream from event_time, or say column=. Rows that are "
+        f"which column tells the times{of}? Take the stream from event_time, or say column=, such as "
+        "column='window_end' for results of windows. Rows that are "
         "put together with late ones have none; records may be late: "
         "on_time.to_records().concat(late.to_records())"
     )
@@ -148,7 +149,7 @@ def whole_times(times: Any) -> Any:
         return times.cast(pa.int64())
     except pa.ArrowInvalid:
         raise TimeError(
-            f"an event time is {pc.max(times)}, where there are no timestamps: they end at 2**63"
+            f"an event time is {pc.max(times)}, where there are no timestamps: they end at 2**63 - 1"
         ) from None
 
 

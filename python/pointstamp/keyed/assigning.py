@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 __all__ = ["assigner", "in_units"]
 
+_LAST_TIME = 2**64 - 1
+"""The greatest time: windows that reach beyond it end there, and hold it."""
+
 
 def in_units(kind: WindowKind, clock: Clock) -> WindowKind:
     """The kind of windows with its lengths in units of the clock.
@@ -136,10 +139,15 @@ class Windows:
         """A window as results tell it."""
         begin = self.clock.shown(start)
         try:
-            return Window(begin, self.clock.shown(end))
+            return Window(begin, self.clock.shown(min(end, _LAST_TIME)))
         except TimeError as error:
             add_note(error, f"the window that begins at {begin} ends there")
             raise
+
+
+def _last_instant(end: int) -> int:
+    """The last instant of a window, at which its results are sent."""
+    return min(end - 1, _LAST_TIME)
 
 
 class Aligned(Windows):
@@ -189,7 +197,8 @@ class Aligned(Windows):
                 if self._tick is not None:
                     self._changed.setdefault(start, set()).update(these)
             at = end
-        if self._tick is not None and self._changed and (until is None or self._next_tick <= until):
+        reached = until is None or self._next_tick <= until
+        if self._tick is not None and self._changed and reached and self._next_tick <= _LAST_TIME:
             self._early(self._next_tick, out)
         self._close(until, out)
 
@@ -206,7 +215,7 @@ class Aligned(Windows):
             window = self.window(start, end)
             self._changed.pop(start, None)
             results = [(key, window, finish(state)) for key, state in self._open.pop(start).items()]
-            out.give(end - 1, results)
+            out.give(_last_instant(end), results)
 
     def _early(self, tick: int, out: Results) -> None:
         for start, keys in self._changed.items():
@@ -220,7 +229,7 @@ class Aligned(Windows):
     def next_time(self, until: int) -> int | None:
         """See `Logic`."""
         for start in self._open:
-            end = start + self._length - 1
+            end = _last_instant(start + self._length)
             return min(end, self._next_tick - 1) if self._changed else end
         return None
 
@@ -275,7 +284,7 @@ class Sessions(Windows):
                     session[1] = time
                     session[2] = step(session[2], value)
                     continue
-                times.append(session[1] + gap - 1)
+                times.append(_last_instant(session[1] + gap))
                 results.append(self._result(key, session))
             self.put(key, [time, time, self._reducer.first(value)], None)
         ends = self._ends
@@ -287,7 +296,7 @@ class Sessions(Windows):
                 heappush(ends, (session[1] + gap, entry, key, session))
             else:
                 del opened[key]
-                times.append(end - 1)
+                times.append(_last_instant(end))
                 results.append(self._result(key, session))
         out.give(times, results)
 
@@ -297,7 +306,7 @@ class Sessions(Windows):
 
     def next_time(self, until: int) -> int | None:
         """See `Logic`."""
-        return self._ends[0][0] - 1 if self._ends else None
+        return _last_instant(self._ends[0][0]) if self._ends else None
 
     def listed(self) -> dict[Any, Any]:
         """See `Keeper`."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
 from weakref import ref
 
 from pointstamp._core import Reduction, StageKind
-from pointstamp._mistakes import function_of, unknown_attribute
+from pointstamp._mistakes import count_of, function_of, unknown_attribute
 from pointstamp._naming import named
 from pointstamp.keyed import stateful
 from pointstamp.keyed.joins import AsOf, Interval, Table
@@ -293,10 +293,12 @@ class KeyedStream(Generic[K, T]):
             ttl: As in `scan`.
             state: As in `scan`.
             name: The operator's name.
+
+        Raises:
+            TypeError: If `k` is no int.
+            ValueError: If it is less than 1.
         """
-        count: Any = k
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise ValueError(f"top_k takes a number of records, at least 1, not {k!r}")
+        k = count_of("top_k takes a number of records", k)
         return self._stateful("top_k", lambda kept: stateful.Largest(kept, k, by), state, ttl, k=k)
 
     def process(

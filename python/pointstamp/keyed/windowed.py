@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
 
-from pointstamp._mistakes import function_of, unknown_attribute
+from pointstamp._mistakes import count_of, function_of, unknown_attribute
 from pointstamp._naming import named
 from pointstamp.keyed import reducers
 from pointstamp.keyed.assigning import assigner, in_units
@@ -149,7 +149,13 @@ class WindowedStream(Generic[K, T]):
     def top_k(
         self, k: int, by: Callable[[T], Any] | None = None, *, name: str | None = None
     ) -> Stream[tuple[K, Window, list[T]]]:
-        """The `k` greatest records of each window, greatest first; by what a function makes of them."""
+        """The `k` greatest records of each window, greatest first; by what a function makes of them.
+
+        Raises:
+            TypeError: If `k` is no int.
+            ValueError: If it is less than 1.
+        """
+        k = count_of("top_k takes a number of records", k)
         return self._reduced("top_k", reducers.TopK(k, by), k=k)
 
     def collect(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp import _core
 from pointstamp._core import PactKind
 from pointstamp._errors import GraphError
-from pointstamp._mistakes import function_of
+from pointstamp._mistakes import count_of, function_of
 from pointstamp._naming import named, named_later
 from pointstamp.custom.typed import ColumnOperators
 from pointstamp.operators.reclock import reclock
@@ -201,8 +201,7 @@ class ArrowStream(ColumnOperators, Columnar):
         Raises:
             GraphError: If there is no such column, it cannot be hashed, or `parts` is less than 1.
         """
-        if parts < 1:
-            raise GraphError(f"a stream cannot be partitioned into {parts} parts: it takes at least 1")
+        parts = count_of("partition takes a number of parts", parts, error=GraphError)
         streams = _core.partition_columns(self.core, parts, self.core_schema.key(names(by)))
         return [self._like(stream) for stream in streams]
 
@@ -212,7 +211,8 @@ class ArrowStream(ColumnOperators, Columnar):
         """Per time and key, exchanged by key, sent when the time closes.
 
         Names, types and rules are those of pyarrow's `group_by`: nulls are skipped, a null is a key like any
-        other, integers add up modulo 2**64.
+        other. Unlike pyarrow's, sums do not wrap: those of integers have 64 bits, those of decimals 38 or 76
+        digits, and one that does not fit is an error.
 
         Args:
             by: The key's column, or columns; none of them, ``[]``, takes all rows together.
@@ -225,6 +225,8 @@ class ArrowStream(ColumnOperators, Columnar):
 
         Raises:
             GraphError: If there is no such column or function, or the function is not defined for the column.
+            OverflowError: When the dataflow runs, for a sum that its type cannot hold; it names the column
+                and the key. Whether it fits does not depend on the order of the rows.
         """
         wanted = aggregations_of(aggregations)
         if not names(by):

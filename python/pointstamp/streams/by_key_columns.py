@@ -57,6 +57,7 @@ class KeyedColumns:
 
         Raises:
             GraphError: If there is no such column or function, or no column of times is known.
+            OverflowError: When the dataflow runs, for a sum so far that its 64 bits cannot hold.
 
         Examples:
             >>> import pyarrow as pa

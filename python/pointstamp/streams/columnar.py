@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
 from pointstamp._errors import GraphError
+from pointstamp._mistakes import count_of
 from pointstamp._naming import named
 from pointstamp.event_times.clock import not_ahead
 from pointstamp.event_times.columns import ends_of, layout_of, split_columns, unit_of, untold
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from pointstamp._core import Stream as CoreStream
     from pointstamp.collections import ColumnCollection
     from pointstamp.event_times.columns import Unit
     from pointstamp.event_times.windows import WindowKind
@@ -186,9 +188,12 @@ class Columnar(JoinsInTime, KeyedColumns):
         Args:
             rows: How many, at most.
             name: The operator's name.
+
+        Raises:
+            TypeError: If `rows` is no int.
+            ValueError: If it is less than 0.
         """
-        if rows < 0:
-            raise ValueError(f"limit takes a number of rows, at least 0, not {rows}")
+        rows = count_of("limit takes a number of rows", rows, least=0)
         return self._on_one_worker("limit", limited(rows))
 
     def with_one_key(self) -> ArrowStream:
@@ -304,8 +309,13 @@ class Columnar(JoinsInTime, KeyedColumns):
         """Aggregations per key and window of event time, sent when the window is final, at its last instant.
 
         The columns are those of the key, ``window_start`` and ``window_end`` (exclusive), and the
-        aggregations'. The bounds are of the type of the times, and int64 where those are integers. Rows are
-        added up as they come, in Rust; a window that closes leaves nothing.
+        aggregations'. The bounds are of the type of the times, and int64 where those are integers; a window
+        that reaches beyond the greatest time ends there, and holds it. Rows are added up as they come, in
+        Rust; a window that closes leaves nothing.
+
+        Windows of the results, also after a `filter`, `with_columns` and the like, are by the instants at
+        which these are sent, so that a window of windows falls into the same place. ``column="window_end"``
+        takes the instants after, which are in the next window.
 
         Args:
             window: `Tumbling`, `Sliding`, `Session` or `Count`; its lengths are ints in the unit of the
@@ -314,7 +324,8 @@ class Columnar(JoinsInTime, KeyedColumns):
             aggregations: As in `aggregate`: ``"sum"``, ``"count"``, ``"min"``, ``"max"``, ``"mean"``, and
                 those for which values are kept until the window closes, in the order of time in sessions and
                 counted windows.
-            column: The times; left out: the column of `event_time`.
+            column: The times; left out: the column of `event_time`, or for results of windows the instants at
+                which they are sent.
             early: Results so far at every multiple of this length, for the keys that have changed since; an
                 int or a timedelta, of tumbling and sliding windows. None: only final ones.
             state: Where to keep what is open, to be listed, or restored from a snapshot: of each key a pair
@@ -326,14 +337,17 @@ class Columnar(JoinsInTime, KeyedColumns):
 
         Raises:
             GraphError: If there is no such column or function, or no column of times is known.
+            OverflowError: When the dataflow runs, for a sum that its type cannot hold, as in `aggregate`.
         """
         root_only(self.scope, "window")
         stream: Any = self
         times = column or getattr(stream, "time_column", None)
+        if times is None and hasattr(stream, "with_times"):
+            stream, times = stream.with_times()
         if times is None:
             raise untold()
         at = _core.time_column_of(stream.core_schema, times)
-        unit = unit_of(self.schema.field(at).type)
+        unit = unit_of(stream.schema.field(at).type)
         keys = [by] if isinstance(by, str) else list(by)
         if not keys:
             together: ArrowStream = stream.with_one_key()
@@ -346,12 +360,19 @@ class Columnar(JoinsInTime, KeyedColumns):
         in_place = stream.placed == stream.core_schema.key(keys)
         given = (rows, stream.core_schema, keys, wanted, times)
         if early is not None or state is not None:
-            return _in_time_order(stream, window, keys, wanted, times, unit, early, state)
+            made, columns = _in_time_order(stream, window, keys, wanted, times, unit, early, state)
+            return self._results(made, columns, len(keys))
         if isinstance(window, Session | Count):
             made, columns = _core.window_runs_columns(*given, ends_of(window, unit), in_place)
         else:
             made, columns = _core.window_columns(*given, layout_of(window, unit), in_place)
-        return self.scope.stream_of(made, columns)
+        return self._results(made, columns, len(keys))
+
+    def _results(self, made: CoreStream, columns: _core.Schema, at: int) -> ArrowStream:
+        """The results of windows, of which a column of this number is a bound."""
+        told = columns.to_pyarrow().field(at).type
+        results: ArrowStream = self.scope.window_results_of(made, columns, told)
+        return results
 
 
 def _in_time_order(
@@ -363,7 +384,7 @@ def _in_time_order(
     unit: Unit,
     early: Any,
     state: KeyedState[Any, Any] | None,
-) -> ArrowStream:
+) -> tuple[CoreStream, _core.Schema]:
     """Windows whose rows wait until their times are final: with early results, or a state that is listed."""
     follows = isinstance(window, Session | Count)
     tick = None if early is None else unit.span("early", early)
@@ -384,10 +405,8 @@ def _in_time_order(
         kept_in(state, stream.scope, f"window {type(window).__name__}", kept, **terms)
     rows = getattr(stream, "batched", None) or stream.core
     sides = [(rows, stream.core_schema.key(keys))]
-    made: ArrowStream = stream.scope.stream_of(
-        *in_time_order(stream.scope, sides, kernel, "window", state, stream.core_schema.key([times]))
-    )
-    return made
+    places = stream.core_schema.key([times])
+    return in_time_order(stream.scope, sides, kernel, "window", state, places)
 
 
 def _differ(given: Iterable[str], names: Sequence[str]) -> None:

@@ -333,7 +333,8 @@ def _joined(
     ]
     made, schema = in_time_order(scope, sides, kernel, name, state, at)
     if time_column is None:
-        windows: ArrowStream = scope.stream_of(made, schema)
+        told = schema.to_pyarrow().field("window_end").type
+        windows: ArrowStream = scope.window_results_of(made, schema, told)
         return windows
     joined: ArrowStream = scope.event_columns_of(made, schema, time_column)
     return joined

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, overload
 from pointstamp import _core
 from pointstamp._core import StageKind
 from pointstamp._errors import GraphError
-from pointstamp._mistakes import function_of
+from pointstamp._mistakes import count_of, function_of
 from pointstamp._naming import named
 from pointstamp.custom.typed import RecordOperators
 from pointstamp.operators.accumulate import accumulate
@@ -159,8 +159,7 @@ class Stream(RecordOperators[T], Timely[T]):
         Raises:
             IndexError: When the dataflow runs, for a part that does not exist.
         """
-        if parts < 1:
-            raise GraphError(f"a stream cannot be partitioned into {parts} parts: it takes at least 1")
+        parts = count_of("partition takes a number of parts", parts, error=GraphError)
         return self._stage(StageKind.PARTITION, fn, name, parts)
 
     def branch(

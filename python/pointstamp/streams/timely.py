@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pointstamp._mistakes import function_of
+from pointstamp._mistakes import count_of, function_of
 from pointstamp._naming import named
 from pointstamp.custom.builder import single_output
 from pointstamp.pacts import ByKey, Pipeline
@@ -292,11 +292,14 @@ class Timely(Generic[T]):
             k: How many.
             by: What they are compared by; None: the records themselves.
             name: The operator's name.
+
+        Raises:
+            TypeError: If `k` is no int.
+            ValueError: If it is less than 1.
         """
         from pointstamp.operators.everyday import gathered
 
-        if k < 1:
-            raise ValueError(f"top_k takes a number of records, at least 1, not {k}")
+        k = count_of("top_k takes a number of records", k)
         shaped: Stream[T] = gathered(
             self, "top_k", lambda records: sorted(records, key=by, reverse=True)[:k], locally=True
         )

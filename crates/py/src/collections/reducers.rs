@@ -3,10 +3,11 @@
 //! A native reducer reads rows as bytes. It attaches to the interpreter only for numbers that are neither integers of 64
 //! bits nor floats (`Decimal`, `Fraction`, larger integers). A function is called for many keys in one attach.
 
-use std::num::NonZeroUsize;
+use std::num::NonZeroU128;
 
 use pointstamp_arrange::{Error, Lists, Reducer, Rows as _};
-use pyo3::exceptions::PyTypeError;
+use pointstamp_engine::error::BoxError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -71,7 +72,11 @@ pub(crate) fn of_kind(
             });
             Box::new(Several(parts.collect::<PyResult<_>>()?))
         }
-        Reduction::TopK => Box::new(Top(argument.extract()?, Times::AsOften)),
+        // No key has as many values as it takes to pass 128 bits: more than that is all.
+        Reduction::TopK => Box::new(Top(
+            argument.extract().unwrap_or(NonZeroU128::MAX),
+            Times::AsOften,
+        )),
         Reduction::Sum => Box::new(Sum::new(&name)),
         Reduction::Mean => Box::new(Sum::new(&name).mean()),
         Reduction::SumOfFloats => Box::new(Sum::new(&name).of_floats()),
@@ -91,7 +96,7 @@ pub(crate) fn of_kind(
 type Done = Result<(), Error>;
 
 /// The greatest value, once.
-const MAX: Top = Top(NonZeroUsize::MIN, Times::Once);
+const MAX: Top = Top(NonZeroU128::MIN, Times::Once);
 
 /// The reducer of one part of values among several.
 fn reducer_of_part(kind: Reduction, name: &str) -> PyResult<Box<dyn Reducer<Cells, Cells, Cells>>> {
@@ -170,12 +175,13 @@ fn parts_of(inputs: &Lists<Cells>, part: usize) -> Lists<Cells> {
         }
         values.sort_by(|(a, _), (b, _)| a.get().cmp(&b.get()));
         for same in values.chunk_by(|(a, _), (b, _)| a.get() == b.get()) {
-            // Differences of updates that are kept add up within their range.
-            let sum = same
-                .iter()
-                .fold(0_i64, |sum, (_, diff)| sum.saturating_add(*diff));
-            if sum != 0 {
-                own.push(same[0].0.get(), sum);
+            // Values that differ elsewhere may be one in this part: together they may be too many.
+            let mut left: i128 = same.iter().map(|(_, diff)| i128::from(*diff)).sum();
+            while left != 0 {
+                let least = i128::from(i64::MIN);
+                let diff = left.clamp(least, i64::MAX.into());
+                own.push(same[0].0.get(), i64::try_from(diff).unwrap_or_default());
+                left -= diff;
             }
         }
         own.end();
@@ -204,17 +210,31 @@ impl Reducer<Cells, Cells, Cells> for Distinct {
     }
 }
 
-fn count(_: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
+/// How many values a key has.
+fn count(keys: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
     let mut row = RowBuf::default();
     for index in 0..inputs.len() {
-        let total = total(inputs, index);
-        if total != 0 {
-            let total = i64::try_from(total).map_err(|_| pointstamp_arrange::Overflow)?;
-            outputs.push(row.int(total), 1);
+        match (total(inputs, index), i64::try_from(total(inputs, index))) {
+            (0, _) => {}
+            (_, Ok(total)) => outputs.push(row.int(total), 1),
+            (total, Err(_)) => return Err(Error::Caller(too_many(keys.get(index), total))),
         }
         outputs.end();
     }
     Ok(())
+}
+
+/// The error of a count that is no integer of 64 bits.
+#[cold]
+fn too_many(key: Row<'_>, total: i128) -> BoxError {
+    let error = attached(|py| match key.decode(py) {
+        Ok(key) => PyOverflowError::new_err(format!(
+            "count: the key {} has {total} values, and counts have 64 bits: updates want smaller differences",
+            shown(&key)
+        )),
+        Err(error) => error,
+    });
+    Raised::by("count", error)
 }
 
 fn total(inputs: &Lists<Cells>, index: usize) -> i128 {
@@ -252,7 +272,7 @@ fn values(inputs: &Lists<Cells>, index: usize) -> impl DoubleEndedIterator<Item 
 }
 
 /// The greatest values of each key: so many, where one counts once or as often as it is there.
-struct Top(NonZeroUsize, Times);
+struct Top(NonZeroU128, Times);
 
 #[derive(PartialEq, Eq)]
 enum Times {
@@ -263,15 +283,18 @@ enum Times {
 impl Reducer<Cells, Cells, Cells> for Top {
     fn reduce(&mut self, _: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
         for index in 0..inputs.len() {
-            let mut left = self.0.get() as i64;
+            let mut left = self.0.get();
             let (mut there, mut kinds) = (values(inputs, index).rev(), 0);
             while let Some((value, diff)) = there.next() {
                 let (name, taken) = match self.1 {
                     Times::Once => ("max", 1),
-                    Times::AsOften => ("top_k", diff.min(left)),
+                    Times::AsOften => (
+                        "top_k",
+                        i64::try_from(left).map_or(diff, |left| diff.min(left)),
+                    ),
                 };
                 outputs.push(value, taken);
-                left -= taken;
+                left -= u128::from(taken.unsigned_abs());
                 kinds += 1;
                 if left == 0 {
                     // Each that is taken is to be greater than each other. They are sorted as rows, so it is enough that

@@ -70,7 +70,10 @@ impl Sum {
         for (value, diff) in inputs.list(index) {
             count += i128::from(diff);
             match value.number()? {
-                Plain::Int(value) => whole += i128::from(value) * i128::from(diff),
+                // A product of two words fits into two; where their sum does not, the interpreter adds up.
+                Plain::Int(value) => {
+                    whole = whole.checked_add(i128::from(value) * i128::from(diff))?;
+                }
                 Plain::Wide(_) => return None,
                 Plain::Float(value) => {
                     is_real = true;

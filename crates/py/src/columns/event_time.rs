@@ -1,10 +1,14 @@
 //! Operators on rows that tell their event times: `delay`, and windows. They never call Python.
 
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{Schema as ArrowSchema, SchemaRef};
 use pointstamp_columnar::Error;
 use pointstamp_columnar::aggregate::Plan;
 use pointstamp_columnar::event_time::{by_time, time_column};
 use pointstamp_columnar::runs::{Ends, Runs};
-use pointstamp_columnar::windows::{Layout, Windows};
+use pointstamp_columnar::windows::{Layout, Windows, constant_time};
 use pointstamp_engine::capability::Capability;
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::pact::Pact;
@@ -46,6 +50,38 @@ pub(crate) fn delay_columns(stream: &Stream, column: usize) -> PyResult<Stream> 
         }
         Ok(())
     }))
+}
+
+/// Each row with the time that it is at, in a column after the others: the one of the schema `told`.
+#[pyfunction]
+pub(crate) fn with_own_times(
+    stream: &Stream,
+    schema: &Schema,
+    told: &Schema,
+) -> PyResult<(Stream, Schema)> {
+    let mut fields = schema.schema.fields().to_vec();
+    fields.extend(told.schema.fields().iter().cloned());
+    let types: Vec<_> = told.schema.fields().iter().cloned().collect();
+    let output: SchemaRef = Arc::new(ArrowSchema::new(fields));
+    let result = Schema::new(Arc::clone(&output));
+    let unary = Unary::new(&stream.engine()?, "own times", Pact::Pipeline)?;
+    let mut outbox = Outbox::new(0);
+    let made = unary.on_messages(stream, move |input, to| {
+        while let Some((message, batch)) = input.next()? {
+            let rows = columns_of(batch);
+            let mut columns = rows.columns().to_vec();
+            for field in &types {
+                let time = message.time().last().unwrap_or_default();
+                columns
+                    .push(constant_time(time, rows.num_rows(), field.data_type()).map_err(raised)?);
+            }
+            let rows = RecordBatch::try_new(Arc::clone(&output), columns)?;
+            outbox.give(&message, to, rows)?;
+            outbox.flush(to)?;
+        }
+        Ok(())
+    });
+    Ok((made, result))
 }
 
 /// Aggregations `(column, function)` per key and window of event time, exchanged by key unless the rows are `in_place`.

@@ -1,0 +1,130 @@
+//! Rows of several batches in one order: in one batch where they fit, else in several.
+//!
+//! The offsets of strings and lists have 32 bits, so rows of more than 2 GiB of text have no one batch. Up to a limit the rows
+//! are put together and then picked; beyond it they are picked from where they are, in parts. Cost: a copy of the rows, or two;
+//! beyond the limit a look at the width of each.
+
+use std::ops::Range;
+
+use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
+use arrow_select::concat::concat_batches;
+use arrow_select::interleave::interleave_record_batch;
+use arrow_select::take::take_record_batch;
+
+use crate::dictionary::{in_parts, resolved, restored};
+use crate::error::Error;
+use crate::extent::{reach, width_of};
+use crate::waiting::restored_in_parts;
+
+/// Up to how many bytes of text in a column, or elements of lists, are brought together: half of what offsets of 32 bits count.
+pub(crate) const TOGETHER: usize = 1 << 30;
+
+/// The rows of batches of one schema in an order; dictionaries become those of the rows that are left together.
+///
+/// `order` gets the batches, or one that holds the rows of all, and returns the rows' numbers, end to end, in their order; `None`
+/// where they are in order.
+///
+/// # Errors
+///
+/// An error of a kernel, and what `order` fails with.
+pub(crate) fn in_order(
+    batches: &[RecordBatch],
+    limit: usize,
+    order: impl FnOnce(&[RecordBatch]) -> Result<Option<Vec<usize>>, Error>,
+) -> Result<Vec<RecordBatch>, Error> {
+    let Some(first) = batches.first() else {
+        return Ok(Vec::new());
+    };
+    let schema = first.schema();
+    let rows = batches.iter().map(RecordBatch::num_rows).sum::<usize>();
+    let is_small = u32::try_from(rows).is_ok();
+    if batches.len() == 1 && is_small {
+        return Ok(vec![match order(batches)? {
+            None => first.clone(),
+            Some(order) => taken(first, &order)?,
+        }]);
+    }
+    let batches = batches.iter().map(resolved);
+    let batches = batches.collect::<Result<Vec<_>, _>>()?;
+    if is_small && fit(&batches, limit) {
+        let together = concat_batches(&batches[0].schema(), &batches)?;
+        let rows = match order(std::slice::from_ref(&together))? {
+            None => together,
+            Some(order) => taken(&together, &order)?,
+        };
+        return restored_in_parts(&rows, &schema);
+    }
+    let order = order(&batches)?.unwrap_or_else(|| (0..rows).collect());
+    let mut starts = vec![0];
+    for batch in &batches {
+        starts.push(starts[starts.len() - 1] + batch.num_rows());
+    }
+    let place = |row: usize| {
+        let batch = starts.partition_point(|&start| start <= row) - 1;
+        (batch, row - starts[batch])
+    };
+    let places: Vec<(usize, usize)> = order.into_iter().map(place).collect();
+    let whole: Vec<&RecordBatch> = batches.iter().collect();
+    let mut parts = Vec::new();
+    let width = |at: usize| {
+        let (batch, row) = places[at];
+        width(batches[batch].columns(), row)
+    };
+    for part in cut(places.len(), limit, width) {
+        let make = |part: Range<usize>| {
+            let rows = interleave_record_batch(&whole, &places[part])?;
+            restored(&rows, &schema)
+        };
+        in_parts(part, make, |rows| {
+            parts.push(rows);
+            Ok::<_, Error>(())
+        })?;
+    }
+    Ok(parts)
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "checked: there are fewer than 2^32 rows"
+)]
+fn taken(batch: &RecordBatch, order: &[usize]) -> Result<RecordBatch, Error> {
+    let order = UInt32Array::from_iter_values(order.iter().map(|&row| row as u32));
+    Ok(take_record_batch(batch, &order)?)
+}
+
+/// Whether batches of one schema fit into one: no column's offsets reach further than a limit.
+fn fit(batches: &[RecordBatch], limit: usize) -> bool {
+    let columns = batches.first().map_or(0, RecordBatch::num_columns);
+    (0..columns).all(|at| fit_together(batches.iter().map(|batch| batch.column(at)), limit))
+}
+
+/// Whether columns of one type fit into one: its offsets reach no further than a limit.
+pub(crate) fn fit_together<'a>(columns: impl Iterator<Item = &'a ArrayRef>, limit: usize) -> bool {
+    let reaches = columns.map(reach);
+    reaches.fold(0_usize, usize::saturating_add) <= limit
+}
+
+/// About how many bytes a row of columns takes where it is copied.
+pub(crate) fn width(columns: &[ArrayRef], row: usize) -> usize {
+    columns.iter().map(|column| width_of(column, row)).sum()
+}
+
+/// Cuts rows into stretches of about a limit's width at most, or of one row.
+pub(crate) fn cut(rows: usize, limit: usize, width: impl Fn(usize) -> usize) -> Vec<Range<usize>> {
+    let (mut parts, mut start, mut wide) = (Vec::new(), 0, 0_usize);
+    for row in 0..rows {
+        let width = width(row);
+        if row > start && (wide.saturating_add(width) > limit || row - start >= MOST_ROWS) {
+            parts.push(start..row);
+            (start, wide) = (row, 0);
+        }
+        wide = wide.saturating_add(width);
+    }
+    if start < rows {
+        parts.push(start..rows);
+    }
+    parts
+}
+
+/// How many rows a stretch has at most: rows without a width, such as those of nulls, are counted, too.
+const MOST_ROWS: usize = 1 << 30;
