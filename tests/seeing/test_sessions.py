@@ -147,6 +147,32 @@ def test_a_read_ends_in_time_although_data_waits(pair: ps.Interactive) -> None:
     assert flow.out.read(PATIENCE) == [(0, [0, 0]), (1, [1] * 4000)]
 
 
+def test_calls_without_a_timeout_have_that_of_the_session() -> None:
+    gate = threading.Event()
+
+    def stuck(scope: ps.Scope) -> Any:
+        numbers, stream = scope.new_input()
+        return {"numbers": numbers, "out": stream.inspect(lambda _: gate.wait(PATIENCE))}
+
+    with ps.Interactive(timeout=1.0) as session:
+        flow = session.dataflow(stuck)
+        flow.numbers.send(1)
+        flow.numbers.advance_to(1)
+        try:
+            with pytest.raises(ps.StallError, match=r"is not over after 1 s"):
+                flow.out.read()
+            with pytest.raises(ps.StallError, match=r"is not over after 1 s"):
+                session.run(lambda worker: worker.index)
+            with pytest.raises(ps.StallError, match=r"have not read 1024 commands within 1 s .timeout="):
+                for _ in range(2000):
+                    flow.numbers.send(2)
+        finally:
+            gate.set()
+        assert flow.out.read(PATIENCE) == [(0, [1])]
+    with pytest.raises(ps.ConfigError, match="timeout is a number of seconds"):
+        ps.Interactive(timeout=0)
+
+
 def listening_sockets(process: int) -> list[str]:
     """The addresses, as the kernel writes them, at which a process listens."""
     opened = {os.readlink(entry.path) for entry in os.scandir(f"/proc/{process}/fd")}

@@ -18,10 +18,17 @@ from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._errors import ClusterError, PointstampError, WorkerStopped, add_note, in_words
+from pointstamp._errors import (
+    ClusterError,
+    PointstampError,
+    StallError,
+    WorkerStopped,
+    add_note,
+    in_words,
+)
 from pointstamp._threads import Helper
 from pointstamp.execution import execute
-from pointstamp.interactive.commands import Command, Commands, Replies, Taken
+from pointstamp.interactive.commands import MOST, Command, Commands, Replies, Taken
 from pointstamp.interactive.serving import serve
 from pointstamp.launcher.shipped import pack
 from pointstamp.launcher.spawning import run_on_processes
@@ -56,9 +63,11 @@ class SessionWorkers:
     Args:
         config: How many workers there are, in each process.
         processes: How many processes to start; None for threads of this one.
+        timeout: Seconds for which calls without a timeout wait; None for as long as it takes.
     """
 
-    def __init__(self, config: Config, processes: int | None) -> None:
+    def __init__(self, config: Config, processes: int | None, timeout: float | None) -> None:
+        self.timeout = timeout
         self.workers = config.workers * (processes or 1)
         self.separate = processes is not None
         self.failure: BaseException | None = None
@@ -115,13 +124,18 @@ class SessionWorkers:
         """Tells one worker or all, without an answer.
 
         Raises:
+            StallError: If there is no room for so long as the session's timeout says.
             BaseException: As `ask`, where it may wait.
         """
         if wait:
             self.raise_error()
         if threading.get_ident() in self._threads:
             wait = False  # it is what would make room
-        self._commands.put(Command(worker, None, what, arguments), wait=wait)
+        if not self._commands.put(Command(worker, None, what, arguments), wait=wait, seconds=self.timeout):
+            raise StallError(
+                f"the workers have not read {MOST} commands within {self.timeout:g} s (timeout= of the "
+                f"session), and this one was not told them\n{self.explain()}"
+            )
 
     def raise_error(self) -> None:
         """Raises what has gone wrong since this was last asked."""
