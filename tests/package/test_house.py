@@ -132,6 +132,34 @@ def test_everything_that_listens_has_limits() -> None:
         assert "make_room()" in (ROOT / path).read_text(), f"{path} has a gate, and does not ask it for room"
 
 
+WAITS = {"wait": 0, "join": 0, "result": 0, "acquire": 0, "wait_for": 1, "receive": 0, "recv_bytes": 0}
+"""Methods that wait without a limit where they have no more arguments than this."""
+
+
+def waits_without_a_limit(path: Path) -> list[int]:
+    """The lines of a file at which something waits without a limit, and does not say why."""
+    text = path.read_text()
+    lines = text.splitlines()
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+            continue
+        most = WAITS.get(node.func.attr)
+        limited = any(keyword.arg == "timeout" for keyword in node.keywords)
+        if most is None or len(node.args) > most or limited:
+            continue
+        near = lines[max(0, node.lineno - 8) : node.end_lineno]
+        if not any("No limit: " in line for line in near):
+            found.append(node.lineno)
+    return found
+
+
+def test_what_waits_without_a_limit_says_why() -> None:
+    """A comment near it begins with "No limit:", and says what else ends the wait."""
+    waits = {path: waits_without_a_limit(path) for path in sorted(PACKAGE.rglob("*.py"))}
+    assert {path.relative_to(ROOT).as_posix(): lines for path, lines in waits.items() if lines} == {}
+
+
 def test_where_pickles_are_read_is_said() -> None:
     pickles = SECURITY.split("## Pickles")[1].split("\n## ")[0]
     assert set(re.findall(r"`(python/[^`]*)`", pickles)) == doing(UNPICKLES)

@@ -247,6 +247,7 @@ class SessionWorkers:
     def _send(self, worker: int, connection: Connection) -> None:
         """Passes on what a worker of another process is told."""
         with suppress(OSError):
+            # No limit: a line waits for as long as its worker is there; the end of commands ends it.
             while self._commands.wait(worker) and not self._commands.ended:
                 command = self._commands.take(worker)
                 if command is None:
@@ -263,6 +264,7 @@ class SessionWorkers:
         """Takes what a worker of another process answers."""
         with suppress(OSError, EOFError):
             while True:
+                # No limit: a worker answers when it is done, its end closes the line, and calls have timeouts.
                 number, well, taken = pickle.loads(connection.recv_bytes())
                 packed = connection.recv_bytes()
                 try:
@@ -308,6 +310,7 @@ class _There:
     def _read(self) -> None:
         with suppress(OSError, EOFError):
             while not self._ended:
+                # No limit: a worker waits for commands for as long as its session is there.
                 number, what = pickle.loads(self._connection.recv_bytes())
                 packed = self._connection.recv_bytes()
                 try:

@@ -73,7 +73,7 @@ class Waiting:
                 return future.result(min(LOOK, left))
             except (TimeoutError, FutureTimeout):
                 if future.done():
-                    return future.result()  # it has come just now, or is a worker's own error
+                    return future.result()  # No limit: it has come just now, or is a worker's own error.
                 if left <= LOOK:
                     break
         said = self._explain(self._left(0.0))
@@ -81,7 +81,7 @@ class Waiting:
             return future.result(self._left(0.0))
         except (TimeoutError, FutureTimeout):
             if future.done():
-                return future.result()
+                return future.result()  # No limit: as before.
         raise StallError(f"{self._what} is not over after {self._timeout:g} s\n{said}")
 
     def _left(self, less: float) -> float:

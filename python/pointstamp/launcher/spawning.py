@@ -306,7 +306,7 @@ class _Processes:
         finally:
             self._send(signal.SIGKILL)
             for process in self._running.values():
-                process.wait()
+                process.wait()  # No limit: it was killed.
             for ours in (*self._channels.values(), *self._leashes.values()):
                 ours.close()
             self._waiting.close()

@@ -70,6 +70,8 @@ class Channel:
             EOFError: If the other end has closed.
             OSError: If the connection broke, or what came was changed on the way.
         """
+        # No limit: the next message may be the end of a long computation. The system ends a link to a machine
+        # that is gone.
         data = self._link.receive(_LONGEST)
         if data is None:
             raise EOFError("the connection was closed")
