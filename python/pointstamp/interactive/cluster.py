@@ -264,7 +264,7 @@ class SessionWorkers:
         """Takes what a worker of another process answers."""
         with suppress(OSError, EOFError):
             while True:
-                # No limit: a worker answers when it is done, its end closes the line, and calls have timeouts.
+                # No limit: a worker answers when it is done, its end closes the line; calls have timeouts.
                 number, well, taken = pickle.loads(connection.recv_bytes())
                 packed = connection.recv_bytes()
                 try:
