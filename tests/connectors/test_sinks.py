@@ -374,7 +374,7 @@ def test_a_database_that_another_program_has_locked_is_waited_for(tmp_path: Path
     path = tmp_path / "t.db"
     write([], SQLiteSink(path, "t", columns=["k"]))
     locked = sqlite3.connect(path, isolation_level=None)
-    taken = []
+    taken: list[Any] = []
 
     def lock(record: tuple[int]) -> tuple[int]:
         if not taken:
