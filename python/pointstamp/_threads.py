@@ -87,6 +87,7 @@ class Helper(threading.Thread):
             return True
         if not self._ended.wait(seconds):
             return False
+        # No limit: it has ended, but for its last instructions.
         self.join()
         return True
 

@@ -156,6 +156,7 @@ class QueueSource(Source[T]):
         """What is there, once something is; None at the end, and when it is not wanted any more."""
         with self._changed:
             while not self._items and not self._closed and wanted.is_set():
+                # No limit: a source waits for its next records for as long as it is open; `close` ends it.
                 self._changed.wait()
             if not self._items or not wanted.is_set():
                 return None

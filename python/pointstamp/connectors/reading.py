@@ -62,6 +62,7 @@ class _Shelf:
         """Puts a batch there, once there is room; false when none is wanted."""
         with self._changed:
             while not self.closed and self._waiting.get(partition, 0) >= AHEAD:
+                # No limit: back-pressure, until the operator takes a batch or closes the shelf.
                 self._changed.wait()
             if self.closed:
                 return False

@@ -9,6 +9,7 @@ answer is waited for anyway, does not.
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -67,10 +68,17 @@ class Commands:
         self._bells: list[Callable[[], None] | None] = [None] * workers
         self.ended = False
 
-    def put(self, command: Command, *, wait: bool = True) -> None:
-        """Adds a command; waits while there are too many, unless told not to."""
+    def put(self, command: Command, *, wait: bool = True, seconds: float | None = None) -> bool:
+        """Adds a command; waits while there are too many, unless told not to.
+
+        Returns:
+            Whether it was added: not, where there were too many for so many seconds.
+        """
+        until = None if seconds is None else time.monotonic() + seconds
         with self._changed:
             while wait and len(self._waiting) >= MOST and not self.ended:
+                if until is not None and time.monotonic() > until:
+                    return False
                 self._changed.wait(LOOK)
             self._waiting.append(command)
             self._changed.notify_all()
@@ -78,6 +86,7 @@ class Commands:
         for bell in bells:
             if bell is not None:
                 bell()
+        return True
 
     def answer_the_bell(self, worker: int, bell: Callable[[], None]) -> None:
         """Has a function called, on any thread, whenever something was put."""

@@ -34,13 +34,14 @@ SAYING = 1.0
 def result_of(
     cluster: SessionWorkers, future: Future[list[Any]], what: str, timeout: float | None
 ) -> list[Any]:
-    """The answers of the workers, once they have come.
+    """The answers of the workers, once they have come; by default within the session's timeout.
 
     Raises:
         StallError: When they do not come in time.
         BaseException: What a worker raised.
     """
-    return Waiting(what, timeout, lambda seconds: cluster.explain(None, seconds))(future)
+    seconds = cluster.timeout if timeout is None else timeout
+    return Waiting(what, seconds, lambda seconds: cluster.explain(None, seconds))(future)
 
 
 class Waiting:
@@ -72,7 +73,7 @@ class Waiting:
                 return future.result(min(LOOK, left))
             except (TimeoutError, FutureTimeout):
                 if future.done():
-                    return future.result()  # it has come just now, or is a worker's own error
+                    return future.result()  # No limit: it has come just now, or is a worker's own error.
                 if left <= LOOK:
                     break
         said = self._explain(self._left(0.0))
@@ -80,7 +81,7 @@ class Waiting:
             return future.result(self._left(0.0))
         except (TimeoutError, FutureTimeout):
             if future.done():
-                return future.result()
+                return future.result()  # No limit: as before.
         raise StallError(f"{self._what} is not over after {self._timeout:g} s\n{said}")
 
     def _left(self, less: float) -> float:
@@ -120,7 +121,10 @@ class Flow:
         self.cluster.tell("input", self._number, *arguments, worker=worker)
 
     def waiting(self, what: str, timeout: float | None, names: list[str] | None = None) -> Waiting:
-        """Waits for outputs, all or those of these names; says what holds them, where it takes too long."""
+        """Waits for outputs, all or those of these names; says what holds them, where it takes too long.
+
+        No timeout is the session's.
+        """
         places = [
             place for name in self.places if names is None or name in names for place in self.places[name]
         ]
@@ -128,7 +132,7 @@ class Flow:
         def explain(seconds: float) -> str:
             return self.cluster.explain(Awaited(places, list(self.times.values())), seconds)
 
-        return Waiting(what, timeout, explain)
+        return Waiting(what, self.cluster.timeout if timeout is None else timeout, explain)
 
     def _check(self) -> None:
         if not self.ends.alive:

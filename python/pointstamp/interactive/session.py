@@ -39,6 +39,8 @@ class Interactive:
         workers: Worker threads, in each process; in place of a configuration.
         processes: Processes to start; None for threads of this program.
         config: Other settings, of one process: a dashboard, say.
+        timeout: Seconds for which a call that is given no timeout of its own waits for the workers, before
+            it raises `StallError`, with what they wait for; None for as long as it takes.
 
     Raises:
         ConfigError: If the configuration cannot work.
@@ -60,8 +62,15 @@ class Interactive:
     """
 
     def __init__(
-        self, *, workers: int = 1, processes: int | None = None, config: Config | None = None
+        self,
+        *,
+        workers: int = 1,
+        processes: int | None = None,
+        config: Config | None = None,
+        timeout: float | None = None,
     ) -> None:
+        if timeout is not None and not timeout > 0:
+            raise ConfigError(f"timeout is a number of seconds, more than 0, not {timeout!r}")
         if config is None:
             config = Config(workers=workers)
         elif workers != 1:
@@ -72,6 +81,7 @@ class Interactive:
             Config(processes=processes)  # which says what is wrong with the number
         self._config = config
         self._processes = processes
+        self._timeout = timeout
         self._numbers = count()
         self._running: list[SessionWorkers] = []
         self._ends = weakref.finalize(self, _close, self._running)
@@ -84,7 +94,7 @@ class Interactive:
         from pointstamp.interactive.cluster import SessionWorkers  # with all that it imports
 
         if not self._running or self._running[0].ended:
-            self._running[:] = [SessionWorkers(self._config, self._processes)]
+            self._running[:] = [SessionWorkers(self._config, self._processes, self._timeout)]
         return self._running[0]
 
     def dataflow(self, build: Callable[..., Any], *, name: str | None = None, dims: int = 1) -> Live:

@@ -38,6 +38,7 @@ def _exactly(channel: socket.socket, size: int) -> bytearray:
     data = bytearray(size)
     view = memoryview(data)
     while view:
+        # No limit: the other end is the process that started this one, and its end closes the channel.
         count = channel.recv_into(view)
         if count == 0:
             raise EOFError("the other process has closed the channel")

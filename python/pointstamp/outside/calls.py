@@ -428,6 +428,7 @@ async def _within(timeout: float, call: Awaitable[Any]) -> Any:
     try:
         await asyncio.wait({task}, timeout=timeout)
         if task.done():
+            # No limit: it is done.
             return task.result()
         raise TimeoutError(f"no answer in {timeout} seconds")
     finally:

@@ -135,6 +135,7 @@ class Asking:
                     try:
                         worker.answer()  # who is asked may wait for this worker in turn
                     finally:
+                        # No limit: its lock is held for a few instructions.
                         self._arrived.acquire()
             del self._answers[number]
         data = [one for said in answers.values() for one in said]

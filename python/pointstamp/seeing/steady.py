@@ -50,6 +50,7 @@ class Steady:
             except BaseException as error:
                 self._close(answer)
                 answer.set_exception(error)
+        # No limit: the first caller asks the workers, which has a limit of its own, and passes errors on.
         return answer.result()
 
     def _close(self, answer: Future[dict[str, Any]]) -> None:

@@ -97,4 +97,5 @@ class InProcess:
     def close(self) -> None:
         """Ends the dataflow, and waits until its thread has."""
         self._feed.end()
+        # No limit: the input has ended, and the dataflow works off what came.
         self._thread.join()

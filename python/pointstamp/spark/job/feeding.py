@@ -93,6 +93,7 @@ class Feed:
         size = batch.batch.nbytes
         with self._changed:
             while self._bytes and self._bytes + size > _BOUND and not self._stopped:
+                # No limit: back-pressure, until the dataflow takes a batch or ends.
                 self._changed.wait()
             if self._stopped:
                 return False

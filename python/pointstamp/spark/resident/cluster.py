@@ -242,9 +242,9 @@ class Cluster:
         self._job.join(ENDING if self._link.stop() else 0)
         if self._job.is_alive():
             self._session.sparkContext.cancelJobGroup(self._group)
-            self._job.join()
+            self._job.join(ENDING)
         if self._watcher.ident is not None:
-            self._watcher.join()
+            self._watcher.join(ENDING)
         self._link.close()
 
     def __enter__(self) -> Cluster:

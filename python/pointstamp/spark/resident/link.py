@@ -76,6 +76,7 @@ class Link:
         return [address for _, address in sorted(self._addresses.items())]
 
     def _serve(self, channel: Channel) -> None:
+        # No limit: a process speaks first, and its end closes the channel.
         process, address = channel.receive()
         with self._changed:
             self._channels[process] = channel
@@ -153,6 +154,7 @@ class Link:
                 self._changed.wait_for(lambda: self._failure is not None, ENDING)
                 raise self._reason([]) or ClusterError("a process of the resident cluster is gone") from error
             answers = self._answers[request]
+            # No limit: what is asked may be a long computation; a process that is lost ends it.
             self._changed.wait_for(lambda: self._said(answers) or len(answers) == len(channels))
             reason = self._reason(answers)
             del self._answers[request]

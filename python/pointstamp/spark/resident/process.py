@@ -208,6 +208,7 @@ class Resident:
         """Carries out what the driver says, until it has no more."""
         try:
             while True:
+                # No limit: it waits for the driver for as long as that is there.
                 request, name, *arguments = driver.receive()
                 if name == "stop":
                     return
@@ -255,6 +256,7 @@ class Resident:
         self.flows[number] = flow = Flow(cloudpickle.loads(pickled), self._workers)
         self.command("start", number, flow)
         with self._changed:
+            # No limit: the workers of this process build the dataflow, or fail.
             self._changed.wait_for(lambda: self._failure or self._carried_out[number] == self._workers)
             if self._failure is not None:
                 raise self._failure
@@ -283,6 +285,7 @@ class Resident:
 
     def serve(self, channel: Channel) -> None:
         """Takes the rows that a task brings, or gives it those that it fetches."""
+        # No limit: a task speaks first, and its end closes the channel.
         name, number, *arguments = channel.receive()
         flow = self.flows.get(number)
         if flow is None:
@@ -291,6 +294,7 @@ class Resident:
         channel.send("")
         if name == "deliver":
             batches = []
+            # No limit: a task brings rows as Spark has them, and its end closes the channel.
             while (message := channel.receive()) is not None:
                 stream, low, data = message
                 [batch] = pa.ipc.open_stream(pa.py_buffer(data))

@@ -175,6 +175,7 @@ class Desk:
         return list(self._runs.values())
 
     def _hear(self, channel: Channel) -> None:
+        # No limit: a task speaks first, and its end closes the channel.
         named, stage, progress = channel.receive()
         number, run = next(self._numbers), Run(named, stage, channel)
         self._runs[number] = run
@@ -191,6 +192,7 @@ class Desk:
 
 def _show(channel: Channel, run: Run, named: Named, progress: bool) -> None:
     with _bar(named) if progress else _nothing() as bar:
+        # No limit: a task tells now and then, and its end closes the channel.
         while (told := channel.receive()) is not None:
             if isinstance(told, Explained):
                 run.hear(told)

@@ -191,6 +191,7 @@ class Reporting:
 
     def __exit__(self, *exc: object) -> None:
         self._ended.set()
+        # No limit: it was told to end, and waits for nothing else.
         self._thread.join()
 
     def _run(self) -> None:
@@ -251,6 +252,7 @@ class Teller:
         """Answers the driver's questions."""
         try:
             while True:
+                # No limit: the driver asks when somebody wants to know; its end closes the channel.
                 number = channel.receive()
                 self._send(channel, Explained(number, explained(self._asking)))
         except (OSError, EOFError):
@@ -259,6 +261,7 @@ class Teller:
     def _tell(self, channel: Channel) -> None:
         stall, progress = self._watched.stall_report, self._watched.progress
         if stall is None and not progress:
+            # No limit: the end of the dataflow ends this.
             self._ended.wait()
         else:
             every = _LOOK if stall is None else min(_LOOK, stall / 4)
