@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import keyed_operators
 import pointstamp as ps
 from effort import examples
 from pointstamp.testing import simulate
@@ -341,9 +342,9 @@ def ran(
     rules: Rules,
     stops: Stops,
     workers: int,
-    snapshots: list[bytes],
-    begin: int,
-    end: int | None,
+    snapshots: list[bytes] | tuple[()] = (),
+    begin: int = 0,
+    end: int | None = None,
 ) -> tuple[Sent, list[bytes]]:
     """What is sent for the records before `end`, and the state then; all is sent where it is None.
 
@@ -399,7 +400,7 @@ def test_results_follow_from_event_times(
     name: str, said: list[Said], rules: Rules, stops: Stops, workers: int
 ) -> None:
     program, model = PROGRAMS[name]
-    found, _ = ran(program, said, rules, stops, workers, [], 0, None)
+    found, _ = ran(program, said, rules, stops, workers)
     assert Counter(found) == Counter(model(said, rules))
 
 
@@ -420,6 +421,43 @@ def test_a_snapshot_in_between_changes_nothing(
     first, snapshots = ran(program, early, rules, stops, workers[0], [], 0, cut)
     second, _ = ran(program, later, rules, stops, workers[1], snapshots, cut, None)
     assert Counter(first + second) == Counter(model(said, rules))
+
+
+AT_ONCE = Stops((), (0,), 0)
+
+
+def on_both_sides(of: Any, columns: bool) -> Program:
+    """A program of `keyed_operators`: records of odd value are the right side's."""
+
+    def program(stream: Any, rules: Rules, state: Any) -> Any:
+        sides = [stream.filter(lambda record, odd=odd: record.value % 2 == odd) for odd in (0, 1)]
+        rows = [side.map(lambda record: record[:3]) for side in sides]
+        if columns:
+            return of(*[side.to_arrow(keyed_operators.SCHEMA) for side in rows], state).to_records()
+        return of(*[side.key_by(lambda row: row[1]) for side in rows], state)
+
+    return program
+
+
+EVERY = {
+    **{f"records, {name}": on_both_sides(of, False) for name, of in keyed_operators.RECORDS.items()},
+    **{f"columns, {name}": on_both_sides(of, True) for name, of in keyed_operators.COLUMNS.items()},
+}
+
+
+@pytest.mark.parametrize("name", EVERY)
+@settings(max_examples=examples(10))
+@given(said=inputs(), stops=STOPS, workers=st.integers(1, 3))
+def test_every_operator_by_key_sends_the_same_wherever_its_input_stops(
+    name: str, said: list[Said], stops: Stops, workers: int
+) -> None:
+    """As on one worker that has the whole input in one step."""
+    rules = Rules(None, ())
+    found, _ = ran(EVERY[name], said, rules, stops, workers)
+    whole, _ = ran(EVERY[name], said, rules, AT_ONCE, 1)
+    if "count" in name or "number" in name:  # the rest of a counted window is sent when the stream ends, which is no event time
+        found, whole = ([(0, result) for _, result in sent] for sent in (found, whole))
+    assert Counter(found) == Counter(whole)
 
 
 def test_the_order_of_one_key_at_one_time() -> None:
