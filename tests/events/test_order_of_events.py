@@ -455,7 +455,7 @@ def test_every_operator_by_key_sends_the_same_wherever_its_input_stops(
     rules = Rules(None, ())
     found, _ = ran(EVERY[name], said, rules, stops, workers)
     whole, _ = ran(EVERY[name], said, rules, AT_ONCE, 1)
-    if "count" in name or "number" in name:  # the rest of a counted window is sent when the stream ends, which is no event time
+    if "count" in name or "number" in name:  # the rest of a counted window is sent at the end
         found, whole = ([(0, result) for _, result in sent] for sent in (found, whole))
     assert Counter(found) == Counter(whole)
 

@@ -222,7 +222,8 @@ class Process:
         name = getattr(function, "__qualname__", repr(function))
         raise TimeError(
             f"on_timer of process, {name}, set {MOST_IN_TURN:,} timers one after the other for the key "
-            f"{key!r:.100} after the stream had ended, and would never end: set one only `if not context.ended`"
+            f"{key!r:.100} after the stream had ended, and would never end: set one only "
+            "`if not context.ended`"
         )
 
     def _fire(self, until: int | None, context: KeyContext) -> None:

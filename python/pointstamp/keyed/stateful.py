@@ -111,7 +111,7 @@ class MapWithState(Stateful):
         times, keys, values = part
         for key, value in zip(keys, values, strict=True):
             made = f(get(key), value)
-            if not (made.__class__ is tuple or isinstance(made, tuple | list)) or len(made) != 2:
+            if (type(made) is not tuple and not isinstance(made, (tuple, list))) or len(made) != 2:
                 raise TypeError(no_pair("map_with_state", f, made))
             state, result = made
             if state is None:
@@ -131,18 +131,25 @@ class FlatMapWithState(Stateful):
 
     def apply(self, part: Keyed, out: Results) -> None:
         """See `Stateful`."""
-        states = self.state.states
+        f, states = self._f, self.state.states
+        get = states.get
+        each, keys, values = part
         times: list[int] = []
         results: list[Any] = []
-        for time, key, value in Rows([part]):
-            state, made = outputs_of(self._f(states.get(key), value), self._f, "flat_map_with_state")
+        for time, key, value in zip(each_time(each, len(keys)), keys, values, strict=True):
+            returned = f(get(key), value)
+            # Almost all functions return (state, [...]), which needs no further look.
+            if type(returned) is not tuple or len(returned) != 2 or type(returned[1]) is not list:
+                returned = outputs_of(returned, f, "flat_map_with_state")
+            state, made = returned
             if state is None:
                 states.pop(key, None)
             else:
                 states[key] = state
-            results += [(key, result) for result in made]
-            times += [time] * (len(results) - len(times))
-        out.give(times, results)
+            for result in made:
+                times.append(time)
+                results.append((key, result))
+        out.give(each if isinstance(each, int) else times, results)
 
 
 class Dedup(Stateful):
