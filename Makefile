@@ -126,7 +126,9 @@ docs: $(wheel_stamp) $(docs_stamp)
 
 # PROFILE=dist measures what is published. The table and the plots are in target/bench. ARGS="--quick" for a little of the
 # work; PROFILE=dist ARGS="--docs scale cost" for these benches, and their figures in the book (benches/figures.json). Bytewax and
-# Pathway (in an environment of its own) take part where they have a wheel for this Python and platform.
+# Pathway (in an environment of its own) take part where they have a wheel for this Python and platform. ARGS=--check, before
+# a release, runs a short form of the benches up to three times, and fails where the ratio of a row is more than 1.25 times the one
+# that is kept (benches/short.json; make bench ARGS="--quick --keep operators" keeps anew).
 bench: $(dev_stamp) $(wheel_stamp)
 	-$(BIN)/python -m pip install --quiet --only-binary :all: bytewax==0.21.1
 	-$(PATHWAY)

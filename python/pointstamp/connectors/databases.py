@@ -42,17 +42,26 @@ def rows_of(records: Any, columns: list[str]) -> list[Any]:
 
 
 def _row_of(record: Any, columns: list[str]) -> Any:
-    if isinstance(record, Mapping):
-        missing = [name for name in columns if name not in record]
-        if missing:
-            raise TypeError(f"a table of {columns} takes rows, and one has no {missing[0]!r}: {record!r}")
-        return [record[name] for name in columns]
-    if isinstance(record, (str, bytes)) or not isinstance(record, Sequence) or len(record) != len(columns):
-        raise TypeError(
-            f"a table of {columns} takes mappings with these keys, or sequences of {len(columns)} values, "
-            f"not {record!r}"
-        )
-    return record
+    # Tuples, lists and dicts are told by their type: looking for an abstract class takes longer.
+    if isinstance(record, (tuple, list)):
+        if len(record) == len(columns):
+            return record
+    elif isinstance(record, (dict, Mapping)):
+        try:
+            return [record[name] for name in columns]
+        except KeyError:
+            missing = next(name for name in columns if name not in record)
+            raise TypeError(
+                f"a table of {columns} takes rows, and one has no {missing!r}: {record!r}"
+            ) from None
+    elif (
+        not isinstance(record, (str, bytes)) and isinstance(record, Sequence) and len(record) == len(columns)
+    ):
+        return record
+    raise TypeError(
+        f"a table of {columns} takes mappings with these keys, or sequences of {len(columns)} values, "
+        f"not {record!r}"
+    )
 
 
 class _DatabaseSink(Sink):
@@ -334,7 +343,7 @@ class _SQLiteWriter(_Writer):
             if type(value).__module__ == "numpy":
                 is_scalar = getattr(value, "shape", None) == () and value.dtype.kind not in "mM"
                 own = value.item() if is_scalar else None
-                if not isinstance(own, int | float | str | bytes):
+                if not isinstance(own, (int, float, str, bytes)):
                     raise self._not_kept(name, value)
                 plain.append(own)
             else:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp._files import make_folder, open_plain
 from pointstamp.connectors.claims import Claim, warn_of
 from pointstamp.connectors.protocol import Sink, SinkWriter
-from pointstamp.streams.rows import row_of
+from pointstamp.streams.rows import rows_by_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -124,7 +124,7 @@ class _Writer(SinkWriter):
         if isinstance(batch, list):
             if self._schema is None:
                 raise TypeError("a Parquet sink of records needs their schema: ParquetSink(..., schema=...)")
-            rows = [row_of(record, self._schema.names, "a Parquet sink") for record in batch]
+            rows = rows_by_name(batch, self._schema.names, "a Parquet sink")
             batch = RecordBatch.from_pylist(rows, schema=self._schema)
         if time not in self._open and time not in self._there and self._final(time).exists():
             self._there.add(time)  # before the failure after which this runs again

@@ -23,6 +23,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
 _KINDS = ("ints", "datetimes")
 
+_TOLD = "a record has the event time"
+
 _UNITS = "the columns that tell the event times of streams that come together have different units"
 
 Unit = tuple[int, int]
@@ -128,10 +130,10 @@ class Clock:
             TypeError: If it is no length, or an int among datetimes, or a timedelta among ints.
             ValueError: If it is not a whole number of units.
         """
-        if isinstance(length, bool) or not isinstance(length, int | timedelta):
+        if isinstance(length, bool) or not isinstance(length, (int, timedelta)):
             raise TypeError(f"{what} is an int or a timedelta, not {length!r}")
         if length != 0 or isinstance(length, timedelta):
-            self._settle(isinstance(length, timedelta), f"{what} is {length!r}", length=True)
+            self._settle(isinstance(length, timedelta), f"{what} is", length, is_length=True)
         if not isinstance(length, timedelta):
             return index(length)
         microseconds, parts = self._unit
@@ -149,7 +151,7 @@ class Clock:
         """
         if not isinstance(at, datetime):
             return self.span(what, at)
-        self._settle(True, f"{what} is {at!r}", length=True)
+        self._settle(True, f"{what} is", at, is_length=True)
         return self.span(what, since_epoch(what, at))
 
     @property
@@ -158,25 +160,34 @@ class Clock:
             raise TypeError(f"{_UNITS}: give an int")
         return self._kind.unit
 
-    def _settle(self, datetimes: bool, because: str, *, length: bool) -> None:
-        """Takes note of the kind of the stream's times, which a length tells, or a record.
+    def _settle(self, datetimes: bool, who: str, value: Any, *, is_length: bool = False) -> None:
+        """Notes the kind of the stream's times, which a length or a record's time shows.
 
-        What records tell stands, and a length that does not fit is the mistake.
+        The kind that records show stands, and a length that does not fit is the mistake.
+
+        Args:
+            datetimes: The kind: datetimes, or ints.
+            who: The start of a message, which ends with the value.
+            value: The length or the time. It is formatted only where a message needs it: this runs for each
+                timer that a program sets.
+            is_length: Whether it is a length.
 
         Raises:
-            TypeError: If it was known to be the other.
+            TypeError: If the kind was known to be the other.
         """
         kind = self._kind
+        if kind.datetimes == datetimes:
+            if not is_length:
+                kind.length = ""
+            return
+        because = f"{who} {value!r}"
         lengths = ("an int, in their unit", "a timedelta")
         if kind.datetimes is None:
             kind.datetimes = datetimes
-            kind.length = because if length else ""
-        elif kind.datetimes == datetimes:
-            if not length:
-                kind.length = ""
-        elif not length and kind.length:
+            kind.length = because if is_length else ""
+        elif not is_length and kind.length:
             raise TypeError(f"{kind.length}, and {because}: give {lengths[datetimes]}")
-        elif not length:
+        elif not is_length:
             raise TypeError(
                 f"{because}, and those before it are {_KINDS[kind.datetimes]}: give one kind of them"
             )
@@ -199,10 +210,10 @@ class Clock:
         """
         kinds = set(map(type, times))
         if kinds == {int}:
-            self._settle(False, f"a record has the event time {times[0]}", length=False)
+            self._settle(False, _TOLD, times[0])
             return times
         if all(issubclass(kind, datetime) for kind in kinds):
-            self._settle(True, f"a record has the event time {times[0]!r}", length=False)
+            self._settle(True, _TOLD, times[0])
             microseconds, parts = self._unit
             if (microseconds, parts) == (1, 1):
                 return [_microseconds(time) for time in times]
@@ -210,15 +221,18 @@ class Clock:
             return [-(-_microseconds(time) * parts // microseconds) for time in times]
         for time in times:
             if isinstance(time, datetime):
-                self._settle(True, f"a record has the event time {time!r}", length=False)
+                self._settle(True, _TOLD, time)
             elif isinstance(time, bool) or not hasattr(time, "__index__"):
                 raise TypeError(f"an event time is an int or a datetime, not {time!r}{_cure(time)}")
             else:
-                self._settle(False, f"a record has the event time {time!r}", length=False)
+                self._settle(False, _TOLD, time)
         return [index(time) for time in times]
 
     def unit(self, time: Any) -> int:
         """One time in units; see `units`."""
+        if type(time) is int:
+            self._settle(False, _TOLD, time)
+            return time
         return self.units([time])[0]
 
     def shown(self, time: int) -> Any:

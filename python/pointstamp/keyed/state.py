@@ -281,12 +281,12 @@ class KeyedState(Generic[K, S]):
         heappush(self._due, (time + self.ttl, self._entries, key))
 
     def touch(self, key: K, time: int) -> None:
-        """Notes a record of a key, whose state is gone if it has been silent for too long."""
+        """Notes an event that touches a key. Forgets its state if it was silent for too long before."""
         if self.is_past(key, time):
             self.states.pop(key, None)
 
     def is_past(self, key: K, time: int) -> bool:
-        """Notes a record of a key, and says whether it has been silent for too long before."""
+        """Notes an event that touches a key. Returns whether it was silent for too long before."""
         assert self.ttl is not None
         seen = self._seen.get(key)
         self._seen[key] = time
@@ -294,6 +294,13 @@ class KeyedState(Generic[K, S]):
             self._due_after(key, time)
             return False
         return time - seen >= self.ttl
+
+    def expire(self, key: K, time: int) -> None:
+        """Forgets the state of a key that has been silent for too long at a time, which does not touch it."""
+        assert self.ttl is not None
+        seen = self._seen.get(key)
+        if seen is not None and time - seen >= self.ttl:
+            self.states.pop(key, None)
 
     def stands_at(self, until: int | None) -> None:
         """Takes note of the frontier. What was restored stands where it did until the input is there, too."""

@@ -310,15 +310,18 @@ class KeyedStream(Generic[K, T]):
         state: KeyedState[K, Any] | None = None,
         name: str | None = None,
     ) -> Stream[Any]:
-        """Functions of the user's over the records and the timers of each key, in the order of time.
+        """Calls functions with the records and the timers of each key, in the order of event time.
+
+        At one time the state of a key expires first, then its timer runs, then its records come.
 
         Args:
             on_record: Called with the key's context and a record. It sends with `KeyContext.emit`, and
                 returns nothing.
             on_timer: Called with the key's context when a timer is due, after all that is before it and
-                before the records of its time. When the stream ends, those that are set are due; what they
-                set in turn would never end: it is not due, and logged. `KeyContext.ended` says so.
-            ttl: As in `scan`.
+                before the records of its time. When the stream ends, all timers run, also those that timers
+                set: one that sets another each time stops when `KeyContext.ended`, or is an error.
+            ttl: As in `scan`, from the key's last record or the last timer that set its state. An int or a
+                timedelta. Timers are not forgotten with the state.
             state: As in `scan`.
             name: The operator's name.
 
