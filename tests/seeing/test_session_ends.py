@@ -32,11 +32,9 @@ def everything(scope: ps.Scope) -> Any:
     batches = scope.input_from(table)
     pairs, collection = scope.new_collection()
     rows, columns = scope.new_collection(schema=schema)
-    return {
-        **{"records": records, "table": table, "pairs": pairs, "rows": rows},
-        **{"stream": stream.map(lambda x: 10 // x), "batches": batches, "counts": collection.count()},
-        **{"columns": columns, "probe": stream.probe()},
-    }
+    inputs = {"records": records, "table": table, "pairs": pairs, "rows": rows}
+    outputs = {"stream": stream.map(lambda x: 10 // x), "batches": batches, "counts": collection.count()}
+    return {**inputs, **outputs, "columns": columns, "probe": stream.probe()}
 
 
 def uses(flow: Any) -> dict[str, Callable[[], Any]]:
@@ -289,6 +287,10 @@ def asking(scope: ps.Scope) -> Any:
     return {"keys": keys, "out": out, "trace": scope.import_trace(SHARED[scope.index]).as_collection()}
 
 
+def count(worker: ps.Worker) -> int:
+    return len(worker.installed_dataflows())
+
+
 def counting(scope: ps.Scope) -> Any:
     words, collection = scope.new_collection()
     return {"words": words, "out": collection.count()}
@@ -328,9 +330,7 @@ def test_a_dataflow_whose_trace_is_imported_ends_with_its_importers(place: Any, 
         assert other.out.read(PATIENCE) == [(0, [(("a", 1), 1)])]
         asks.close()
         left = 2 if way == "again" else 1
-        assert {len(numbers) for numbers in session.run(lambda worker: worker.installed_dataflows())} == {
-            left
-        }
+        assert set(session.run(count)) == {left}
 
 
 def endless(scope: ps.Scope) -> Any:
@@ -349,7 +349,6 @@ def test_an_imported_dataflow_that_goes_on_by_itself_ends_with_its_importers(pla
         base.pairs.insert((1, 10))
         base.close()
         one.close()
-        count = lambda worker: len(worker.installed_dataflows())  # noqa: E731
         assert set(session.run(count)) == {2}
         two.keys.insert(1)
         two.keys.advance_to(1)

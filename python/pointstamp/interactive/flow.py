@@ -98,9 +98,9 @@ class Waiting:
 CLOSED = "was closed: build it again with session.dataflow(...)"
 
 REPLACED = (
-    "was replaced: its function was defined again, and built as a newer dataflow of this name. Use the inputs "
-    "and outputs of that one; to keep both, keep the dataflow itself, not only parts of it, or build one with "
-    "another name="
+    "was replaced: its function was defined again, and built as a newer dataflow of this name. Use the "
+    "inputs and outputs of that one; to keep both, keep the dataflow itself, not only parts of it, or build "
+    "one with another name="
 )
 
 

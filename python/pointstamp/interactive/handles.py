@@ -91,7 +91,7 @@ class Live:
     def close(self) -> None:
         """Ends the dataflow, complete or not. Closing it twice does nothing.
 
-        Where other dataflows import a trace of it, only its inputs are closed. It ends with the last of these.
+        Where other dataflows import a trace of it, its inputs are closed. It ends with the last of these.
         """
         self._flow.end()
 
