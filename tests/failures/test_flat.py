@@ -1,13 +1,13 @@
 """What comes and goes leaves nothing: cells of a session, dataflows of a worker, times, keys and inputs.
 
-Counted are objects of ours, of which not one may be left for what has gone, and bytes of Python's heap, which may
-grow by less than any of these would take. `make test` runs a hundred rounds, `make check-deep` a thousand.
+Counted are objects of ours, of which not one may be left for what has gone, and bytes of Python's heap, which
+may grow by less than a kilobyte a round. `make test` runs a hundred rounds, `make check-deep` thousands.
 """
 
 import gc
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -16,11 +16,18 @@ import pointstamp as ps
 from effort import examples
 
 ROUNDS = examples(100)
-WARM = 25
+WARM = 50
 """Rounds after which there is what one round leaves until the next."""
 
-SPARE = 64 << 10
-"""Bytes by which the heap may grow in all rounds: a few tables that are swept once in a while."""
+SPARE = 96 << 10
+"""Bytes by which the heap may grow in all rounds: tables that are swept once in a while, and tuples that
+Python keeps to use them again."""
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_traced_on() -> Iterator[None]:
+    yield
+    tracemalloc.stop()
 
 
 class Heap:
@@ -38,7 +45,6 @@ class Heap:
     @classmethod
     def begin(cls) -> None:
         """Looks at what there is now."""
-        tracemalloc.start()
         cls.before = cls.now()
 
     @classmethod
@@ -49,6 +55,10 @@ class Heap:
         tracemalloc.stop()
         cls.before = None
         return dict(ours - were), size - was
+
+
+def trace(_worker: ps.Worker) -> None:
+    tracemalloc.start()
 
 
 def begin(_worker: ps.Worker) -> None:
@@ -96,6 +106,9 @@ def test_cells_of_a_session_leave_nothing(place: Any) -> None:
         session.run(len_of, [number])
 
     with ps.Interactive(**place) as session:
+        tracemalloc.start()
+        if "processes" in place:
+            session.run(trace)
         for number in range(WARM):
             cell(session, number)
         Heap.begin()
@@ -162,6 +175,8 @@ def is_discarded(worker: ps.Worker) -> None:
 def test_dataflows_of_a_worker_leave_nothing(place: Any, life: Callable[[ps.Worker], None]) -> None:
     def main(worker: ps.Worker) -> Any:
         looks = worker.index == 0 or "processes" in place
+        if looks:
+            tracemalloc.start()
         for _ in range(WARM):
             life(worker)
         worker.barrier()
@@ -256,6 +271,8 @@ def test_what_comes_and_goes_leaves_nothing(
     workers: int, build: Callable[[ps.Scope], tuple[Round, list[Any], list[Any]]]
 ) -> None:
     def main(worker: ps.Worker) -> Any:
+        if worker.index == 0:
+            tracemalloc.start()
         with worker.dataflow() as scope:
             round_of, inputs, results = build(scope)
             probes = [getattr(result, "stream", result).probe() for result in results]
@@ -266,9 +283,8 @@ def test_what_comes_and_goes_leaves_nothing(
                     round_of(number)
                 for one in inputs:
                     one.advance_to(2 * number + 2)
-                worker.step_while(
-                    lambda now=max(0, 2 * number - 20): any(probe.less_than(now) for probe in probes)
-                )
+                now = max(0, 2 * number - 20)
+                worker.step_while(lambda now=now: any(probe.less_than(now) for probe in probes))
             for _ in range(100):  # what is merged and swept between steps
                 worker.step()
             worker.barrier()

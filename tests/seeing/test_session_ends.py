@@ -251,6 +251,17 @@ def works(session: Interactive) -> None:
     assert len(session.run(id)) >= 1
 
 
+def test_what_native_code_holds_up_is_said_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two computations cannot have one page or log, so the new workers wait a while for the end of the old."""
+    monkeypatch.setattr("pointstamp.interactive.cluster.FORCE", 0.2)
+    session = ps.Interactive(config=ps.Config(log=tmp_path / "log"))
+    with (
+        in_native_code(session, {}, tmp_path),
+        pytest.raises(ps.PointstampError, match="hold the page's port"),
+    ):
+        session.dataflow(counting)
+
+
 @pytest.mark.parametrize("place", PLACES, ids=str)
 def test_an_input_that_is_closed_says_so_and_the_rest_goes_on(place: Any) -> None:
     with ps.Interactive(**place) as session:
