@@ -252,7 +252,7 @@ def works(session: Interactive) -> None:
 
 
 def test_what_native_code_holds_up_is_said_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two computations cannot have one page or log, so the new workers wait a while for the end of the old."""
+    """Two computations cannot have one page or log: new workers wait a while for the end of the old."""
     monkeypatch.setattr("pointstamp.interactive.cluster.FORCE", 0.2)
     session = ps.Interactive(config=ps.Config(log=tmp_path / "log"))
     with (
