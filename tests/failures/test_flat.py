@@ -1,7 +1,7 @@
 """What comes and goes leaves nothing: cells of a session, dataflows of a worker, times, keys and inputs.
 
 Counted are objects of ours, of which not one may be left for what has gone, and bytes of Python's heap, which
-may grow by less than a kilobyte a round. `make test` runs a hundred rounds, `make check-deep` thousands.
+may grow by less than a kilobyte a round. `make test` runs a hundred rounds, `make soak` a thousand.
 """
 
 import gc

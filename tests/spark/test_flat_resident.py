@@ -5,12 +5,13 @@ from collections import Counter
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 import pointstamp as ps
-from effort import examples
+from effort import EFFORT
 from pointstamp.spark import setup_cluster
 
-ROUNDS = examples(8)
+ROUNDS = 8 if EFFORT == 1 else 1000
 ROWS = 20_000
 
 
@@ -31,6 +32,7 @@ def passed_on(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
     return rows
 
 
+@pytest.mark.timeout(300 if EFFORT == 1 else 7000)
 def test_runs_of_a_resident_cluster_leave_nothing(spark: Any) -> None:
     one = spark.range(1)
     rows = spark.range(0, ROWS, 1, 2).selectExpr("id", "concat('name', id) text").cache()
