@@ -14,7 +14,7 @@
 #   make check-deep     long property tests, models, Miri, ThreadSanitizer, fuzzing; says what it skips
 #   make check-shuttle  of that, the models of what threads share
 #   make test-connectors  the connectors against real servers: Kafka's broker and PostgreSQL, installed where that can be
-#   make soak           a cluster that runs for MINUTES=10 while things go wrong
+#   make soak           memory of what runs for long, and a cluster that runs for MINUTES=10 while things go wrong
 #   make coverage       which lines the tests run; says what it skips
 #   make audit          known defects and licences of what is used; says what it skips
 #   make wheel-dist     the wheel as it is published, in target/dist
@@ -167,8 +167,10 @@ check-deep: $(dev_stamp) $(wheel_stamp)
 check-shuttle: $(dev_stamp)
 	$(BIN)/python tools/check_deep.py $(ARGS) shuttle
 
-soak: $(dev_stamp) $(wheel_stamp)
+soak: $(dev_stamp) $(wheel_stamp) $(java_stamp)
 	$(BIN)/python tools/flat_memory.py
+	POINTSTAMP_EFFORT=10 $(JAVA) $(BIN)/python -m pytest -q --timeout=7200 -o faulthandler_timeout=7500 \
+		tests/failures/test_flat.py tests/spark/test_flat_resident.py
 	$(if $(SOAK),$(BIN)/python $(SOAK) --minutes $(MINUTES) $(ARGS),@echo "there is no soak program"; exit 1)
 
 coverage: $(dev_stamp) $(wheel_stamp) $(java_stamp)

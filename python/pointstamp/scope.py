@@ -47,7 +47,7 @@ class Scope(FromOutside, CollectionScope, Drawn):
         parent: The scope around it; None for the dataflow itself.
     """
 
-    __slots__ = ("address", "clocks", "core", "dims", "index", "name", "parent", "peers")
+    __slots__ = ("address", "clocks", "core", "dims", "imports", "index", "name", "parent", "peers")
 
     core: _core.Scope
     parent: Scope | None
@@ -56,6 +56,7 @@ class Scope(FromOutside, CollectionScope, Drawn):
         self.core = core
         self.parent = parent
         self.clocks: list[Any] = []  # see StreamsOf.tells_time
+        self.imports: set[int] = set() if parent is None else parent.imports  # dataflows of imported traces
         super().__init__()
         self.name = core.name
         self.address = core.address

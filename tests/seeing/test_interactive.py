@@ -218,7 +218,7 @@ def test_a_wait_that_takes_too_long_says_what_holds_it(pair: ps.Interactive) -> 
         flow.out.read(timeout=0.2)
     assert "'keeper'" in pair.explain()
     flow.close()
-    with pytest.raises(ps.PointstampError, match="is closed: build it again"):
+    with pytest.raises(ps.PointstampError, match="was closed: build it again"):
         flow.settle()
 
 

@@ -209,7 +209,7 @@ def test_a_probe_and_every_output_answers(session: ps.Interactive) -> None:
         pass
     assert flow.probe.frontier == ps.order.Antichain()
     flow.close()
-    with pytest.raises(ps.PointstampError, match="is closed: build it again"):
+    with pytest.raises(ps.PointstampError, match="was closed: build it again"):
         flow.probe.done()
 
 

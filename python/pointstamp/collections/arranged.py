@@ -62,7 +62,7 @@ class Arranged(Generic[K, V]):
                 it is taken later, and no join, reduce or other trace reads the arrangement: it keeps nothing.
         """
         if self._trace is None or self._trace.core.closed:
-            self._trace = Trace(_core.trace_of(self.core))
+            self._trace = Trace(_core.trace_of(self.core), self.scope.address[0])
         return self._trace
 
     def enter(self, scope: Scope, *, name: str | None = None) -> Arranged[K, V]:
@@ -176,10 +176,11 @@ class Trace(Generic[K, V]):
         [([(42, 1)], [(41, 1)], [])]
     """
 
-    __slots__ = ("core",)
+    __slots__ = ("core", "dataflow")
 
-    def __init__(self, core: _core.Trace) -> None:
+    def __init__(self, core: _core.Trace, dataflow: int) -> None:
         self.core = core
+        self.dataflow = dataflow  # the number of its dataflow
 
     def __repr__(self) -> str:
         if self.closed:

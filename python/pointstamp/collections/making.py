@@ -143,4 +143,6 @@ class CollectionScope:
             raise TypeError(
                 f"import_trace needs the trace of an arrangement, as in arranged.trace, not {trace!r}"
             )
-        return Arranged(self._scope, _core.import_trace(self._scope.core, trace.core), Collection)
+        imported = _core.import_trace(self._scope.core, trace.core)
+        self._scope.imports.add(trace.dataflow)
+        return Arranged(self._scope, imported, Collection)

@@ -2,7 +2,8 @@
 
 Owns their life. They run in the background, on a thread that is never waited for by the interpreter, and end
 when they are told to; those that do not (they run the program's own code) are interrupted, and processes are
-killed. What ends them by itself is kept, for who asks next.
+killed. Why they end is kept from the moment that it is known, and raised by every later call: nothing is sent
+to workers that do not read it any more.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from pointstamp.seeing.stalls import what_holds
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
+    from types import TracebackType
 
     from pointstamp.config import Config
     from pointstamp.seeing.asking import Asking
@@ -60,6 +62,11 @@ ADVICE = (
 class SessionWorkers:
     """Workers in the background, from when it is made until `close`.
 
+    Attributes:
+        workers: How many there are.
+        separate: Whether they are in processes of their own.
+        failure: Why they have ended, or are about to; None while they work.
+
     Args:
         config: How many workers there are, in each process.
         processes: How many processes to start; None for threads of this one.
@@ -71,11 +78,12 @@ class SessionWorkers:
         self.workers = config.workers * (processes or 1)
         self.separate = processes is not None
         self.failure: BaseException | None = None
+        self._traceback: TracebackType | None = None
         self._commands = Commands(self.workers)
         self._replies = Replies()
         self._asking: Asking | None = None
         self._kill: Callable[[], None] = lambda: None
-        self._closing = False
+        self._failing = threading.RLock()  # the collector may close a session within it
         self._threads: set[int] = set()
         self._lines: list[Helper] = []
         run = partial(self._on_threads, config)
@@ -84,12 +92,17 @@ class SessionWorkers:
         self._thread = Helper(partial(self._run, run), "pointstamp-interactive", daemon=True)
         try:
             self._thread.start()
-        except BaseException:
-            self.close()  # nobody has this object
+        except BaseException as error:
+            self.close(f"its workers could not be started: {error}")  # nobody has this object
             raise
 
     @property
-    def ended(self) -> bool:
+    def over(self) -> bool:
+        """Whether nothing more is to be had from the workers. They may still be about to end."""
+        return self.failure is not None
+
+    @property
+    def gone(self) -> bool:
         """Whether no worker does anything any more."""
         return self._commands.ended
 
@@ -140,7 +153,7 @@ class SessionWorkers:
     def raise_error(self) -> None:
         """Raises what has gone wrong since this was last asked."""
         if self.failure is not None:
-            raise self.failure
+            raise self.failure.with_traceback(self._traceback)  # which each raising makes longer
         error = self._replies.error()
         if error is not None:
             raise error
@@ -154,7 +167,7 @@ class SessionWorkers:
         """
         if self._asking is not None:
             return str(what_holds(self._asking, None, awaited, seconds))
-        if self.ended:
+        if self.over:
             return "The workers have ended."
         number, future = self._replies.ask(1)
         self._commands.put(Command(0, number, "explain", (awaited, seconds)), wait=False)
@@ -163,25 +176,46 @@ class SessionWorkers:
         except (TimeoutError, FutureTimeout):  # one, from Python 3.11 on
             return "Worker 0 does not answer: it runs the program's own code."
 
-    def close(self) -> None:
-        """Ends the workers. Closing twice does nothing."""
-        self._closing = True
+    def end(self, why: str) -> None:
+        """Tells the workers to end, and from now on everyone who asks why. Waits for nothing."""
+        self._fails(PointstampError(why))
         self._commands.put(Command(None, None, "end", ()), wait=False)
+
+    def interrupt(self) -> None:
+        """Interrupts workers that were told to end, whatever they run: once more, if one goes on."""
+        if self._asking is not None:
+            self._asking.stop("the session has ended")
+        self._kill()
+
+    def close(self, why: str) -> bool:
+        """Ends the workers, and waits for them; whether they have ended. Closing twice does nothing.
+
+        One that runs native code cannot be interrupted. It ends when that returns.
+        """
+        self.end(why)
         if threading.get_ident() in self._threads:
-            return  # it ends when what it runs has returned
+            return False  # it ends when what it runs has returned
         if self._thread.ends(PATIENCE):
-            return
+            return True
         every = 0.1
         for _ in range(int(FORCE / every)):
-            self.stop("the session was closed")
+            self.interrupt()
             if self._thread.ends(every):
-                return
+                return True
+        return False
 
-    def stop(self, reason: str) -> None:
-        """Ends the workers, wherever they are: once more, if one goes on."""
-        if self._asking is not None:
-            self._asking.stop(reason)
-        self._kill()
+    def wait(self, seconds: float) -> bool:
+        """Waits for the end of workers that were told to; whether they have ended."""
+        self.interrupt()
+        return self._thread.ends(seconds)
+
+    def _fails(self, failure: BaseException) -> None:
+        """Keeps the first reason for which the workers end, and gives it to all who wait for an answer."""
+        with self._failing:
+            if self.failure is None:
+                self._traceback = failure.__traceback__
+                self.failure = failure
+        self._replies.fail(self.failure)
 
     # ------------------------------------------------------------ on the background's thread
 
@@ -193,12 +227,11 @@ class SessionWorkers:
             pass
         except BaseException as error:
             failure = error
-        if self._closing or failure is None:
-            failure = PointstampError("the session is closed")
-        else:
+        if failure is None:
+            failure = PointstampError("the workers of the session have ended")
+        if not self.over:
             add_note(failure, ADVICE)
-        self.failure = failure
-        self._replies.fail(failure)
+        self._fails(failure)
         self._commands.end()
 
     def _on_threads(self, config: Config) -> None:
@@ -213,6 +246,11 @@ class SessionWorkers:
 
         execute(main, config=config)
 
+    def _started(self, kill: Callable[[], None]) -> None:
+        self._kill = kill
+        if self.over:  # it was interrupted meanwhile
+            kill()
+
     def _on_processes(self, config: Config, processes: int) -> None:
         # Each worker inherits its end of a pair of sockets: nothing listens, so no stranger can connect.
         pairs = [socket.socketpair() for _ in range(self.workers)]
@@ -221,7 +259,7 @@ class SessionWorkers:
         inherited = [theirs[n * config.workers : (n + 1) * config.workers] for n in range(processes)]
 
         def started(kill: Callable[[], None]) -> None:
-            self._kill = kill
+            self._started(kill)
             for _, their in pairs:
                 their.close()
 

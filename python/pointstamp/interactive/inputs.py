@@ -37,19 +37,23 @@ class LiveInput:
         name: Its name.
         kind: What it is on the workers, such as ``"InputHandle"``.
         time: The time of what is sent now.
-        closed: Whether nothing can be sent any more.
     """
 
     def __init__(self, flow: Flow, name: str, kind: str, dims: int) -> None:
         self.name = name
         self.kind = kind
         self.time: Time = 0 if dims == 1 else (0,) * dims
-        self.closed = False
+        self._closed = False
         self._flow = flow
         self._turn = -1
         # A portion of `play` whose answer was not waited for, since that was interrupted.
         self._played: tuple[int, Future[list[Any]]] | None = None
         flow.times[name] = self.time
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing can be sent any more: it was closed, or its dataflow has ended."""
+        return self._closed or self._flow.over
 
     def _check(self, method: str, *kinds: str) -> None:
         """Whether there is such a method, and the input is open."""
@@ -59,8 +63,9 @@ class LiveInput:
         self._check_open()
 
     def _check_open(self) -> None:
-        if self.closed:
+        if self._closed:
             raise PointstampError(f"input {self.name!r} is closed: nothing can be sent any more")
+        self._flow.check()
 
     def _next(self) -> int:
         """The worker whose turn it is."""
@@ -233,7 +238,7 @@ class LiveInput:
         """Ends the input on every worker. Closing it twice does nothing."""
         if not self.closed:
             self._tell(None, "close")
-            self.closed = True
+            self._closed = True
             del self._flow.times[self.name]
 
     def __enter__(self) -> LiveInput:

@@ -38,6 +38,11 @@ class LiveOutput:
         self._left: deque[Future[Any]] = deque()
 
     @property
+    def closed(self) -> bool:
+        """Whether nothing can be read any more, since its dataflow has ended."""
+        return self._flow.over
+
+    @property
     def frontier(self) -> Antichain:
         """The least times that may still appear there; a copy."""
         return Antichain(self._told("frontier", self.name))
@@ -169,7 +174,7 @@ class LiveOutput:
         return [(time, by_time[time]) for time in sorted(by_time) if by_time[time]]
 
     def __repr__(self) -> str:
-        return f"<output {self.name!r}: {self.kind}>"
+        return f"<output {self.name!r}: {self.kind}{' (closed)' if self.closed else ''}>"
 
 
 def _summed(changes: list[tuple[Any, int]]) -> list[tuple[Any, int]]:

@@ -57,7 +57,10 @@ class Served:
 
     def __init__(self, scope: Scope, returned: Any) -> None:
         self.scope = scope
+        self.number = scope.address[0]
+        self.imports = frozenset(scope.imports)
         self.inputs: dict[str, Any] = {}
+        self._is_read = True
         self._kept: dict[str, list[tuple[Time, Any]]] = {}
         self._probes: dict[str, ProbeHandle] = {}
         self.kinds: list[tuple[str, str]] = []
@@ -95,6 +98,8 @@ class Served:
         kept: list[tuple[Time, Any]] = []
 
         def keep(time: Time, batch: Any) -> None:
+            if not self._is_read:
+                return
             if consolidate and isinstance(batch, list):
                 kept.extend((at, (record, diff)) for record, at, diff in batch)
             elif consolidate:
@@ -108,6 +113,14 @@ class Served:
         stream.inspect_batch(keep).probe_with(probe)
         self._kept[name] = kept
         self._probes[name] = probe
+
+    def release(self) -> None:
+        """Closes its inputs, and keeps nothing any more for who may read."""
+        for handle in self.inputs.values():
+            handle.close()
+        self._is_read = False
+        for kept in self._kept.values():
+            kept.clear()
 
     def is_settled(self, name: str | None) -> bool:
         """Whether nothing is on its way that the inputs have left behind, to one output or to all."""

@@ -71,6 +71,7 @@ class _Serving:
         self._worker = worker
         self._channel = channel
         self._flows: dict[int, Served] = {}
+        self._ending: list[Served] = []
         self._building: dict[int, tuple[Any, Any]] = {}
         self._waiting: list[tuple[int, Callable[[], bool]]] = []
 
@@ -127,8 +128,21 @@ class _Serving:
 
     def do_drop(self, _: int | None, flow: int) -> None:
         served = self._flows.pop(flow, None)
-        if served is not None and served.scope.address[0] in self._worker.installed_dataflows():
-            self._worker.drop_dataflow(served.scope.address[0])
+        if served is None:
+            return
+        self._ending.append(served)
+        # It goes on while others import its traces, and completes, since nothing comes into it any more.
+        served.release()
+        ended = True
+        while ended:
+            imported = {
+                number for other in (*self._flows.values(), *self._ending) for number in other.imports
+            }
+            ended = [each for each in self._ending if each.number not in imported]
+            self._ending = [each for each in self._ending if each.number in imported]
+            for each in ended:
+                if each.number in self._worker.installed_dataflows():
+                    self._worker.drop_dataflow(each.number)
 
     def do_input(self, _: int | None, flow: int, name: str, method: str, arguments: tuple[Any, ...]) -> None:
         if flow in self._flows:  # else it was closed meanwhile

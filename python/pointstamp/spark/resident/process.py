@@ -134,7 +134,8 @@ class Resident:
         self._waits = 0
         self._changed = threading.Condition()
         self._activators: list[Activator] = []
-        self._commands: list[tuple[str, int, Any]] = []
+        # What each worker has yet to carry out: nothing of a dataflow that was dropped is kept.
+        self._commands: list[deque[tuple[str, int, Any]]] = [deque() for _ in range(workers)]
         self._carried_out: Counter[int] = Counter()
         self._failure: BaseException | None = None
         self._asking: Asking | None = None
@@ -159,20 +160,12 @@ class Resident:
 
     def _obeying(self, worker: Worker) -> None:
         installed: dict[int, int] = {}
-        done = 0
+        commands = self._commands[worker.index % self._workers]
         while True:
-            with self._changed:
-                commands = self._commands[done:]
-            for name, number, flow in commands:
-                done += 1
+            while commands:
+                name, number, flow = commands.popleft()
                 if name == "start":
-                    before = set(worker.installed_dataflows())
-                    with worker.dataflow(flow.plan.named.name) as scope:
-                        flow.results.connect(flow.plan.built(scope, flow.feed))
-                    [installed[number]] = set(worker.installed_dataflows()) - before or [-1]
-                    with self._changed:
-                        self._carried_out[number] += 1
-                        self._changed.notify_all()
+                    self._start_on(worker, installed, number, flow)
                 elif name == "drop":
                     dataflow = installed.pop(number)
                     if dataflow in worker.installed_dataflows():
@@ -181,7 +174,17 @@ class Resident:
                     for dataflow in worker.installed_dataflows():
                         worker.drop_dataflow(dataflow)
                     return
+                del flow  # the worker may sleep for long
             worker.step_or_park(None)
+
+    def _start_on(self, worker: Worker, installed: dict[int, int], number: int, flow: Flow) -> None:
+        before = set(worker.installed_dataflows())
+        with worker.dataflow(flow.plan.named.name) as scope:
+            flow.results.connect(flow.plan.built(scope, flow.feed))
+        [installed[number]] = set(worker.installed_dataflows()) - before or [-1]
+        with self._changed:
+            self._carried_out[number] += 1
+            self._changed.notify_all()
 
     def _listening(self, capability: Capability, info: OperatorInfo) -> Callable[[Any], None]:
         """An operator that sends nothing and never ends; activating it wakes its worker."""
@@ -197,7 +200,8 @@ class Resident:
     def command(self, name: str, number: int = 0, flow: Flow | None = None) -> None:
         """Has every worker carry out a command."""
         with self._changed:
-            self._commands.append((name, number, flow))
+            for commands in self._commands:
+                commands.append((name, number, flow))
             activators = list(self._activators)
         for activator in activators:
             activator.activate()
@@ -260,6 +264,7 @@ class Resident:
             self._changed.wait_for(lambda: self._failure or self._carried_out[number] == self._workers)
             if self._failure is not None:
                 raise self._failure
+            del self._carried_out[number]
 
     def _drop(self, number: int) -> None:
         flow = self.flows.pop(number)
