@@ -106,6 +106,8 @@ crossing! {
         /// Of a column of floats.
         MeanOfFloats = "mean",
         Reduce = "reduce",
+        /// Of the values of columns, in which nulls and NaN are as in Arrow.
+        OfColumns = "columns",
         Aggregate = "aggregate",
     }
 }

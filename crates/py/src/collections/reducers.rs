@@ -50,10 +50,7 @@ pub(crate) fn of_kind(
     let name = name.to_owned();
     let reducer: Box<dyn Reducer<Cells, Cells, Cells>> = match kind {
         Reduction::Distinct => Box::new(Distinct),
-        Reduction::Threshold => Box::new(Threshold {
-            function: function(),
-            name,
-        }),
+        Reduction::Threshold => Box::new(Threshold(function())),
         Reduction::Count | Reduction::CountByKey => Box::new(count),
         Reduction::Min => match argument.extract::<Option<bool>>()? {
             Some(true) => Box::new(least_of_any),
@@ -64,12 +61,16 @@ pub(crate) fn of_kind(
             let wanted: Vec<(Reduction, usize)> = argument.extract()?;
             let parts = wanted.into_iter().map(|(kind, part)| {
                 Ok(Part {
-                    reducer: reducer_of_part(kind, &name)?,
+                    reducer: Box::new(Known::new(kind, 1, &name)?),
                     index: part,
                     is_count: kind == Reduction::Count,
                 })
             });
             Box::new(Several(parts.collect::<PyResult<_>>()?))
+        }
+        Reduction::OfColumns => {
+            let (kind, width) = argument.extract()?;
+            Box::new(Known::new(kind, width, &name)?)
         }
         Reduction::TopK => Box::new(Top(argument.extract()?, Times::AsOften)),
         Reduction::Sum => Box::new(Sum::new(&name)),
@@ -181,6 +182,92 @@ fn parts_of(inputs: &Lists<Cells>, part: usize) -> Lists<Cells> {
         own.end();
     }
     own
+}
+
+/// What a reducer makes of the values of columns, as Arrow aggregates them: without nulls, and without NaN where there are
+/// other values. Of nulls alone it makes null.
+///
+/// A value of several columns counts by the first of them, and so does a null or NaN: the others are compared only where
+/// that is equal.
+struct Known {
+    reducer: Box<dyn Reducer<Cells, Cells, Cells>>,
+    /// The number of columns; the value of one is no tuple.
+    width: usize,
+    /// Sums and means of NaN are NaN.
+    skips_nan: bool,
+    /// The result of nulls alone.
+    null: RowBuf,
+}
+
+impl Known {
+    fn new(kind: Reduction, width: usize, name: &str) -> PyResult<Self> {
+        let mut null = RowBuf::of(Row::UNIT);
+        if width > 1 {
+            let nulls = vec![null.clone(); width];
+            null.tuple(&nulls);
+        }
+        Ok(Known {
+            reducer: reducer_of_part(kind, name)?,
+            width,
+            skips_nan: matches!(kind, Reduction::Min | Reduction::Max),
+            null,
+        })
+    }
+
+    /// How many values at the beginning of a list are null, and at its end NaN.
+    fn unknown(&self, inputs: &Lists<Cells>, index: usize) -> (usize, usize) {
+        let mut first = RowBuf::default();
+        let mut is = |value: Row<'_>, test: for<'a> fn(Row<'a>) -> bool| match self.width {
+            1 => test(value),
+            _ => first.cut(value, 0) && test(first.get()),
+        };
+        let mut values = inputs.list(index).map(|(value, _)| value);
+        let nulls = values
+            .by_ref()
+            .take_while(|value| is(*value, |value| value.is_none()))
+            .count();
+        let values = inputs.list(index).rev().map(|(value, _)| value);
+        let nans = values
+            .take_while(|value| is(*value, |value| value.is_nan()))
+            .count();
+        (nulls, nans)
+    }
+}
+
+impl Reducer<Cells, Cells, Cells> for Known {
+    fn reduce(&mut self, keys: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
+        let unknown: Vec<_> = (0..inputs.len())
+            .map(|index| self.unknown(inputs, index))
+            .collect();
+        if unknown.iter().all(|none| *none == (0, 0)) {
+            return self.reducer.reduce(keys, inputs, outputs);
+        }
+        let mut known = Lists::default();
+        for (index, (nulls, nans)) in unknown.iter().enumerate() {
+            let end = inputs.range(index).len() - nans;
+            let mut there = inputs.list(index).take(end).skip(*nulls);
+            let others = there.any(|(_, diff)| diff > 0);
+            for (at, (value, diff)) in inputs.list(index).enumerate().skip(*nulls) {
+                if at < end || !others || !self.skips_nan {
+                    known.push(value, diff);
+                }
+            }
+            known.end();
+        }
+        let mut results = Lists::default();
+        self.reducer.reduce(keys, &known, &mut results)?;
+        for (index, (nulls, _)) in unknown.iter().enumerate() {
+            for (value, diff) in results.list(index) {
+                outputs.push(value, diff);
+            }
+            let null = inputs.list(index).take(*nulls).any(|(_, diff)| diff > 0);
+            if null && results.range(index).is_empty() {
+                outputs.push(self.null.get(), 1);
+            }
+            outputs.end();
+        }
+        Ok(())
+    }
 }
 
 /// Each key once.
@@ -311,14 +398,11 @@ fn check_order<'a>(name: &str, value: Row<'a>, mut others: impl Iterator<Item = 
             ))),
         }
     });
-    ordered.map_err(|error| Error::Caller(Raised::by(name, error)))
+    ordered.map_err(|error| Error::Caller(Raised::here(error)))
 }
 
 /// How often each record is in the result, from a function of it and its count.
-struct Threshold {
-    function: Held,
-    name: String,
-}
+struct Threshold(Held);
 
 impl Reducer<Cells, Cells, Cells> for Threshold {
     fn reduce(&mut self, keys: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
@@ -328,7 +412,7 @@ impl Reducer<Cells, Cells, Cells> for Threshold {
                 counts.push(total(inputs, index));
             }
             let (records, counts) = (decoded(py, keys)?, PyList::new(py, counts)?);
-            let function = self.function.get().bind(py);
+            let function = self.0.get().bind(py);
             for result in &Tools::get(py)?.map_two(function, &records, &counts)? {
                 if result.eq(0)? {
                     outputs.end();
@@ -339,11 +423,11 @@ impl Reducer<Cells, Cells, Cells> for Threshold {
             }
             Ok(())
         })
-        .map_err(|error| Error::Caller(Raised::by(&self.name, error)))
+        .map_err(|error| Error::Caller(Raised::here(error)))
     }
 }
 
-/// What a function makes of a key and its values.
+/// What a function makes of a key and the values that are there.
 struct Function {
     function: Held,
     name: String,
@@ -352,18 +436,27 @@ struct Function {
 impl Reducer<Cells, Cells, Cells> for Function {
     fn reduce(&mut self, keys: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
         attached(|py| {
-            let values = PyList::empty(py);
+            let (keys_there, lists) = (PyList::empty(py), PyList::empty(py));
             for index in 0..inputs.len() {
                 let list = PyList::empty(py);
-                for (value, diff) in inputs.list(index) {
+                for (value, diff) in values(inputs, index) {
                     list.append((value.decode(py)?, diff))?;
                 }
-                values.append(list)?;
+                if !list.is_empty() {
+                    keys_there.append(keys.get(index).decode(py)?)?;
+                    lists.append(list)?;
+                }
             }
             let function = self.function.get().bind(py);
-            let keys = decoded(py, keys)?;
             let mut row = RowBuf::default();
-            for results in &Tools::get(py)?.map_two(function, &keys, &values)? {
+            let made = Tools::get(py)?.map_two(function, &keys_there, &lists)?;
+            let mut made = made.iter();
+            for index in 0..inputs.len() {
+                if values(inputs, index).next().is_none() {
+                    outputs.end();
+                    continue;
+                }
+                let Some(results) = made.next() else { break };
                 let results = results.try_iter().map_err(|_| {
                     PyTypeError::new_err(format!(
                         "the function given to {} returns an iterable of results, not {}: return [result] for one",
@@ -378,7 +471,7 @@ impl Reducer<Cells, Cells, Cells> for Function {
             }
             Ok(())
         })
-        .map_err(|error| Error::Caller(Raised::by(&self.name, error)))
+        .map_err(|error| Error::Caller(Raised::here(error)))
     }
 }
 

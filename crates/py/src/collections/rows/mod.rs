@@ -80,6 +80,18 @@ impl Row<'_> {
         }
     }
 
+    /// Whether it is `None`.
+    #[inline]
+    pub(crate) fn is_none(self) -> bool {
+        self.is(Row::UNIT)
+    }
+
+    /// Whether it is a float that is not a number.
+    #[inline]
+    pub(crate) fn is_nan(self) -> bool {
+        matches!(self.number(), Some(Plain::Float(value)) if value.is_nan())
+    }
+
     /// Whether it is `True` or `False`; nothing for others.
     pub(crate) fn truth(self) -> Option<bool> {
         match self {
