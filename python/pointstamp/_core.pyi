@@ -130,7 +130,6 @@ __all__ = [
     "check_pairs",
     "collect_columns",
     "collection_stage",
-    "check_pairs",
     "column_field",
     "column_updates",
     "consolidate",

@@ -108,6 +108,8 @@ crossing! {
         Reduce = "reduce",
         /// Of the values of columns, in which nulls and NaN are as in Arrow.
         OfColumns = "columns",
+        /// As `OfColumns`.
+        TopKOfColumns = "top_k",
         Aggregate = "aggregate",
     }
 }

@@ -134,8 +134,7 @@ class Arranged(Generic[K, V]):
 
     def top_k(self, n: int, *, name: str | None = None) -> Collection[tuple[K, V]]:
         """As `Collection.top_k`, on this arrangement."""
-        if n < 1:
-            raise GraphError(f"top_k takes how many values a key keeps, 1 or more, not {n!r}")
+        check_count(n)
         return self._reduced(Reduction.TOP_K, n)
 
     def count_by_key(self, *, name: str | None = None) -> Collection[tuple[K, int]]:
@@ -244,6 +243,12 @@ class Trace(Generic[K, V]):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def check_count(n: int) -> None:
+    """Refuses a number of values that `top_k` cannot keep."""
+    if n < 1:
+        raise GraphError(f"top_k takes how many values a key keeps, 1 or more, not {n!r}")
 
 
 def check_scope(operator: str, scope: Scope, other: Any, kinds: Any) -> None:

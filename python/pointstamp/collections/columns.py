@@ -11,7 +11,7 @@ from pointstamp._core import Field, Reduction
 from pointstamp._errors import GraphError
 from pointstamp._mistakes import function_of, suggesting
 from pointstamp._naming import named
-from pointstamp.collections.arranged import Arranged, check_scope
+from pointstamp.collections.arranged import Arranged, check_count, check_scope
 from pointstamp.collections.collection import Collection, distinct_keys
 from pointstamp.collections.column_capture import ColumnOutputs
 from pointstamp.collections.types import (
@@ -295,9 +295,10 @@ class ColumnCollection(ColumnOutputs):
     ) -> ColumnCollection:
         """Finds the `n` greatest values of each key, of which one that is there twice counts twice.
 
-        A null is less than all other values, and NaN greater than all other numbers. Arguments and errors are
-        those of `min`.
+        A NaN is less than all other numbers here, and a null less than that, as in `ArrowStream.sort`.
+        Arguments and errors are those of `min`.
         """
+        check_count(n)
         return self._reduced("top_k", of, by, n)
 
     def sum(self, of: str, *, by: str | Sequence[str], name: str | None = None) -> ColumnCollection:
@@ -398,11 +399,11 @@ class ColumnCollection(ColumnOutputs):
         keys, values = self._key(by), self._key(of)
         arranged = self.core.map((self._part(keys), self._part(values))).arrange()
         if given:
-            reduced = arranged.top_k(*given)
+            of_kind, argument = Reduction.TOP_K_OF_COLUMNS, (*given, len(values))
         else:
-            how = (reduction_of(kind, self.schema.field(self._index(values[0]))), len(values))
-            core = _core.reduce_arranged(arranged.core, Reduction.OF_COLUMNS, how, kind)
-            reduced = Collection(self.scope, core)
+            how = reduction_of(kind, self.schema.field(self._index(values[0])))
+            of_kind, argument = Reduction.OF_COLUMNS, (how, len(values))
+        reduced = Collection(self.scope, _core.reduce_arranged(arranged.core, of_kind, argument, kind))
         own = [(column, self.schema.field(column).type) for column in keys]
         types = made or [self.schema.field(column).type for column in values]
         flat = (*columns_of(record[0], keys), *columns_of(record[1], values))

@@ -61,7 +61,7 @@ pub(crate) fn of_kind(
             let wanted: Vec<(Reduction, usize)> = argument.extract()?;
             let parts = wanted.into_iter().map(|(kind, part)| {
                 Ok(Part {
-                    reducer: Box::new(Known::new(kind, 1, &name)?),
+                    reducer: Box::new(Known::new(kind, 1, reducer_of_part(kind, &name)?)),
                     index: part,
                     is_count: kind == Reduction::Count,
                 })
@@ -70,7 +70,12 @@ pub(crate) fn of_kind(
         }
         Reduction::OfColumns => {
             let (kind, width) = argument.extract()?;
-            Box::new(Known::new(kind, width, &name)?)
+            Box::new(Known::new(kind, width, reducer_of_part(kind, &name)?))
+        }
+        Reduction::TopKOfColumns => {
+            let (count, width) = argument.extract()?;
+            let top = Box::new(Top(count, Times::AsOften));
+            Box::new(Known::new(kind, width, top))
         }
         Reduction::TopK => Box::new(Top(argument.extract()?, Times::AsOften)),
         Reduction::Sum => Box::new(Sum::new(&name)),
@@ -184,86 +189,103 @@ fn parts_of(inputs: &Lists<Cells>, part: usize) -> Lists<Cells> {
     own
 }
 
-/// What a reducer makes of the values of columns, as Arrow aggregates them: without nulls, and without NaN where there are
-/// other values. Of nulls alone it makes null.
+/// What a reducer makes of the values of columns, in which nulls and NaN are as in Arrow.
 ///
-/// A value of several columns counts by the first of them, and so does a null or NaN: the others are compared only where
-/// that is equal.
+/// A value of several columns is null or NaN where the first of them is: the others are compared where that is equal.
 struct Known {
     reducer: Box<dyn Reducer<Cells, Cells, Cells>>,
     /// The number of columns; the value of one is no tuple.
     width: usize,
-    /// Sums and means of NaN are NaN.
-    skips_nan: bool,
+    missing: Missing,
     /// The result of nulls alone.
     null: RowBuf,
 }
 
+/// What becomes of nulls and NaN.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    /// Nulls are skipped; a sum of NaN is NaN.
+    SkipNull,
+    /// Nulls are skipped, and NaN is where there are others.
+    SkipBoth,
+    /// Both are less than all others, and null less than NaN.
+    Least,
+}
+
 impl Known {
-    fn new(kind: Reduction, width: usize, name: &str) -> PyResult<Self> {
+    fn new(kind: Reduction, width: usize, reducer: Box<dyn Reducer<Cells, Cells, Cells>>) -> Self {
         let mut null = RowBuf::of(Row::UNIT);
         if width > 1 {
             let nulls = vec![null.clone(); width];
             null.tuple(&nulls);
         }
-        Ok(Known {
-            reducer: reducer_of_part(kind, name)?,
+        let missing = match kind {
+            Reduction::TopKOfColumns => Missing::Least,
+            Reduction::Min | Reduction::Max => Missing::SkipBoth,
+            _ => Missing::SkipNull,
+        };
+        Known {
+            reducer,
             width,
-            skips_nan: matches!(kind, Reduction::Min | Reduction::Max),
+            missing,
             null,
-        })
+        }
     }
 
     /// How many values at the beginning of a list are null, and at its end NaN.
-    fn unknown(&self, inputs: &Lists<Cells>, index: usize) -> (usize, usize) {
+    fn missing(&self, inputs: &Lists<Cells>, index: usize) -> (usize, usize) {
         let mut first = RowBuf::default();
         let mut is = |value: Row<'_>, test: for<'a> fn(Row<'a>) -> bool| match self.width {
             1 => test(value),
             _ => first.cut(value, 0) && test(first.get()),
         };
-        let mut values = inputs.list(index).map(|(value, _)| value);
-        let nulls = values
-            .by_ref()
-            .take_while(|value| is(*value, |value| value.is_none()))
-            .count();
+        let values = inputs.list(index).map(|(value, _)| value);
+        let nulls = values.take_while(|value| is(*value, |value| value.is_none()));
+        let nulls = nulls.count();
         let values = inputs.list(index).rev().map(|(value, _)| value);
-        let nans = values
-            .take_while(|value| is(*value, |value| value.is_nan()))
-            .count();
-        (nulls, nans)
+        let nans = values.take_while(|value| is(*value, |value| value.is_nan()));
+        (nulls, nans.count())
     }
 }
 
 impl Reducer<Cells, Cells, Cells> for Known {
     fn reduce(&mut self, keys: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
-        let unknown: Vec<_> = (0..inputs.len())
-            .map(|index| self.unknown(inputs, index))
+        let missing: Vec<_> = (0..inputs.len())
+            .map(|index| self.missing(inputs, index))
             .collect();
-        if unknown.iter().all(|none| *none == (0, 0)) {
+        if missing.iter().all(|none| *none == (0, 0)) {
             return self.reducer.reduce(keys, inputs, outputs);
         }
         let mut known = Lists::default();
-        for (index, (nulls, nans)) in unknown.iter().enumerate() {
+        for (index, (nulls, nans)) in missing.iter().enumerate() {
             let end = inputs.range(index).len() - nans;
-            let mut there = inputs.list(index).take(end).skip(*nulls);
-            let others = there.any(|(_, diff)| diff > 0);
-            for (at, (value, diff)) in inputs.list(index).enumerate().skip(*nulls) {
-                if at < end || !others || !self.skips_nan {
-                    known.push(value, diff);
-                }
+            let list = || inputs.list(index);
+            let others = list().take(end).skip(*nulls).any(|(_, diff)| diff > 0);
+            if self.missing == Missing::Least {
+                let first = list().take(*nulls).chain(list().skip(end));
+                first.for_each(|(value, diff)| known.push(value, diff));
+            }
+            for (value, diff) in list().take(end).skip(*nulls) {
+                known.push(value, diff);
+            }
+            let skips = self.missing == Missing::SkipBoth && others;
+            if !skips && self.missing != Missing::Least {
+                list()
+                    .skip(end)
+                    .for_each(|(value, diff)| known.push(value, diff));
             }
             known.end();
         }
         let mut results = Lists::default();
         self.reducer.reduce(keys, &known, &mut results)?;
-        for (index, (nulls, _)) in unknown.iter().enumerate() {
-            for (value, diff) in results.list(index) {
-                outputs.push(value, diff);
-            }
-            let null = inputs.list(index).take(*nulls).any(|(_, diff)| diff > 0);
-            if null && results.range(index).is_empty() {
+        for (index, (nulls, _)) in missing.iter().enumerate() {
+            // What reducers make of no value differs.
+            let some = !known.range(index).is_empty();
+            let mut made = results.list(index).filter(|_| some).peekable();
+            if made.peek().is_none() && inputs.list(index).take(*nulls).any(|(_, diff)| diff > 0) {
                 outputs.push(self.null.get(), 1);
             }
+            made.for_each(|(value, diff)| outputs.push(value, diff));
             outputs.end();
         }
         Ok(())

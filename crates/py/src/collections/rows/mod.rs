@@ -83,7 +83,10 @@ impl Row<'_> {
     /// Whether it is `None`.
     #[inline]
     pub(crate) fn is_none(self) -> bool {
-        self.is(Row::UNIT)
+        match self {
+            Row::Ints(layout, _) => layout == Layout::NONE,
+            Row::Term(row) => terms::is_none(row), // beside rows of other layouts
+        }
     }
 
     /// Whether it is a float that is not a number.
