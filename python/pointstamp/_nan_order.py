@@ -41,7 +41,7 @@ def comparable(value: Any) -> Any:
 
 
 def key_function(by: Any) -> Any:
-    """The function that `sorted` compares records by: `by`, or the record itself, with NaN as the greatest."""
+    """Returns the key for `sorted`: what `by` makes of a record, or the record, with NaN as the greatest."""
     return comparable if by is None else lambda record: comparable(by(record))
 
 

@@ -79,7 +79,7 @@ def bfs(edges: Collection[tuple[N, N]], roots: Collection[N]) -> Collection[tupl
         >>> ps.example(build).extract()
         [(0, [(('a', 0), 1), (('b', 1), 1), (('c', 1), 1)])]
     """
-    edges, roots = _edges("bfs", edges), _set_of("bfs", roots)
+    roots, edges = _set_of("bfs", roots), _edges("bfs", edges)
     start = roots.map((record, 0), name="roots")
     return _least(start, lambda inner, reached: reached.join(edges.enter(inner), (right, left + 1)))
 
@@ -111,9 +111,9 @@ def shortest_paths(
         >>> ps.example(build).extract()
         [(0, [(('a', 0), 1), (('b', 3), 1), (('c', 1), 1)])]
     """
+    start = _set_of("shortest_paths", roots).map((record, 0), name="roots")
     # Checked before it is made a set: a record of another form is an error however often it is there.
     edges = edges.filter(_has_weight, name="edges").distinct()
-    start = _set_of("shortest_paths", roots).map((record, 0), name="roots")
     return _least(start, lambda inner, reached: reached.join(edges.enter(inner), _along))
 
 
@@ -123,8 +123,8 @@ def _has_weight(edge: Any) -> bool:
         source, (target, weight) = edge
     except (TypeError, ValueError):
         raise TypeError(
-            f"graphs.shortest_paths: an edge is (source, (target, weight)), and got {edge!r}: map the edges to "
-            "that form, such as edges.map(lambda edge: (edge[0], (edge[1], 1)))"
+            f"graphs.shortest_paths: an edge is (source, (target, weight)), and got {edge!r}: map the "
+            "edges to that form, such as edges.map(lambda edge: (edge[0], (edge[1], 1)))"
         ) from None
     told = f"graphs.shortest_paths: the edge from {source!r} to {target!r} has the weight {weight!r}"
     if not isinstance(weight, Number) or isinstance(weight, complex):
@@ -142,8 +142,8 @@ def _along(source: Any, distance: Any, edge: tuple[Any, Any]) -> tuple[Any, Any]
         return target, distance + weight
     except (TypeError, ArithmeticError) as error:
         raise type(error)(
-            f"graphs.shortest_paths: the weight {weight!r} of the edge from {source!r} to {target!r} cannot be "
-            f"added to the distance {distance!r} ({error}): give all weights one type"
+            f"graphs.shortest_paths: the weight {weight!r} of the edge from {source!r} to {target!r} cannot "
+            f"be added to the distance {distance!r} ({error}): give all weights one type"
         ) from error
 
 
@@ -168,7 +168,7 @@ def connected_components(
         >>> ps.example(build).extract()
         [(0, [((1, 1), 1), ((2, 1), 1), ((3, 1), 1), ((4, 4), 1), ((5, 4), 1)])]
     """
-    edges, nodes = _edges("connected_components", edges), _more_nodes("connected_components", nodes)
+    nodes, edges = _more_nodes("connected_components", nodes), _edges("connected_components", edges)
     ways = edges.concat(edges.map(_TURNED))
     return _least_reaching(ways, _nodes(edges, nodes).map((record, record)))
 
@@ -205,7 +205,7 @@ def strongly_connected_components(
         [(0, [((1, 1), 1), ((2, 1), 1), ((3, 3), 1)])]
     """
     name = "strongly_connected_components"
-    edges, nodes = _edges(name, edges), _more_nodes(name, nodes)
+    nodes, edges = _more_nodes(name, nodes), _edges(name, edges)
     turned = edges.map(_TURNED)
     # Of all nodes that have an edge, in every turn: one that has none left is the only one with its label.
     own = _nodes(edges).map((record, record))
@@ -281,7 +281,7 @@ def pagerank(
         >>> ps.example(build).extract()
         [(0, [((1, 0.486), 1), ((2, 0.464), 1), ((3, 0.05), 1)])]
     """
-    edges, nodes = _edges("pagerank", edges), _more_nodes("pagerank", nodes)
+    nodes, edges = _more_nodes("pagerank", nodes), _edges("pagerank", edges)
     _check_iterations("pagerank", iterations)
     for what, share in (("damping", damping), ("tolerance", tolerance)):
         if not 0 <= share <= 1:
@@ -337,7 +337,7 @@ def label_propagation(
     Raises:
         GraphError: If `iterations` is less than 0.
     """
-    edges, nodes = _edges("label_propagation", edges), _more_nodes("label_propagation", nodes)
+    nodes, edges = _more_nodes("label_propagation", nodes), _edges("label_propagation", edges)
     _check_iterations("label_propagation", iterations)
     ways = edges.concat(edges.map(_TURNED)).arrange()
     labels: Any = _nodes(edges).map((record, record))
@@ -359,9 +359,9 @@ def _most_frequent(counted: list[tuple[N, int]]) -> N:
 def clustering_coefficients(
     edges: Collection[tuple[N, N]], nodes: Collection[N] | None = None
 ) -> Collection[tuple[N, float]]:
-    """Computes the share of the pairs of a node's neighbours that have an edge, as Graphalytics defines it (LCC).
+    """Computes the share of the pairs of a node's neighbours that have an edge.
 
-    Pairs ``(node, coefficient)``, for every node. Neighbours are those to or from which an edge
+    Pairs ``(node, coefficient)``, for every node, as Graphalytics defines them (LCC). Neighbours are those to or from which an edge
     leads; of the ordered pairs of them, those count from the first of which an edge leads to the second. A
     node with fewer than two neighbours has 0.
 
@@ -378,8 +378,8 @@ def clustering_coefficients(
         >>> ps.example(build).extract()
         [(0, [((1, 0.5), 1), ((2, 0.5), 1), ((3, 0.5), 1)])]
     """
-    edges = _edges("clustering_coefficients", edges)
-    there = _nodes(edges, _more_nodes("clustering_coefficients", nodes))
+    nodes, edges = _more_nodes("clustering_coefficients", nodes), _edges("clustering_coefficients", edges)
+    there = _nodes(edges, nodes)
     edges = edges.filter(record[0] != record[1])
     both = _both_ways(edges)
     neighbours = both.arrange()

@@ -259,7 +259,8 @@ def test_data_and_schemas_that_do_not_fit_are_told() -> None:
 
 
 @pytest.mark.parametrize(
-    "condition", [col("who") == None, col("who") != None, (col("n") < 1) & (col("n") > None)]
+    "condition",
+    [col("who") == None, col("who") != None, (col("n") < 1) & (col("n") > None)],  # noqa: E711
 )
 def test_a_comparison_with_null_names_what_to_write(condition: Any) -> None:
     message = r'\(col\("\w+"\) \S+ \.\.\.\) is never true.*: col\("\w+"\)\.is_null\(\) says whether'

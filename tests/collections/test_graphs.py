@@ -155,7 +155,7 @@ def test_ranks_are_within_the_bound_that_the_tolerance_gives(
 
 
 def test_a_tolerance_stops_changes_and_leaves_what_computing_anew_gives() -> None:
-    """A chain of nodes: what is far from a changed edge keeps its rank, and a rank is that of the new graph."""
+    """What a changed edge hardly changes keeps its rank, and the others get those of the new graph."""
     chance = random.Random(2)
     edges = sorted({(chance.randrange(400), chance.randrange(400)) for _ in range(1600)})
     gone = edges[7]
@@ -229,7 +229,7 @@ def test_a_record_of_another_form_names_the_function(name: str, record: Any, wor
     [
         ("a", TypeError, "the edge from 1 to 2 has the weight 'a', of type str: weights are numbers"),
         (None, TypeError, "the edge from 1 to 2 has the weight None, of type NoneType"),
-        (1j, TypeError, "has the weight 1j, of type complex"),
+        (1j, TypeError, "the edge from 1 to 2 has the weight 1j, of type complex"),
         (
             float("nan"),
             ValueError,

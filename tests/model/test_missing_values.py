@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (a case is a line)
 """One meaning of null, None, NaN, -0.0 and negative counts, in every operator that compares or computes.
 
 Each case is an operator on a few records, and what a model of a few lines of Python says of them. The rows of

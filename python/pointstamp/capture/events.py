@@ -120,8 +120,9 @@ class Capture(Generic[T]):
             index += 1
 
     def extract(self) -> list[tuple[Time, list[T]]]:
-        """The records per time, in the order of times; records are sorted where all of a time can be, with
-        NaN as the greatest number.
+        """The records per time, in the order of times; records are sorted where all of a time can be.
+
+        NaN is the greatest number there.
 
         Of an `ArrowStream`: per time, its record batches, in the order of their arrival. Times that are not
         ordered come in the order of their coordinates, first coordinate first.

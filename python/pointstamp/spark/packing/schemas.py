@@ -74,8 +74,8 @@ def to_arrow(schema: StructType, timezone: str, large: bool, what: str) -> pa.Sc
             fields += compat.arrow_schema(StructType([field]), timezone, large)
         except Exception as error:
             raise GraphError(
-                f"column '{field.name}' of {what} is {field.dataType.simpleString()}, which Spark cannot turn into "
-                f"Arrow's format: {error}: cast it, or leave it out with drop"
+                f"column '{field.name}' of {what} is {field.dataType.simpleString()}, which Spark cannot "
+                f"turn into Arrow's format: {error}: cast it, or leave it out with drop"
             ) from error
     return pa.schema([field.with_metadata(None).with_nullable(True) for field in fields])
 
@@ -116,7 +116,8 @@ def inferred(schema: pa.Schema, what: str, inputs: Iterable[StructType] = ()) ->
             if len(texts[field.name]) > 1:
                 raise GraphError(
                     f"column '{field.name}' of {what} could be of each of the types "
-                    f"{', '.join(sorted(texts[field.name]))}, which the inputs have for that name: give the schema"
+                    f"{', '.join(sorted(texts[field.name]))}, which the inputs have for that name: "
+                    "give the schema"
                 )
             kind = kinds[field.name]
         fields.append(StructField(field.name, kind))
@@ -126,8 +127,8 @@ def inferred(schema: pa.Schema, what: str, inputs: Iterable[StructType] = ()) ->
 def _no_type(field: pa.Field, what: str) -> str:
     if pa.types.is_uint64(field.type):
         return (
-            f"column '{field.name}' of {what} is {field.type}, and no integer of Spark holds all of its values: "
-            f"give the schema, with bigint if none is 2**63 or more, or else with decimal(20, 0)"
+            f"column '{field.name}' of {what} is {field.type}, and no integer of Spark holds all of its "
+            "values: give the schema, with bigint if none is 2**63 or more, or else with decimal(20, 0)"
         )
     return (
         f"column '{field.name}' of {what} is {field.type}, for which Spark has no type: give the schema, "
