@@ -361,9 +361,9 @@ def clustering_coefficients(
 ) -> Collection[tuple[N, float]]:
     """Computes the share of the pairs of a node's neighbours that have an edge.
 
-    Pairs ``(node, coefficient)``, for every node, as Graphalytics defines them (LCC). Neighbours are those to or from which an edge
-    leads; of the ordered pairs of them, those count from the first of which an edge leads to the second. A
-    node with fewer than two neighbours has 0.
+    Pairs ``(node, coefficient)``, for every node, as Graphalytics defines them (LCC). Neighbours are the
+    nodes to or from which an edge leads; of the ordered pairs of them, those count from the first of which an
+    edge leads to the second. A node with fewer than two neighbours has 0.
 
     Args:
         edges: The edges. Of an undirected graph, each in both directions.

@@ -12,6 +12,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import permutations
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,8 @@ import pytest
 import pointstamp as ps
 from pointstamp import graphs
 from pointstamp.fields import col, record
+from pointstamp.keyed.stream import KeyedStream
+from pointstamp.keyed.windowed import WindowedStream
 
 NAN = math.nan
 OTHER_NAN = float(np.array([0xFFF8000000000001], "uint64").view("float64")[0])
@@ -257,7 +260,7 @@ for operator, build, expected in [
         lambda a, b: firsts(keyed(a).window(tumbling).quantiles([0.5], lambda r: r[0])),
         ONCE,
     ),
-    ("WindowedStream session", lambda a, b: often(keyed(a).window(ps.Session(gap=99)).count()), GROUPS),
+    ("WindowedStream.count session", lambda a, b: often(keyed(a).window(ps.Session(gap=99)).count()), GROUPS),
     ("KeyedStream.reduce", lambda a, b: firsts(keyed(a).reduce(lambda x, y: x)), GROUPS),
     ("KeyedStream.fold", lambda a, b: firsts(keyed(a).fold(int, lambda s, r: s + 1)), GROUPS),
     ("KeyedStream.scan", lambda a, b: firsts(keyed(a).scan(int, lambda s, r: s + 1).filter(lambda r: r[1] == 1)), ONCE),
@@ -791,7 +794,7 @@ for family, operator, build, columns, expected in COLLECTION_COUNTS:
         CASES.append(
             Case(
                 family,
-                f"ColumnCollection.{operator}",
+                f"ColumnCollection.{'select' if operator == 'map' else operator}",
                 lambda w, f=columns: column_collections(
                     f,
                     [*COUNTED.items()],
@@ -900,6 +903,113 @@ def shape(operator: str, names: dict[int, Any], workers: int) -> Any:
     if operator in {"connected_components", "strongly_connected_components", "label_propagation"}:
         return sorted(Counter(label for _, label in found).values())
     return sorted(round(value, 9) for _, value in found)
+
+
+# ------------------------------------------------------------ the book
+
+TABLE = {
+    "records": ("", "one group", "one group", "0.0; the first is shown", ""),
+    "records by key": ("", "one group", "one group", "0.0; the first is shown", ""),
+    "joins of records": ("", "matches None", "matches NaN", "matches 0.0", "products of counts"),
+    "columns": ("one group", "", "one group", "0.0; `aggregate` and `window` show 0.0", ""),
+    "joins of columns": ("matches nothing", "", "matches NaN", "matches 0.0", "products of counts"),
+    "collections of records": ("", "one group", "one group", "0.0; 0.0 is shown", "see below"),
+    "collections of columns": ("one group", "", "one group", "0.0; 0.0 is shown", "see below"),
+    "values of columns": (
+        "skipped; of nulls alone null, and a count of 0",
+        "",
+        "sum, mean: NaN; min, max: skipped, but of NaN alone NaN",
+        "0.0",
+        "see below",
+    ),
+    "values of records": (
+        "",
+        "in collections before all others; else a `TypeError`",
+        "sum, mean: NaN; else the greatest number",
+        "0.0",
+        "see below",
+    ),
+    "order of columns": ("after NaN, also descending", "", "after all numbers, also descending", "0.0", ""),
+    "order of records": (
+        "",
+        "in collections before all others; else a `TypeError`",
+        "the greatest number",
+        "0.0",
+        "",
+    ),
+    "conditions of columns": (
+        "unknown: the row is dropped",
+        "",
+        "in collections the greatest number, equal to itself; else as pyarrow or Polars say",
+        "0.0",
+        "",
+    ),
+    "conditions of records": (
+        "",
+        "before all others, equal to itself",
+        "the greatest number, equal to itself",
+        "0.0",
+        "",
+    ),
+    "linear operators": ("", "", "", "", "exact"),
+    "operators on sets": ("", "", "", "", "left out"),
+    "graphs": (
+        "from Spark: the edge is left out; a weight: an error",
+        "a node; a weight: an error",
+        "a node; a weight: an error",
+        "0.0",
+        "left out",
+    ),
+}
+"""Of each family: null, None, NaN, -0.0 and negative counts. What is empty does not occur."""
+
+UNCONCERNED = """
+    accumulate as_collection async_map binary binary_frontier binary_notify branch branch_when broadcast
+    capture capture_into concat connect_loop count delay delay_batch enter enter_at event_time filter flat_map forwarded
+    inspect inspect_batch inspect_time key_by leave limit map map_batch map_batches map_each_batch map_in_place map_values
+    ok_err probe probe_with reclock rename select sink to_arrow to_records try_map unary unary_frontier
+    unary_notify updates vertex window with_columns with_keys with_one_key write exchange partition
+""".split()
+"""Methods that call functions of the user's, or pass on what they get; where keys go is in `tests/arrow`."""
+
+
+def names_of(cases: Iterable[Case]) -> list[str]:
+    return list(dict.fromkeys(case.operator.split()[0] for case in cases))
+
+
+def test_the_book_has_the_table_and_the_operators() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "missing-values.md").read_text()
+    head = "| | null | None | NaN | -0.0 is | negative count |\n|---|---|---|---|---|---|\n"
+    table = head + "".join(f"| {' | '.join((family, *cells))} |\n" for family, cells in TABLE.items())
+    assert table.replace("|  ", "| ") in text.replace("|  ", "| "), f"the table is to be:\n{table}"
+    for family in TABLE:
+        listed = ", ".join(f"`{operator}`" for operator in names_of(c for c in CASES if c.family == family))
+        wanted = f"- *{family}*: {listed}"
+        assert wanted in " ".join(text.split()), f"a point of the list is to be:\n{wanted}"
+
+
+def test_every_operator_is_in_a_family() -> None:
+    assert {case.family for case in CASES} == set(TABLE)
+    tested = set(names_of(CASES))
+    kinds: list[Any] = [
+        ps.Stream,
+        ps.ArrowStream,
+        KeyedStream,
+        WindowedStream,
+        ps.Collection,
+        ps.ColumnCollection,
+    ]
+    missing = [
+        f"{kind.__name__}.{method}"
+        for kind in kinds
+        for method in dir(kind)
+        if not method.startswith("_")
+        and callable(getattr(kind, method))
+        and f"{kind.__name__}.{method}" not in tested
+        and method not in UNCONCERNED
+    ]
+    assert missing == []
+    assert {f"graphs.{function}" for function in graphs.__all__} <= tested
 
 
 # ------------------------------------------------------------ all of them
