@@ -127,6 +127,7 @@ __all__ = [
     "branch_columns_when",
     "by_worker",
     "check_columns",
+    "check_pairs",
     "collect_columns",
     "collection_stage",
     "column_field",

@@ -143,7 +143,11 @@ class Worker:
         """Steps until every dataflow is complete. Inputs that are open keep theirs from completing."""
         if self._logs is not None:
             self._logs.close()
-        self.core.run()
+        try:
+            self.core.run()
+        except KeyboardInterrupt as error:  # of a step; that of a sleep has been noted
+            interrupted(self.asking, self.core, error)
+            raise
 
     def new_log(self, scope: Scope, *, every: float = 0.1, name: str = "log") -> tuple[Log, ArrowStream]:
         """What this worker does from now on, as a stream of record batches in one of its dataflows.

@@ -99,7 +99,11 @@ def expected_of(there: Counter[Any]) -> dict[str, Counter[Any]]:
         "least": Counter((key, values[0]) for key, values in positive.items() if values),
         "two greatest": Counter((key, value) for key, values in positive.items() for value in values[-2:]),
         "sum": Counter((key, sum(v * n for v, n in values)) for key, values in lists.items()),
-        "list": Counter((key, tuple(values)) for key, values in lists.items()),
+        "list": Counter(
+            (key, tuple(values))
+            for key, counted in lists.items()
+            if (values := [(value, count) for value, count in counted if count > 0])
+        ),
         "distinct": Counter(record for record, count in there.items() if count > 0),
         "least of distinct": Counter(distinct.items()),
         "join": Counter(

@@ -227,7 +227,8 @@ def _evaluate(term: Term, inputs: list[Multiset], variables: list[Multiset]) -> 
         case "reduce" | "native":
             groups: dict[Any, list[tuple[Any, int]]] = defaultdict(list)
             for (k, v), n in sorted(first.items()):
-                groups[k].append((v, n))
+                if n > 0 or name == "native":
+                    groups[k].append((v, n))
             for k, values in groups.items():
                 results = REDUCES[choice](k, values) if name == "reduce" else _native(NATIVE[choice], values)
                 for result in results:

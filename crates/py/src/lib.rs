@@ -143,7 +143,7 @@ mod _core {
         input::{send_updates, update_input},
         join::join_arranged,
         play::{play_columns, play_updates},
-        project::{filter_fields, project},
+        project::{check_pairs, filter_fields, project},
         reduce::reduce_arranged,
         shape::{
             Loop, as_collection, collection_stage, extract_updates, follow, negate, to_updates,

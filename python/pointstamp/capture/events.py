@@ -17,6 +17,7 @@ from pointstamp import _core
 from pointstamp._core import EventQueue
 from pointstamp._errors import CodecError, GraphError, TimeError
 from pointstamp._mistakes import suggesting
+from pointstamp._nan_order import comparable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -121,6 +122,8 @@ class Capture(Generic[T]):
     def extract(self) -> list[tuple[Time, list[T]]]:
         """The records per time, in the order of times; records are sorted where all of a time can be.
 
+        NaN is the greatest number there.
+
         Of an `ArrowStream`: per time, its record batches, in the order of their arrival. Times that are not
         ordered come in the order of their coordinates, first coordinate first.
         """
@@ -141,7 +144,7 @@ class Capture(Generic[T]):
                 # Records without an order stay in that of their arrival. How they say so is theirs:
                 # comparing arrays raises ValueError.
                 with suppress(Exception):
-                    records = sorted(records)  # type: ignore[type-var]
+                    records = sorted(records, key=comparable)
             result.append((time, records))
         return result
 

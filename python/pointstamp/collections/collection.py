@@ -338,12 +338,12 @@ class Collection(CollectionOutputs[T]):
         *,
         name: str | None = None,
     ) -> Collection[tuple[K, U]]:
-        """What a function makes of all values of a key. The records are pairs ``(key, value)``.
+        """Calls a function with all values of a key. The records are pairs ``(key, value)``.
 
         Args:
-            f: Called with a key and its values, in order, each with how often it is there; returns any number
-                of results. It is called for keys whose values have changed; one without values has no
-                results.
+            f: Called with a key and its values, in order, each with its count; returns any number of results.
+                Values whose count is not positive are left out. It is called for keys whose values have
+                changed; one without values has no results.
             name: The operator's name.
 
         Raises:
@@ -454,8 +454,9 @@ class Collection(CollectionOutputs[T]):
     ) -> Collection[T]:
         """Puts the collection through a function again and again, until that changes nothing.
 
-        Each turn must bring the collection closer to what does not change: let it end with an operator that
-        adds up (`distinct`, `min`, `reduce`, `consolidate`), so that what cancels does not go round for ever.
+        Each turn must bring the collection closer to what does not change. A turn must end with an operator
+        that adds up (`distinct`, `min`, `reduce`, `consolidate`): without one, updates that cancel circulate
+        for ever.
 
         Args:
             f: Called once, with the loop's scope and the collection in a turn; returns the collection of the

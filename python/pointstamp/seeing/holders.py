@@ -23,7 +23,8 @@ STILL = 0.1
 """Seconds since an operator last ran after which it does not read what waits, and is not just about to."""
 
 ENDLESS = (
-    "If it should have ended, see what keeps records going round: a filter must let fewer back each time."
+    "If it should have ended: end the turn of a collection with distinct, min or consolidate; of a stream, "
+    "let a filter send fewer records back each time."
 )
 
 

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow as pa
     from pyspark import SparkContext
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
 
 __all__ = [
@@ -32,6 +32,8 @@ __all__ = [
     "is_connect",
     "is_local",
     "query_id",
+    "renamed",
+    "selected",
     "slots",
     "spark_type",
     "when_stopped",
@@ -206,7 +208,22 @@ def query_id(context: SparkContext) -> str | None:
     return str(found) if found else None
 
 
-# ---------------------------------------------------------------- schemas
+# ---------------------------------------------------------------- columns and schemas
+
+
+def renamed(df: DataFrame) -> DataFrame:
+    """The same columns under the names c0, c1, ...
+
+    PySpark's functions of names, `mapInArrow` among them, do not quote: dots, backticks and names that differ
+    in case alone lead to other columns, or to none.
+    """
+    return df.toDF(*(f"c{place}" for place in range(len(df.columns))))
+
+
+def selected(df: DataFrame, names: Sequence[str]) -> DataFrame:
+    """The columns of exactly these names, whatever characters are in them."""
+    places = [f"c{df.columns.index(name)}" for name in names]
+    return renamed(df).select(*places).toDF(*names)
 
 
 def arrow_schema(schema: StructType, timezone: str, large: bool) -> pa.Schema:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pointstamp._mistakes import count_of, function_of
 from pointstamp._naming import named
+from pointstamp._nan_order import key_function
 from pointstamp.custom.builder import single_output
 from pointstamp.pacts import ByKey, Pipeline
 
@@ -290,7 +291,7 @@ class Timely(Generic[T]):
 
         Args:
             k: How many.
-            by: What they are compared by; None: the records themselves.
+            by: What they are compared by; None: the records themselves. NaN is the greatest number.
             name: The operator's name.
 
         Raises:
@@ -300,8 +301,9 @@ class Timely(Generic[T]):
         from pointstamp.operators.everyday import gathered
 
         k = count_of("top_k takes a number of records", k)
+        key = key_function(by)
         shaped: Stream[T] = gathered(
-            self, "top_k", lambda records: sorted(records, key=by, reverse=True)[:k], locally=True
+            self, "top_k", lambda records: sorted(records, key=key, reverse=True)[:k], locally=True
         )
         return shaped
 
@@ -311,14 +313,15 @@ class Timely(Generic[T]):
         """The records of each time, of all workers, in order, on one worker; sent when the time closes.
 
         Args:
-            by: What they are compared by; None: the records themselves.
+            by: What they are compared by; None: the records themselves. NaN is the greatest number.
             reverse: The greatest first.
             name: The operator's name.
         """
         from pointstamp.operators.everyday import gathered
 
+        key = key_function(by)
         shaped: Stream[T] = gathered(
-            self, "sort", lambda records: sorted(records, key=by, reverse=reverse), locally=False
+            self, "sort", lambda records: sorted(records, key=key, reverse=reverse), locally=False
         )
         return shaped
 

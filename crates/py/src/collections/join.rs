@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use super::arrange::{Arranged, Arrangement, ByTime, other_scope, sealed_of};
-use super::fields::{Projection, Source, expr_of};
+use super::fields::{Nulls, Projection, Source, expr_of};
 use super::fuel::{Allowance, instalment};
 use super::rows::{Cells, Row, RowBuf};
 use super::send;
@@ -58,7 +58,7 @@ pub(crate) fn join_arranged(
         (JoinKind::Fields, Some(fields)) => {
             let fields = expr_of(fields.bind(py))?;
             let fields = fields.resolved(&[Source::Key, Source::Left, Source::Right], &[])?;
-            Makes::Fields(Box::new(Projection::new(fields)))
+            Makes::Fields(Box::new(Projection::new(fields, Nulls::Value)))
         }
         (JoinKind::Function, Some(function)) => Makes::Function(Held::new(function)),
         (JoinKind::Function | JoinKind::Fields, None)
@@ -101,7 +101,6 @@ fn build<T: ScopeTime>(
     let mut joining = Joining {
         join,
         result,
-        name: name.to_owned(),
         found: Found::default(),
     };
     let mut allowance = Allowance::default();
@@ -116,7 +115,6 @@ fn build<T: ScopeTime>(
 struct Joining<T: ScopeTime> {
     join: Join<Cells, Cells, Cells, T, Capability>,
     result: Makes,
-    name: String,
     found: Found,
 }
 
@@ -175,10 +173,10 @@ impl<T: ScopeTime> Joining<T> {
             return Ok(false);
         };
         if let Some(failure) = failed {
-            return Err(failure.of(&self.name));
+            return Err(failure.raised());
         }
         if let Makes::Function(function) = &self.result {
-            found.call(function, &self.name, &mut builder)?;
+            found.call(function, &mut builder)?;
         }
         send(&mut builder, capability, output)?;
         Ok(!self.join.is_idle())
@@ -202,12 +200,11 @@ impl Found {
     }
 
     /// Calls the function for each, and adds what it returns to a batch.
-    fn call(&mut self, function: &Held, name: &str, builder: &mut Builder) -> Result<(), BoxError> {
+    fn call(&mut self, function: &Held, builder: &mut Builder) -> Result<(), BoxError> {
         if self.times.is_empty() {
             return Ok(());
         }
-        attached(|py| self.results(py, function, builder))
-            .map_err(|error| Raised::by(name, error))?;
+        attached(|py| self.results(py, function, builder)).map_err(Raised::here)?;
         self.rows.iter_mut().for_each(Cells::clear);
         self.times.clear();
         Ok(())

@@ -258,8 +258,10 @@ pub(crate) fn collection_stage(
     function: Py<PyAny>,
     name: &str,
 ) -> PyResult<Stream> {
+    // What the operator is called is in its errors, too.
+    let name = &*stream.home().naming().named(name);
     let tap = match stream.changes_tap()? {
-        Some(tap) => tap.then(kind, &stream.home().naming().named(name), function)?,
+        Some(tap) => tap.then(kind, name, function)?,
         None => Chain::begin(&stream.engine()?, kind, name, function)?,
     };
     Ok(Stream::changes(stream.home(), tap))

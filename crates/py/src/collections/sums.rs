@@ -33,7 +33,7 @@ impl Reducer<Cells, Cells, Cells> for Sum {
             let there = match there.or_else(|| self.real(inputs, index, &mut row)) {
                 Some(there) => there,
                 None => attached(|py| self.any(py, inputs, index, &mut row))
-                    .map_err(|error| Error::Caller(Raised::by(&self.name, error)))?,
+                    .map_err(|error| Error::Caller(Raised::here(error)))?,
             };
             if there {
                 outputs.push(row.get(), 1);

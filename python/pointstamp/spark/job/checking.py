@@ -88,6 +88,11 @@ def planned(
         if keyword and not str(name).isidentifier():
             raise GraphError(f"an input's name is an argument of build, and {name!r} cannot be one")
         schemas.check_names(one.names, what(name, keyword))
+        if not one.names:
+            raise GraphError(
+                f"{what(name, keyword)} has no columns, and Spark sends no rows without columns to Python: "
+                "add one, such as withColumn('row', lit(0))"
+            )
     arrow = {
         name: schemas.to_arrow(one, timezone, large, what(name, keyword)) for name, one in inputs.items()
     }
@@ -110,7 +115,10 @@ def planned(
     with trying(capturing):
         trial.run()
     if given is None:
-        given = {name: schemas.inferred(one, named(name, trial.single)) for name, one in trial.found.items()}
+        given = {
+            name: schemas.inferred(one, named(name, trial.single), inputs.values())
+            for name, one in trial.found.items()
+        }
         promised = declared(given, trial.single)
     assert promised is not None
     return Planned(

@@ -66,7 +66,8 @@ def dataframes(inputs: Any) -> dict[str, DataFrame]:
         which = f"input '{name}'" if isinstance(inputs, dict) else "inputs"
         if not is_dataframe(df):
             kind = f"{type(df).__module__}.{type(df).__qualname__}"
-            raise GraphError(f"{which} must be a DataFrame of Spark, and is a {kind}")
+            cure = ": give to_spark() of it" if hasattr(df, "to_spark") else ""
+            raise GraphError(f"{which} must be a DataFrame of Spark, and is a {kind}{cure}")
         if df.isStreaming:
             raise GraphError(
                 f"{which} is a streaming DataFrame: feed its batches to an Epochs, with foreachBatch"

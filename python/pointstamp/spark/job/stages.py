@@ -11,6 +11,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from pointstamp.spark import compat
 from pointstamp.spark.job import task
 from pointstamp.spark.packing import batches
 from pointstamp.spark.packing.batches import FAILED, GUARD, PACKED
@@ -86,10 +87,12 @@ def packed_inputs(
     """
     packed = []
     for number, ((name, df), column) in enumerate(zip(named.items(), times, strict=True)):
-        ordered = df if column is None else df.sortWithinPartitions(column)
+        rows = compat.renamed(df)  # the packed batches have the names again
+        if column is not None:
+            rows = rows.sortWithinPartitions(rows.columns[df.columns.index(column)])
         called = plan.named.part(f"pack {name}")
         packing = ship(
             called, task.pack, plan.named, notes, number, plan.what(name), plan.inputs[name], column
         )
-        packed.append(ordered.mapInArrow(packing, PACKED))
+        packed.append(rows.mapInArrow(packing, PACKED))
     return reduce(lambda some, more: some.union(more), packed)

@@ -25,7 +25,7 @@ use pyo3::types::PyList;
 use self::read::rows_of;
 use self::types::{condition, typed};
 use self::write::columns_of_rows;
-use super::fields::{Condition, Expr, expr_of};
+use super::fields::{Condition, Expr, Nulls, expr_of};
 use super::project::{filter, project_with};
 use super::rows::{Cells, Row};
 use super::shape::consolidated;
@@ -95,7 +95,8 @@ pub(crate) fn select_columns(
         exprs.push(expr);
     }
     let schema = Schema::new(Arc::new(ArrowSchema::new(columns)));
-    let stream = project_with(stream, Expr::Tuple(exprs.into()), "select".to_owned())?;
+    let exprs = Expr::Tuple(exprs.into());
+    let stream = project_with(stream, exprs, Nulls::Unknown, "select")?;
     Ok((stream, schema))
 }
 
@@ -106,8 +107,11 @@ pub(crate) fn filter_columns(
     schema: &Schema,
     fields: &Bound<'_, PyAny>,
 ) -> PyResult<Stream> {
-    let condition = Condition::new(condition(&expr_of(fields)?, &schema.schema)?);
-    filter(stream, condition, "filter".to_owned())
+    let condition = Condition::new(
+        condition(&expr_of(fields)?, &schema.schema)?,
+        Nulls::Unknown,
+    );
+    filter(stream, condition, "filter")
 }
 
 /// The updates as record batches with two more columns, of diffs and of times; each at its own time.

@@ -40,9 +40,9 @@ fn class(data_type: &DataType) -> Class {
 ///
 /// `GraphError` for a column that there is not, and for what has no meaning for a type.
 pub(super) fn typed(expr: &Expr, schema: &SchemaRef) -> PyResult<(Expr, DataType)> {
-    let expr = found(expr, schema)?;
-    let data_type = type_of(&expr, schema)?;
-    Ok((meant(&expr, schema)?, data_type))
+    found(expr, schema)?;
+    let data_type = type_of(expr, schema)?;
+    Ok((found(&meant(expr, schema)?, schema)?, data_type))
 }
 
 /// A condition on columns, with the columns found.
@@ -51,11 +51,12 @@ pub(super) fn typed(expr: &Expr, schema: &SchemaRef) -> PyResult<(Expr, DataType
 ///
 /// As of [`typed`], and for an expression that is neither true nor false.
 pub(super) fn condition(expr: &Expr, schema: &SchemaRef) -> PyResult<Expr> {
-    let expr = found(expr, schema)?;
-    type_of(&expr, schema)?;
-    truth(&expr, schema)
+    found(expr, schema)?;
+    type_of(expr, schema)?;
+    found(&truth(expr, schema)?, schema)
 }
 
+/// The expression with its columns found. What types mean is decided before, while messages can name columns.
 fn found(expr: &Expr, schema: &SchemaRef) -> PyResult<Expr> {
     let names: Vec<String> = schema
         .fields()
@@ -80,13 +81,16 @@ fn meant(expr: &Expr, schema: &SchemaRef) -> PyResult<Expr> {
             }
         }
         Expr::Not(of) => Expr::Not(truth(of, schema)?.into()),
+        Expr::IsNull(of) => Expr::IsNull(meant(of, schema)?.into()),
         other => other.clone(),
     })
 }
 
 /// A condition in which a column of booleans, which rows hold as integers, is compared with the one for true.
 fn truth(expr: &Expr, schema: &SchemaRef) -> PyResult<Expr> {
-    if let Expr::Binary(Op::Compare(_) | Op::And | Op::Or, ..) | Expr::Not(_) = expr {
+    if let Expr::Binary(Op::Compare(_) | Op::And | Op::Or, ..) | Expr::Not(_) | Expr::IsNull(_) =
+        expr
+    {
         return meant(expr, schema);
     }
     let found = type_of(expr, schema)?;
@@ -103,20 +107,35 @@ fn truth(expr: &Expr, schema: &SchemaRef) -> PyResult<Expr> {
 
 fn type_of(expr: &Expr, schema: &SchemaRef) -> PyResult<DataType> {
     Ok(match expr {
-        Expr::Item(of, index) if matches!(**of, Expr::Source(_)) => {
-            schema.field(*index).data_type().clone()
+        Expr::Column(name) => {
+            let field = schema.field_with_name(name);
+            field
+                .map_err(|error| GraphError::new_err(error.to_string()))?
+                .data_type()
+                .clone()
         }
         Expr::Constant(row) => constant(row)?,
         Expr::Binary(op, a, b) => {
             let types = (type_of(a, schema)?, type_of(b, schema)?);
+            if let Op::Compare(_) = op {
+                for (one, other) in [(a, b), (b, a)] {
+                    if matches!(&**one, Expr::Constant(row) if row.get().is_none()) {
+                        return Err(GraphError::new_err(format!(
+                            "{expr} is never true, because a null is unknown in comparisons: \
+                             {} says whether a value is null",
+                            Expr::IsNull(other.clone())
+                        )));
+                    }
+                }
+            }
             of_two(*op, expr, types)?
         }
         Expr::Floats(..) => DataType::Float64,
-        Expr::Not(of) => {
+        Expr::Not(of) | Expr::IsNull(of) => {
             type_of(of, schema)?;
             DataType::Boolean
         }
-        Expr::Item(..) | Expr::Tuple(_) | Expr::Source(_) | Expr::Column(_) => {
+        Expr::Item(..) | Expr::Tuple(_) | Expr::Source(_) => {
             return Err(GraphError::new_err(format!(
                 "{expr} is no column: a column is col(name), a constant, or calculated of such"
             )));

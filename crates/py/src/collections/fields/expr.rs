@@ -132,6 +132,8 @@ pub(crate) enum Expr {
     /// What is calculated of columns of which one is of floats: rows hold those that integers equal as these.
     Floats(Op, Arc<Expr>, Arc<Expr>),
     Not(Arc<Expr>),
+    /// Whether a value is None.
+    IsNull(Arc<Expr>),
 }
 
 impl Expr {
@@ -196,6 +198,7 @@ impl Expr {
                 Arc::new(b.resolved(sources, columns)?),
             ),
             Expr::Not(of) => Expr::Not(Arc::new(of.resolved(sources, columns)?)),
+            Expr::IsNull(of) => Expr::IsNull(Arc::new(of.resolved(sources, columns)?)),
         })
     }
 }
@@ -221,6 +224,7 @@ impl fmt::Display for Expr {
                 write!(f, "({a} {} {b})", op.symbol())
             }
             Expr::Not(of) => write!(f, "~{of}"),
+            Expr::IsNull(of) => write!(f, "{of}.is_null()"),
         }
     }
 }

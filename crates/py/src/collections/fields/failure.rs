@@ -14,6 +14,8 @@ use crate::raised::{Raised, shown};
 pub(crate) enum Failure {
     /// A record has no such part; the part of the expression, and the row that it was to be cut out of.
     NoPart(String, RowBuf),
+    /// A record is not the tuple of two that was expected, in these words.
+    NotPair(String, RowBuf),
     /// Something that is no number was to be calculated with.
     NotNumber(&'static str, RowBuf),
     /// A result is no integer of 64 bits.
@@ -27,19 +29,20 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// The error of the operator of this name.
+    /// The error of the operator that runs.
     #[cold]
-    pub(crate) fn of(self, operator: &str) -> BoxError {
-        attached(|py| {
-            let error = self.exception(py).unwrap_or_else(|error| error);
-            Raised::by(operator, error)
-        })
+    pub(crate) fn raised(self) -> BoxError {
+        attached(|py| Raised::here(self.exception(py).unwrap_or_else(|error| error)))
     }
 
     fn exception(self, py: Python<'_>) -> PyResult<PyErr> {
         Ok(match self {
             Failure::NoPart(part, row) => PyTypeError::new_err(format!(
                 "{} has no part {part}: the expression reads records of another form",
+                shown(&row.get().decode(py)?)
+            )),
+            Failure::NotPair(expected, row) => PyTypeError::new_err(format!(
+                "{expected}, and got {}: map the records to that form first",
                 shown(&row.get().decode(py)?)
             )),
             Failure::NotNumber(symbol, row) => PyTypeError::new_err(format!(

@@ -111,6 +111,13 @@ impl Field {
         Field::around(self.depth, || Expr::Not(Arc::new(self.expr.clone())))
     }
 
+    /// Whether the value is null, which is None in records.
+    fn is_null(&self) -> Self {
+        Field {
+            expr: Expr::IsNull(Arc::new(self.expr.clone())),
+        }
+    }
+
     fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> PyResult<Self> {
         let relation = match op {
             CompareOp::Eq => Relation::Eq,
@@ -162,6 +169,10 @@ impl Field {
             ),
             Expr::Not(expr) => (
                 of("operator", "invert")?,
+                (object(expr)?,).into_pyobject(py)?,
+            ),
+            Expr::IsNull(expr) => (
+                of("operator", "methodcaller")?.call1(("is_null",))?,
                 (object(expr)?,).into_pyobject(py)?,
             ),
             // No field is one of these by itself.

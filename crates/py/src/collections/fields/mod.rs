@@ -10,6 +10,7 @@ mod failure;
 mod field;
 mod plan;
 
+pub(crate) use eval::Nulls;
 pub(crate) use expr::{Expr, Op, Relation, Source};
 pub(crate) use failure::Failure;
 pub(crate) use field::{Field, column_field, expr_of, source_field};
@@ -75,11 +76,11 @@ pub(crate) struct Projection {
 }
 
 impl Projection {
-    pub(crate) fn new(expr: Expr) -> Self {
+    pub(crate) fn new(expr: Expr, nulls: Nulls) -> Self {
         Projection {
             expr,
             planned: Planned::none(),
-            evaluator: Evaluator::default(),
+            evaluator: Evaluator::new(nulls),
             out: RowBuf::default(),
         }
     }
@@ -134,15 +135,15 @@ pub(crate) struct Condition {
 }
 
 impl Condition {
-    pub(crate) fn new(expr: Expr) -> Self {
+    pub(crate) fn new(expr: Expr, nulls: Nulls) -> Self {
         Condition {
             expr,
             planned: Planned::none(),
-            evaluator: Evaluator::default(),
+            evaluator: Evaluator::new(nulls),
         }
     }
 
-    /// Whether the expression is true of rows.
+    /// Whether the expression is true of rows, and neither false nor unknown.
     #[inline]
     pub(crate) fn holds(&mut self, sources: &[Row<'_>]) -> Result<bool, Failure> {
         let expr = &self.expr;
@@ -151,7 +152,7 @@ impl Condition {
             .get(sources, |layouts| Test::new(expr, layouts))
         {
             Some(test) => test.holds(sources),
-            None => self.evaluator.truth(expr, sources),
+            None => Ok(self.evaluator.truth(expr, sources)? == Some(true)),
         }
     }
 }

@@ -77,3 +77,9 @@ pub(crate) fn encode_term<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py,
 pub(crate) fn decode_term<'py>(row: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyAny>> {
     decode(row.py(), row.as_bytes())
 }
+
+/// Whether a row is that of None.
+#[inline]
+pub(crate) fn is_none(row: &[u8]) -> bool {
+    row.first() == Some(&NONE)
+}
