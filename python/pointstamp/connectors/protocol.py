@@ -36,7 +36,11 @@ class PartitionReader(ABC, Generic[T]):
     @property
     @abstractmethod
     def offset(self) -> Any:
-        """Where the next `read` begins: after all that was returned. Something that can be pickled."""
+        """Where the next `read` begins: after all that was returned.
+
+        Plain JSON data: None, a bool, an int, a float, a str, or a list or a dict with str keys of these.
+        What ``json.loads(json.dumps(offset))`` returns is equal to it, and goes on at the same place.
+        """
 
     @property
     def watermark(self) -> int | None:
@@ -48,14 +52,26 @@ class PartitionReader(ABC, Generic[T]):
 
     @abstractmethod
     def seek(self, offset: Any) -> None:
-        """Goes to an offset that this partition gave before; called before the first `read`."""
+        """Goes to an offset that this partition gave before; called before the first `read`.
+
+        Offsets may have been kept elsewhere: one that is not of this partition is a `PointstampError`.
+        """
 
     def durable(self, offset: Any) -> None:  # most have nothing to do
-        """Says that all before the offset has left the dataflow, and been committed by its sinks.
+        """Says that nothing before the offset is needed any more.
 
-        It is called on the worker's thread. Who keeps positions for others, as a broker does, stores this
-        one.
+        Everything that was made of it has left the dataflow, and been committed by its sinks, and no operator
+        keeps any of it. Where an operator keeps state for as long as it runs, this is never called, and a
+        `NotAcknowledged` warning says so: see `Scope.read`.
+
+        It is called on the worker's thread. A reader that keeps positions for others, as a broker does,
+        stores this one.
         """
+
+    @property
+    def acknowledges(self) -> bool:
+        """Whether `durable` does something: by default, whether the reader has a method of its own."""
+        return "durable" in getattr(self, "__dict__", ()) or type(self).durable is not PartitionReader.durable
 
     def close(self) -> None:
         """Lets go of everything. It is called once, from another thread, and ends a `read` that waits."""

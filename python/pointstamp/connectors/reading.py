@@ -6,20 +6,23 @@ thread is raised by the operator, with the partition and the offset. When the op
 dataflow ended, it closes the readers and joins the threads.
 
 What times records get is the `Timing`'s business. The operator remembers the offset after each batch, with
-the least time that its worker could still send at, and tells the reader that an offset is durable when no
-time up to there is anywhere downstream.
+the latest time at which something of it was sent, and tells the reader that an offset is durable when no time
+up to there is anywhere downstream, and no operator needs a record of such a time (the engine's `retention`).
+Where an operator downstream may need any record for as long as it runs, no offset is durable, and none is
+remembered.
 """
 
 from __future__ import annotations
 
 import threading
 import time as clock
+import warnings
 from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import ProbeHandle
-from pointstamp._errors import GraphError, add_note
+from pointstamp._errors import GraphError, NotAcknowledged, add_note
 from pointstamp._threads import Helper, raised_later
 from pointstamp.connectors.timing import Timing
 from pointstamp.custom.builder import operator_info
@@ -46,6 +49,10 @@ BATCHES = 64
 
 RECORDS = 4096
 """Records after which a run sends no further batch: no frontier moves while they are worked through."""
+
+
+OFFSETS = 4096
+"""Offsets of a partition that are remembered at most: of more, every second one is."""
 
 
 class _Shelf:
@@ -207,14 +214,35 @@ class _Threads:
 class Reading:
     """The operator of one worker."""
 
-    def __init__(self, name: str, source: Source[Any], offsets: Mapping[str, Any], timing: Timing) -> None:
+    def __init__(
+        self,
+        name: str,
+        source: Source[Any],
+        offsets: Mapping[str, Any],
+        timing: Timing,
+        *,
+        past_state: bool = False,
+    ) -> None:
+        """A reading that is not part of a dataflow yet.
+
+        Args:
+            name: Of the operator.
+            source: What is read.
+            offsets: Where to begin, by partition.
+            timing: What times records get.
+            past_state: Whether offsets are acknowledged though an operator keeps state of earlier records.
+        """
         self._name = name
+        self._past_state = past_state
         self._source = source
         self._offsets = offsets
         self._timing = timing
         self._threads: _Threads | None = None
         self._ended = False
         self._mine: list[str] = []
+        # Operators that may need any record: of them one is named, once, if anybody wants to hear of offsets.
+        self._retaining: _core.Retaining | None = None
+        self._refuses: bool | None = None
         # Per partition: offsets that are not durable yet, each with the least time that may hold it back.
         self._pending: dict[str, deque[tuple[Any, int]]] = {}
         self._tick: float | None = None
@@ -225,6 +253,7 @@ class Reading:
 
     def install(self, scope: Scope, columns: _core.Schema | None) -> _core.Stream:
         """Adds the operator to a scope; returns its stream."""
+        scope.core.acknowledges()
         core = scope.core.operator(self._name)
         output, stream, self._capability = core.new_output(columns)
         # This output is not read: it keeps the dataflow from ending before all offsets are durable.
@@ -238,8 +267,9 @@ class Reading:
         speaks(self.info, self)
         self._share_out()
         if beats is not None:
-            scope.core.watch_downstream(beats, self._beats, self.info.activator)
-        scope.core.watch_downstream(stream, self.probe, self.info.activator)
+            scope.core.watch_downstream(beats, self._beats, self.info.activator, False)
+        scope.core.watch_downstream(stream, self.probe, self.info.activator, True)
+        self._retaining = scope.core.retaining_forever(stream)
         core.build(self._run, (output,), False, True)
         return stream
 
@@ -328,11 +358,40 @@ class Reading:
             self._timing.told(partition, watermark)
         if last is None:
             last = self._capability.time  # type: ignore[assignment]  # one coordinate: checked by `read`
-        pending = self._pending.setdefault(partition, deque())
-        if pending and pending[-1][1] == last:
-            pending.pop()  # the later offset is durable when this one is
-        pending.append((offset, last))  # type: ignore[arg-type]
+        if self._hears(partition):
+            pending = self._pending.setdefault(partition, deque())
+            if pending and pending[-1][1] == last:
+                pending.pop()  # the later offset is durable when this one is
+            pending.append((offset, last))  # type: ignore[arg-type]
+            if len(pending) > OFFSETS:
+                self._pending[partition] = _thinned(pending)
         return len(batch)
+
+    def _hears(self, partition: str) -> bool:
+        """Whether the reader of a partition is told of offsets that are durable."""
+        assert self._threads is not None
+        reader = self._threads.readers.get(partition)
+        if reader is None or not reader.acknowledges:
+            return False
+        if self._refuses is None:
+            assert self._retaining is not None
+            found = [] if self._past_state else self._retaining.operators()
+            self._refuses = bool(found)
+            if found:
+                self._warn(*found[0])
+        return not self._refuses
+
+    def _warn(self, operator: str, made: tuple[str, int] | None) -> None:
+        where = "" if made is None else f", made at {made[0]}:{made[1]},"
+        warnings.warn(
+            f"source '{self._name}' acknowledges no offset: operator '{operator}'{where} keeps state in "
+            "memory that any record may have changed, and a run that begins behind the record would miss it. "
+            "Give keyed state a ttl=, or a state=KeyedState() and take snapshots of it: then offsets follow "
+            "these. Or pass acknowledge_past_state=True to read(), if the program restores the state itself, "
+            "or can do without it",
+            NotAcknowledged,
+            stacklevel=2,
+        )
 
     def _join(self, names: list[str]) -> None:
         """Reads partitions that were added."""
@@ -419,3 +478,15 @@ class Reading:
     def __del__(self) -> None:
         with raised_later():
             self.stop()
+
+
+def _thinned(pending: deque[tuple[Any, int]]) -> deque[tuple[Any, int]]:
+    """Every second offset, each with the time that holds back what is left out, too."""
+    found: deque[tuple[Any, int]] = deque()
+    held = 0
+    for number, (offset, time) in enumerate(pending, 1):
+        held = max(held, time)
+        if number % 2 == 0 or number == len(pending):
+            found.append((offset, held))
+            held = 0
+    return found

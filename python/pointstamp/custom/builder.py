@@ -177,6 +177,7 @@ def single_output(
     *,
     notify: bool,
     start: bool = False,
+    retains_forever: bool = False,
 ) -> Stream[Any]: ...
 @overload
 def single_output(
@@ -187,6 +188,7 @@ def single_output(
     *,
     notify: bool,
     start: bool = False,
+    retains_forever: bool = False,
     schema: _core.Schema | None,
 ) -> Any: ...
 def single_output(
@@ -197,11 +199,13 @@ def single_output(
     *,
     notify: bool,
     start: bool = False,
+    retains_forever: bool = False,
     schema: _core.Schema | None = None,
 ) -> Any:
     """An operator with one output, whose logic is called with its inputs and the output.
 
-    The output is a `Stream`, or with a schema an `ArrowStream`.
+    The output is a `Stream`, or with a schema an `ArrowStream`. With `retains_forever` a source upstream
+    acknowledges nothing: the operator may need any record for as long as it runs.
     """
     core = scope.core.operator(name)
     connect = core.new_frontiered_input if notify else core.new_input
@@ -209,5 +213,7 @@ def single_output(
     output, stream, capability = core.new_output(schema)
     logic = constructed(name, build, capability, operator_info(scope, name, core))
     del capability
+    if retains_forever:
+        core.retains_forever()
     core.build(logic, (*ports, output), notify, start)
     return scope.stream_of(stream, schema)

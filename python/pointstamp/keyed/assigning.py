@@ -107,6 +107,10 @@ class Windows:
         if self._state is not None:
             self._state.stands_at(until)
 
+    def needs(self, until: int) -> int | None:
+        """See `Logic`."""
+        raise NotImplementedError
+
     def add(self, rows: Rows, until: int | None, out: Results) -> None:
         """What `run` does."""
         raise NotImplementedError
@@ -217,6 +221,10 @@ class Aligned(Windows):
                 out.give(tick - 1, [(key, window, peek(states[key])) for key in keys])
         self._changed.clear()
 
+    def needs(self, until: int) -> int | None:
+        """See `Logic`: the start of the first window that is open then."""
+        return min(max(self._floor(until - self._length) + self._every, 0), until)
+
     def next_time(self, until: int) -> int | None:
         """See `Logic`."""
         for start in self._open:
@@ -261,6 +269,8 @@ class Sessions(Windows):
         # When a session ends if nothing more comes. One entry for each that is open, of its end at the time
         # of the entry.
         self._ends: list[tuple[int, int, Any, list[Any]]] = []
+        # When each session began that may be open.
+        self._begins: list[tuple[int, int, Any, list[Any]]] = []
         self._entries = 0
 
     def add(self, rows: Rows, until: int | None, out: Results) -> None:
@@ -299,6 +309,13 @@ class Sessions(Windows):
         """See `Logic`."""
         return self._ends[0][0] - 1 if self._ends else None
 
+    def needs(self, until: int) -> int | None:
+        """See `Logic`: when the first session that is open began."""
+        begins, opened = self._begins, self._open
+        while begins and opened.get(begins[0][2]) is not begins[0][3]:
+            heappop(begins)
+        return min(begins[0][0], until) if begins else until
+
     def listed(self) -> dict[Any, Any]:
         """See `Keeper`."""
         return {key: list(session) for key, session in self._open.items()}
@@ -308,6 +325,7 @@ class Sessions(Windows):
         self._open[key] = state
         self._entries += 1
         heappush(self._ends, (state[1] + self._gap, self._entries, key, state))
+        heappush(self._begins, (state[0], self._entries, key, state))
 
 
 class Counted(Windows):
@@ -358,6 +376,10 @@ class Counted(Windows):
     def next_time(self, until: int) -> int | None:
         """See `Logic`."""
         return max(until, self._stands) if self._open else None
+
+    def needs(self, until: int) -> int | None:
+        """See `Logic`: where a window of a key begins follows from all records of the key."""
+        return None
 
     def listed(self) -> dict[Any, Any]:
         """See `Keeper`."""

@@ -204,6 +204,10 @@ class Process:
         """That of the first timer."""
         return self._due[0][0] if self._due else None
 
+    def needs(self, until: int) -> int | None:
+        """See `Logic`: a timer may be of any record before it."""
+        return None if self._on_timer is not None else self.state.first_birth(until)
+
     def listed(self) -> dict[Any, Any]:
         """See `Keeper`."""
         return self.state.states

@@ -385,7 +385,15 @@ def _in_time_order(
     rows = getattr(stream, "batched", None) or stream.core
     sides = [(rows, stream.core_schema.key(keys))]
     made: ArrowStream = stream.scope.stream_of(
-        *in_time_order(stream.scope, sides, kernel, "window", state, stream.core_schema.key([times]))
+        *in_time_order(
+            stream.scope,
+            sides,
+            kernel,
+            "window",
+            None if layout is None else lambda until: _core.first_open(layout, until),
+            state,
+            stream.core_schema.key([times]),
+        )
     )
     return made
 
