@@ -50,6 +50,10 @@ class PartitionReader(ABC, Generic[T]):
         """
         return None
 
+    def take_rejected(self) -> list[Any]:
+        """What could not be read since this was asked last: `Rejected` lines. Asked after each `read`."""
+        return []
+
     @abstractmethod
     def seek(self, offset: Any) -> None:
         """Goes to an offset that this partition gave before; called before the first `read`.
@@ -87,6 +91,8 @@ class Source(ABC, Generic[T]):
             at its end, and `durable` may be called after that.
         time_of: Of a source whose records tell their event time: what gives it, of a record or a batch of
             columns. `read` asks it where it is given neither `time` nor `every`.
+        on_error: Of a source of text, what becomes of lines that cannot be read: ``"raise"``, ``"skip"``, or
+            a `Sink`. None of a source of which all can be read.
         discover: Every so many seconds `partitions` is asked again, for those that were added; None for
             never. A source that is asked again does not end, and needs `worker_of`.
     """
@@ -94,6 +100,7 @@ class Source(ABC, Generic[T]):
     schema: pa.Schema | None = None
     waits: bool = True
     discover: float | None = None
+    on_error: Any = None
     time_of: Callable[[Any], Any] | None = None
 
     @abstractmethod

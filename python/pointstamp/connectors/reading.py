@@ -24,12 +24,14 @@ from typing import TYPE_CHECKING, Any
 from pointstamp._core import ProbeHandle
 from pointstamp._errors import GraphError, NotAcknowledged, add_note
 from pointstamp._threads import Helper, raised_later
+from pointstamp.connectors.protocol import Sink
+from pointstamp.connectors.rejecting import Rejected, is_unreadable
 from pointstamp.connectors.timing import Timing
 from pointstamp.custom.builder import operator_info
 from pointstamp.seeing.own import speaks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pointstamp import _core
     from pointstamp._core import Capability, OutputPort
@@ -37,6 +39,9 @@ if TYPE_CHECKING:
     from pointstamp.scope import Scope
 
 __all__ = ["Reading"]
+
+Item = tuple[str, Any, Any, int | None, "Sequence[Rejected]"]
+"""A partition, a batch, the offset after it, a watermark, and lines that could not be read with it."""
 
 AHEAD = 4
 """Batches of a partition that wait for the operator at most."""
@@ -51,6 +56,12 @@ RECORDS = 4096
 """Records after which a run sends no further batch: no frontier moves while they are worked through."""
 
 
+GENTLY = 10.0
+"""Seconds that the error of a line that cannot be read waits for complete times to be written."""
+
+TURNS = 8
+"""Runs of the operator that such an error waits at least: what was sent is worked through meanwhile."""
+
 OFFSETS = 4096
 """Offsets of a partition that are remembered at most: of more, every second one is."""
 
@@ -61,11 +72,18 @@ class _Shelf:
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
         self._changed = threading.Condition()
-        self._items: deque[tuple[str, Any, Any, int | None]] = deque()
+        self._items: deque[Item] = deque()
         self._waiting: dict[str, int] = {}
         self.closed = False
 
-    def put(self, partition: str, batch: Any, offset: Any, watermark: int | None = None) -> bool:
+    def put(
+        self,
+        partition: str,
+        batch: Any,
+        offset: Any,
+        watermark: int | None = None,
+        rejected: Sequence[Rejected] = (),
+    ) -> bool:
         """Puts a batch there, once there is room; false when none is wanted."""
         with self._changed:
             while not self.closed and self._waiting.get(partition, 0) >= AHEAD:
@@ -73,11 +91,11 @@ class _Shelf:
             if self.closed:
                 return False
             self._waiting[partition] = self._waiting.get(partition, 0) + 1
-            self._items.append((partition, batch, offset, watermark))
+            self._items.append((partition, batch, offset, watermark, rejected))
         self._wake()
         return True
 
-    def take(self) -> tuple[str, Any, Any, int | None] | None:
+    def take(self) -> Item | None:
         """The next batch, if there is one."""
         with self._changed:
             if not self._items:
@@ -98,6 +116,16 @@ class _End:
 
     def __init__(self, error: BaseException | None = None) -> None:
         self.error = error
+
+
+class _Failing:
+    """The error of a line that cannot be read, and until when it waits."""
+
+    def __init__(self, error: BaseException, until: int, at_last: float) -> None:
+        self.error = error
+        self.until = until
+        self.at_last = at_last
+        self.turns = TURNS
 
 
 class _Found:
@@ -170,12 +198,13 @@ class _Threads:
                 reader.seek(offset)
             while (batch := reader.read()) is not None:
                 offset = reader.offset
-                if not self._shelf.put(partition, batch, offset, reader.watermark):
+                rejected = reader.take_rejected()
+                if not self._shelf.put(partition, batch, offset, reader.watermark, rejected):
                     return False
-            end = reader.offset
+            end, rejected = reader.offset, reader.take_rejected()
             if not self._source.waits:
                 self._close(partition, reader)  # one is open at a time
-            return self._shelf.put(partition, _End(), end)
+            return self._shelf.put(partition, _End(), end, None, rejected)
         except BaseException as error:  # it belongs to who runs the dataflow, whatever it is
             where = "the beginning" if offset is None else f"offset {offset}"
             add_note(error, f"while reading partition '{partition}' from {where}")
@@ -245,6 +274,12 @@ class Reading:
         self._refuses: bool | None = None
         # Per partition: offsets that are not durable yet, each with the least time that may hold it back.
         self._pending: dict[str, deque[tuple[Any, int]]] = {}
+        # Lines that could not be read: how many, where they go, and the error of one that ends the dataflow.
+        self.rejected: int | None = None if source.on_error is None else 0
+        self._rejects: OutputPort[Any] | None = None
+        self._may_reject: Capability | None = None
+        self._shown = ProbeHandle()
+        self._failing: _Failing | None = None
         self._tick: float | None = None
         self._capability: Capability | None
         self._beat: Capability | None = None
@@ -258,6 +293,9 @@ class Reading:
         output, stream, self._capability = core.new_output(columns)
         # This output is not read: it keeps the dataflow from ending before all offsets are durable.
         _, _, self._unacknowledged = core.new_output()
+        lines = None
+        if isinstance(self._source.on_error, Sink):
+            self._rejects, lines, self._may_reject = core.new_output()
         beats = None
         if self._source.discover is not None:
             # This one is not read either: its frontier is that of the workers with partitions, and one that
@@ -270,6 +308,11 @@ class Reading:
             scope.core.watch_downstream(beats, self._beats, self.info.activator, False)
         scope.core.watch_downstream(stream, self.probe, self.info.activator, True)
         self._retaining = scope.core.retaining_forever(stream)
+        if self._source.on_error == "raise":
+            scope.core.watch_downstream(stream, self._shown, self.info.activator, False)
+        if lines is not None:
+            scope.core.watch_downstream(lines, self.probe, self.info.activator, True)
+            scope.stream_of(lines, None).write(self._source.on_error, name=f"{self._name}: rejected")
         core.build(self._run, (output,), False, True)
         return stream
 
@@ -312,28 +355,69 @@ class Reading:
             self._left = set(self._mine)
             self._threads = _Threads(self._source, self._mine, self._offsets, self._shelf)
             self._threads.begin()
-        if self._capability is not None:
+        if self._failing is not None:
+            self._fail()
+        elif self._capability is not None:
             batches = records = 0
             while (item := self._shelf.take()) is not None:
                 batches += 1
                 records += self._send(output, *item)
+                if self._failing is not None:
+                    break
                 if batches == BATCHES or records >= RECORDS:
                     self.info.activator.activate()
                     break
             self._advance()
         self._acknowledge()
 
+    def _fail(self) -> None:
+        """Raises the error of a line that cannot be read, once complete times are written, or it takes long.
+
+        Times of which more may have followed the line are not complete: nothing of them is written.
+        """
+        failing = self._failing
+        assert failing is not None
+        assert self._capability is not None
+        frontier = self._timing.frontier()
+        if frontier > self._capability.time:  # type: ignore[operator]
+            self._capability.downgrade(frontier)
+            if self._may_reject is not None:
+                self._may_reject.downgrade(frontier)
+        failing.turns -= 1
+        if failing.turns > 0:
+            self.info.activator.activate()
+            return
+        now = clock.monotonic()
+        written = self._capability.time >= failing.until and not self._shown.less_than(failing.until)  # type: ignore[operator]
+        if written or now >= failing.at_last:
+            self._acknowledge()
+            raise failing.error
+        self.info.activator.activate_after(min(failing.at_last - now, self._timing.looks_again() or GENTLY))
+
     def _send(
-        self, output: OutputPort[Any], partition: str, batch: Any, offset: Any, watermark: int | None
+        self,
+        output: OutputPort[Any],
+        partition: str,
+        batch: Any,
+        offset: Any,
+        watermark: int | None,
+        rejected: Sequence[Rejected],
     ) -> int:
         """Sends what was read; returns how many records that is."""
         assert self._capability is not None
         if isinstance(batch, _Found):
             self._join(batch.names)
             return 0
+        if rejected:
+            self._reject(rejected)
         if isinstance(batch, _End):
             if batch.error is not None:
-                raise batch.error
+                if not is_unreadable(batch.error):
+                    raise batch.error
+                until = self._timing.complete()
+                self._failing = _Failing(batch.error, until, clock.monotonic() + GENTLY)
+                self.info.activator.activate()
+                return 0
             self._left.discard(partition)
             self._timing.ended(partition)
             return 0
@@ -366,6 +450,15 @@ class Reading:
             if len(pending) > OFFSETS:
                 self._pending[partition] = _thinned(pending)
         return len(batch)
+
+    def _reject(self, rejected: Sequence[Rejected]) -> None:
+        """Counts lines that could not be read, and sends them where they go."""
+        assert self.rejected is not None
+        self.rejected += len(rejected)
+        if self._rejects is not None:
+            assert self._may_reject is not None
+            with self._rejects.session(self._may_reject) as session:
+                session.give_all([line._asdict() for line in rejected])
 
     def _hears(self, partition: str) -> bool:
         """Whether the reader of a partition is told of offsets that are durable."""
@@ -411,12 +504,17 @@ class Reading:
         if not self._left and self._source.discover is None:
             self._capability.drop()
             self._capability = None
+            if self._may_reject is not None:
+                self._may_reject.drop()
+                self._may_reject = None
             return
         if not self._left and (others := list(self._beats.frontier)):
             self._timing.follow(others[0])  # type: ignore[arg-type]
         frontier = self._timing.frontier()
         if frontier > self._capability.time:  # type: ignore[operator]
             self._capability.downgrade(frontier)
+            if self._may_reject is not None:
+                self._may_reject.downgrade(frontier)
         if self._beat is not None:
             if self._left or not self._names:
                 if frontier > self._beat.time:  # type: ignore[operator]

@@ -16,7 +16,7 @@ sessions, a look-up for each record, and a heap's for each session.
 from __future__ import annotations
 
 from bisect import bisect_left
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import TimeError, add_note
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from pointstamp.keyed.state import KeyedState
 
 __all__ = ["assigner", "in_units"]
+
+FEW = 64
+"""Entries of a heap that are not worth looking through for those that are past."""
 
 
 def in_units(kind: WindowKind, clock: Clock) -> WindowKind:
@@ -326,6 +329,9 @@ class Sessions(Windows):
         self._entries += 1
         heappush(self._ends, (state[1] + self._gap, self._entries, key, state))
         heappush(self._begins, (state[0], self._entries, key, state))
+        if len(self._begins) > 2 * len(self._open) + FEW:  # most have ended
+            self._begins = [begin for begin in self._begins if self._open.get(begin[2]) is begin[3]]
+            heapify(self._begins)
 
 
 class Counted(Windows):

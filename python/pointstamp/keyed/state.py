@@ -9,7 +9,7 @@ so that forgetting follows the keys that are due.
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import islice
 from sys import getsizeof
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 __all__ = ["Keeper", "KeyedState", "claimed"]
+
+FEW = 64
+"""Entries of a heap that are not worth looking through for those that are past."""
 
 SAMPLE = 32
 """Keys whose size is measured for an estimate of all."""
@@ -284,6 +287,9 @@ class KeyedState(Generic[K, S]):
         self._born[key] = time
         self._entries += 1
         heappush(self._births, (time, self._entries, key))
+        if len(self._births) > 2 * len(self._born) + FEW:  # most are past
+            self._births = [birth for birth in self._births if self._born.get(birth[2]) == birth[0]]
+            heapify(self._births)
 
     def first_birth(self, until: int) -> int | None:
         """With a time to live, when the oldest of the keys that are known came up; `until` without any."""

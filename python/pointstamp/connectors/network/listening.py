@@ -16,6 +16,7 @@ from pointstamp._errors import CodecError, PointstampError, TruncatedWarning
 from pointstamp.connectors.network.lines import Lines
 from pointstamp.connectors.network.reader import addresses_of, keep_alive, place_of
 from pointstamp.connectors.protocol import PartitionReader, Source
+from pointstamp.connectors.rejecting import OnError, Rejected, checked, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -57,6 +58,8 @@ class TCPListenSource(Source[str]):
         silence: Seconds without a byte after which a connection is closed, so that others have its place;
             None for never. A machine that has gone without a word is noticed by the system, after about a
             minute.
+        on_error: What becomes of lines that are too long, or no text: as of `CSVSource`. None closes the
+            connection that sent one, and the others go on.
 
     Raises:
         ValueError: For what is no address.
@@ -71,7 +74,9 @@ class TCPListenSource(Source[str]):
         encoding: str = "utf-8",
         max_line: int = 1 << 20,
         silence: float | None = None,
+        on_error: OnError | None = None,
     ) -> None:
+        self.on_error = None if on_error is None else checked(on_error)
         self._addresses = addresses_of(addresses, "addresses")
         for address in self._addresses:
             place_of(address, least=0)
@@ -82,7 +87,7 @@ class TCPListenSource(Source[str]):
         self._limit = limit
         self._most = most
         self._silence = silence
-        self._lines = partial(Lines, max_line, encoding)
+        self._lines = partial(Lines, max_line, encoding, raises=self.on_error in (None, "raise"))
         self._lines()  # an encoding that is none is said now
         self._listens = threading.Condition()
         self._bound: dict[str, tuple[str, int]] = {}
@@ -113,7 +118,9 @@ class TCPListenSource(Source[str]):
         with self._listens:
             self._bound[partition] = listener.getsockname()[:2]
             self._listens.notify_all()
-        return _Reader(partition, listener, self._limit, self._most, self._lines, self._silence)
+        reader = _Reader(partition, listener, self._limit, self._most, self._lines, self._silence)
+        reader.raises = self.on_error == "raise"
+        return reader
 
 
 class _Reader(PartitionReader[str]):
@@ -129,6 +136,10 @@ class _Reader(PartitionReader[str]):
         silence: float | None,
     ) -> None:
         self._name = name
+        self.raises = False
+        """Whether a line that cannot be read ends the dataflow, and not its connection alone."""
+        self._rejected: list[Rejected] = []
+        self._failed: CodecError | None = None
         self._left = limit
         self._most = most
         self._lines = lines
@@ -152,6 +163,8 @@ class _Reader(PartitionReader[str]):
         with self._reading:
             while not self._closed.is_set():
                 self._listen()
+                if self._failed is not None:
+                    raise unreadable(self._failed)
                 if self._listener is None and not self._open:
                     return None
                 lines: list[str] = []
@@ -162,7 +175,7 @@ class _Reader(PartitionReader[str]):
                     elif key.fileobj in self._open:
                         lines += self._receive(key.fileobj)
                 self._end_silent(looked)
-                if lines:
+                if lines or self._rejected:
                     return lines
             return None
 
@@ -213,18 +226,26 @@ class _Reader(PartitionReader[str]):
                 self._heard.pop(connection)
                 self._heard[connection] = clock.monotonic()
                 found = lines.feed(data)
+                self._rejected += lines.take_rejected(self._name)
                 lines.check()
                 return found
             found, why = lines.rest(), None
+            self._rejected += lines.take_rejected(self._name)
         except BlockingIOError:
             return []  # nothing has come after all
         except OSError as error:
             why = f"it broke within a line ({error})" if lines.within else None
         except CodecError as error:
             why = f"it is closed: {error}"
+            if self.raises:
+                self._failed = error
         self._drop(connection, why)
         self._starved = 0.0  # there is room again
         return found
+
+    def take_rejected(self) -> list[Rejected]:
+        taken, self._rejected = self._rejected, []
+        return taken
 
     def _wait(self) -> float | None:
         """For how many seconds nothing need be done if nothing comes."""
