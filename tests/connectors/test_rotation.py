@@ -199,8 +199,10 @@ def test_an_offset_is_plain_data_that_knows_its_file(tmp_path: Path) -> None:
         assert reader.offset["position"] == 6
 
 
+LONE = {"position": 4}
+
 WRONG = [
-    *(4, "4", None, [], {}, {"position": 4}),
+    *(4, "4", None, [], {}, LONE),
     *({"position": position} for position in (-1, True, 2.0, 1 << 63, "4")),
     *({"head": head} for head in ([4], [4, -1], [4, 1 << 32], [3, 0], "ab", {"a": 1, "b": 2})),
     *({"file": file} for file in (3, [1, 2, 3], [1, 1 << 64])),
@@ -213,9 +215,8 @@ def test_what_is_no_offset_is_refused(wrong: Any, tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text("1\n2\n")
     right = read_to(path, JSONLinesSource, 1)
-    given = (
-        right | wrong if isinstance(wrong, dict) and len(wrong) == 1 and wrong != {"position": 4} else wrong
-    )
+    merged = isinstance(wrong, dict) and len(wrong) == 1 and wrong != LONE
+    given = right | wrong if merged else wrong
     reader = JSONLinesSource(path).open(str(path))
     with pytest.raises(ps.PointstampError, match=r"is no offset of .*log\.jsonl: .*from its beginning"):
         reader.seek(given)

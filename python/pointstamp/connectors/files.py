@@ -16,10 +16,10 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._errors import PointstampError, add_note
+from pointstamp._errors import add_note
 from pointstamp._mistakes import names_of
 from pointstamp.connectors import text
-from pointstamp.connectors.protocol import PartitionReader, Source
+from pointstamp.connectors.protocol import PartitionReader, Source, number_of
 from pointstamp.connectors.rejecting import OnError, checked
 from pointstamp.connectors.text import BadLine, NoNames, TextReader
 
@@ -301,13 +301,8 @@ class _Rows(PartitionReader[Any]):
         return self._offset
 
     def seek(self, offset: Any) -> None:
-        rows = self._file.metadata.num_rows
-        if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset <= rows:
-            raise PointstampError(
-                f"{offset!r:.200} is no offset of {self._path}: it is a number of rows, of which there are "
-                f"{rows}. Without an offset the file is read from its beginning"
-            )
-        self._offset = offset
+        most = self._file.metadata.num_rows + 1
+        self._offset = number_of(offset, self._path, "a number of rows of the file", most)
 
     def close(self) -> None:
         with self._lock:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from pointstamp._errors import PointstampError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
@@ -18,9 +20,29 @@ if TYPE_CHECKING:
 
     from pointstamp._types import Time
 
-__all__ = ["PartitionReader", "Sink", "SinkWriter", "Source"]
+__all__ = ["PartitionReader", "Sink", "SinkWriter", "Source", "number_of"]
 
 T = TypeVar("T")
+
+
+def number_of(offset: Any, partition: str, what: str, most: int = 1 << 63) -> int:
+    """An offset that is a number, and may have been kept elsewhere.
+
+    Args:
+        offset: The offset.
+        partition: Of which partition.
+        what: What is counted, for the error.
+        most: The offset is less than this.
+
+    Raises:
+        PointstampError: If it is something else.
+    """
+    if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset < most:
+        raise PointstampError(
+            f"{offset!r:.200} is no offset of {partition}: it is {what}, from 0 on and below {most}. Without "
+            "an offset it is read from its beginning"
+        )
+    return offset
 
 
 class PartitionReader(ABC, Generic[T]):

@@ -1,9 +1,9 @@
 """Files of text, read in blocks of whole lines, and followed while they grow and are rotated.
 
 Owns the offset of such a file, which is plain data: `FileOffset.plain` lists its fields. It is a number of
-bytes, what the file begins with, what stands before the offset, and which file of the system it is: these tell
-whether a file of the same name is still the one that the offset is of. They are taken of the bytes that were
-read, and the file is compared with them after each read.
+bytes, what the file begins with, what stands before the offset, and which file of the system it is: these
+tell whether a file of the same name is still the one that the offset is of. They are taken of the bytes that
+were read, and the file is compared with them after each read.
 
 A file that is followed is rotated by giving it another name and making a new one. The old one is read to
 its end, which is reached when the new one has something in it; then the next one is read from its beginning:
@@ -124,8 +124,8 @@ class FileOffset(NamedTuple):
         except (KeyError, TypeError, ValueError) as error:
             why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
             raise PointstampError(
-                f"{offset!r:.200} is no offset of {path}: {why}. Give what PartitionReader.durable was given, "
-                "or none: then the file is read from its beginning"
+                f"{offset!r:.200} is no offset of {path}: {why}. Give what PartitionReader.durable was "
+                "given, or none: then the file is read from its beginning"
             ) from None
         return cls(position, Marks(Mark(*head), Mark(*tail), file))  # type: ignore[arg-type]  # two each
 
