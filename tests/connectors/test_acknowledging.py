@@ -27,7 +27,8 @@ Build = Callable[[Any], Any]
 def rows(seed: int, used: set[int]) -> list[tuple[int, str, int]]:
     """Rows whose times go up and down a little, with pauses; no time comes twice, so that what is made of
     them does not depend on which partition is read first."""
-    draw, at, found = random.Random(seed), 0, []
+    draw, at = random.Random(seed), 0
+    found: list[tuple[int, str, int]] = []
     while len(found) < 60:
         at += draw.choice([1, 1, 2, 3, 4, 30])
         time = max(at - draw.randrange(LATENESS), 0)
@@ -184,6 +185,7 @@ def stopped(build: Build, *, columns: bool, workers: int, stops: list[int], **gi
     """Runs, stops and goes on, again and again; the offsets of the last stop."""
     want, _ = run(build, columns=columns, workers=workers, kept={}, read=given.get("read"))
     kept: dict[str, Any] = {}
+    last: dict[str, Any] = {}
     got: dict[int, Counter[str]] = {}
     final = 0
     for stop in [*stops, None]:

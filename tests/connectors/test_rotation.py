@@ -201,7 +201,7 @@ def test_an_offset_is_plain_data_that_knows_its_file(tmp_path: Path) -> None:
 
 LONE = {"position": 4}
 
-WRONG = [
+WRONG: list[Any] = [
     *(4, "4", None, [], {}, LONE),
     *({"position": position} for position in (-1, True, 2.0, 1 << 63, "4")),
     *({"head": head} for head in ([4], [4, -1], [4, 1 << 32], [3, 0], "ab", {"a": 1, "b": 2})),

@@ -355,20 +355,24 @@ class Reading:
             self._left = set(self._mine)
             self._threads = _Threads(self._source, self._mine, self._offsets, self._shelf)
             self._threads.begin()
-        if self._failing is not None:
+        if self._fails():
             self._fail()
         elif self._capability is not None:
             batches = records = 0
             while (item := self._shelf.take()) is not None:
                 batches += 1
                 records += self._send(output, *item)
-                if self._failing is not None:
+                if self._fails():
                     break
                 if batches == BATCHES or records >= RECORDS:
                     self.info.activator.activate()
                     break
             self._advance()
         self._acknowledge()
+
+    def _fails(self) -> bool:
+        """Whether a line that cannot be read is to end the dataflow."""
+        return self._failing is not None
 
     def _fail(self) -> None:
         """Raises the error of a line that cannot be read, once complete times are written, or it takes long.

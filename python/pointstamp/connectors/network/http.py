@@ -14,7 +14,7 @@ from pointstamp._errors import CodecError, PointstampError
 from pointstamp.connectors.needs import needed
 from pointstamp.connectors.network.lines import Lines
 from pointstamp.connectors.network.reader import CONNECTING, ConnectionReader, Lost, addresses_of
-from pointstamp.connectors.protocol import PartitionReader, Source
+from pointstamp.connectors.protocol import PartitionReader, Source, number_of
 from pointstamp.connectors.rejecting import LONGEST, OnError, Rejected, checked
 
 if TYPE_CHECKING:
@@ -253,16 +253,15 @@ class _Document(_Reader):
         return {"position": self._lines.bytes, "tag": self._tag}
 
     def seek(self, offset: Any) -> None:
-        position = offset.get("position") if isinstance(offset, dict) else None
-        tag = offset.get("tag") if isinstance(offset, dict) else None
-        known = isinstance(position, int) and not isinstance(position, bool) and 0 <= position < 1 << 63
-        if not known or not isinstance(tag, str | None) or set(offset) != {"position", "tag"}:
+        fields = offset if isinstance(offset, dict) else {}
+        if set(fields) != {"position", "tag"} or not isinstance(fields["tag"], str | None):
             raise PointstampError(
                 f"{offset!r:.200} is no offset of {self.name}: that is a dict with the number of bytes as "
                 "'position' and the document's ETag, or None, as 'tag'. Without an offset it is read from "
                 "its beginning"
             )
-        self._lines.bytes, self._tag = position, tag
+        position = number_of(fields["position"], self.name, "a number of bytes")
+        self._lines.bytes, self._tag = position, fields["tag"]
         self._is_known = position > 0
 
     def take_rejected(self) -> list[Rejected]:
