@@ -240,7 +240,46 @@ def moved(time: int) -> int:
     return (time // 20 + 1) * 20
 
 
+def own(stream: Any) -> Any:
+    """An operator of a program's own: the records of each stretch of 20 as one, at its end."""
+    builder = stream.scope.operator("own")
+    builder.new_input(stream, ps.Exchange(lambda row: row[1]))
+    _, made = builder.new_output()
+    retention = builder.retention(made)
+
+    def constructor(capabilities: Any, info: Any) -> Any:
+        capabilities[0].drop()
+        kept: dict[int, tuple[Any, int, list[Any]]] = {}
+        sent = 0
+
+        def logic(inputs: Any, outputs: Any) -> None:
+            nonlocal sent
+            for message, records in inputs[0]:
+                end = moved(message.time)
+                cap, first, known = kept.get(end) or (message.delayed(end), message.time, [])
+                kept[end] = (cap, min(first, message.time), known + records)
+            for end in sorted(kept):
+                if not inputs[0].frontier.less_equal(end):
+                    cap, _, records = kept.pop(end)
+                    with cap, outputs[0].session(cap) as session:
+                        session.give(sorted(records))
+                    sent = end
+            needed = [*inputs[0].frontier, *(first for _, first, _ in kept.values())]
+            retention.settle(sent, min(needed, default=None))
+
+        return logic
+
+    builder.build(constructor)
+    return made
+
+
+async def called(row: Any) -> Any:
+    return row
+
+
 MOVED: dict[str, Build] = {
+    "an operator of one's own": lambda a: own(a),
+    "async_map": lambda a: a.async_map(called)[0],
     "reduce per time": lambda a: both(a)[0].reduce(max),
     "fold per time": lambda a: both(a)[0].fold(int, lambda n, _: n + 1),
     "delay": lambda a: a.delay(lambda row, time: moved(time)),

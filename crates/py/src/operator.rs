@@ -148,6 +148,7 @@ impl Builder {
     }
 
     /// The retention of the operator, whose results are in `streams`; None where there is none.
+    #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
     fn retention(&self, streams: Vec<PyRef<'_, Stream>>) -> PyResult<Option<Retention>> {
         let streams = streams
             .iter()

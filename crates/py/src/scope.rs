@@ -270,6 +270,9 @@ impl Scope {
     }
 }
 
+/// An operator's name, and the file and the line that made it, if they are known.
+type Made = (String, Option<(String, i32)>);
+
 /// Operators that may need any record of a source for as long as they run; found when the dataflow is installed.
 #[pyclass(frozen, module = "pointstamp._core")]
 pub(crate) struct Retaining {
@@ -279,7 +282,7 @@ pub(crate) struct Retaining {
 #[pymethods]
 impl Retaining {
     /// Each with its name, and the file and the line of the program that made it, if they are known.
-    fn operators(&self) -> PyResult<Vec<(String, Option<(String, i32)>)>> {
+    fn operators(&self) -> PyResult<Vec<Made>> {
         let (home, found) = (self.found.home(), self.found.get()?);
         let line_of = |id| {
             let noted = home.notes().operator(id)?;
