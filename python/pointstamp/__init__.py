@@ -31,6 +31,7 @@ from pointstamp._errors import (
     CodecError,
     ConfigError,
     GraphError,
+    NotAcknowledged,
     PointstampError,
     StallError,
     TimeError,
@@ -41,7 +42,7 @@ from pointstamp._later import later
 from pointstamp._types import Summary, Time
 from pointstamp.capture.events import Capture, EventReader, EventWriter
 from pointstamp.config import Config
-from pointstamp.custom.builder import OperatorBuilder
+from pointstamp.custom.builder import OperatorBuilder, Retention
 from pointstamp.execution import example, execute, execute_from_args
 from pointstamp.info import OperatorInfo, Traffic
 from pointstamp.pacts import Broadcast, Exchange, Pact, Pipeline
@@ -146,6 +147,7 @@ __all__ = [
     "KeyedState",
     "KeyedStream",
     "LoopHandle",
+    "NotAcknowledged",
     "Notificator",
     "OperatorBuilder",
     "OperatorInfo",
@@ -155,6 +157,7 @@ __all__ = [
     "Pipeline",
     "PointstampError",
     "ProbeHandle",
+    "Retention",
     "Scope",
     "Sequencer",
     "Session",

@@ -89,6 +89,10 @@ class WrittenBefore(UserWarning):
     """Records that a sink did not write, because their times are in its target under the same name."""
 
 
+class NotAcknowledged(UserWarning):
+    """A source whose offsets are not acknowledged, because an operator keeps state of its records."""
+
+
 class WorkerStopped(BaseException):
     """Unwinds a worker whose computation was ended elsewhere; `execute` never raises it.
 

@@ -200,7 +200,7 @@ class Scope(FromOutside, CollectionScope, Drawn):
         in_flight = count_of(what, in_flight, error=GraphError)
         source = Source(name, items, in_flight)
         stream = self.source(name, source.build)
-        self.core.watch_downstream(stream.core, source.probe, source.info.activator)
+        self.core.watch_downstream(stream.core, source.probe, source.info.activator, False)
         return stream
 
     def concatenate(self, streams: Iterable[Stream[T]], *, name: str | None = None) -> Stream[T]:
@@ -289,7 +289,7 @@ class Scope(FromOutside, CollectionScope, Drawn):
             The loop's end, to connect, and the stream: a `Stream`, or with a schema an `ArrowStream`.
         """
         columns = None if schema is None else _core.Schema(schema)
-        handle, stream = self.core.feedback(summary, columns)
+        handle, stream = self.core.feedback(summary, columns, True)
         return handle, self.stream_of(stream, columns)
 
     @overload

@@ -191,12 +191,14 @@ def test_offsets_that_wait_for_the_end_are_one_entry() -> None:
             readings.append(self)
             return install(self, *given)
 
-        with pytest.MonkeyPatch.context() as patch, worker.dataflow() as scope:
+        with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Reading, "install", noted)
-            scope.read(queue).inspect(seen.append)
-        for n in range(50):
-            queue.put(n)
-            worker.step_while(partial(lambda n: len(seen) <= n, n))
+            patch.setattr(PartitionReader, "acknowledges", True)
+            with worker.dataflow() as scope:
+                scope.read(queue).inspect(seen.append)
+            for n in range(50):
+                queue.put(n)
+                worker.step_while(partial(lambda n: len(seen) <= n, n))
         waiting.append(sum(map(len, readings[0]._pending.values())))
         queue.close()
         worker.run()

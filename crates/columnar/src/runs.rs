@@ -79,6 +79,8 @@ pub struct Runs {
     due: BinaryHeap<Reverse<(i64, u32)>>,
     /// The last time that is final.
     stands: i64,
+    /// The window that began first of those that are open, if it still is.
+    earliest: Option<u32>,
 }
 
 impl std::fmt::Debug for Runs {
@@ -130,6 +132,7 @@ impl Runs {
             bytes: 0,
             due: BinaryHeap::new(),
             stands: 0,
+            earliest: None,
         })
     }
 
@@ -190,6 +193,18 @@ impl Runs {
             self.move_on()?;
         }
         Ok(())
+    }
+
+    /// When the first of the windows that are open began. Looking for it costs a pass over them where the one that was the first
+    /// has closed: those that open later begin later.
+    pub fn earliest(&mut self) -> Option<i64> {
+        let windows = &self.windows;
+        let known = self.earliest.map(|at| windows[at as usize]);
+        if known.is_none_or(|window| !window.open) {
+            let open = (0..number(windows.len())).filter(|&at| windows[at as usize].open);
+            self.earliest = open.min_by_key(|&at| windows[at as usize].first);
+        }
+        self.earliest.map(|at| windows[at as usize].first)
     }
 
     /// Whether more than half of what is kept is of windows that have closed.
@@ -463,6 +478,7 @@ impl Runs {
                     .push(Reverse((last_of(window.last, gap), number(at))));
             }
         }
+        self.earliest = None;
         self.open = windows.len();
         let bytes = self.bytes as u128 * u128::from(self.open_rows) / u128::from(self.rows.max(1));
         self.bytes = usize::try_from(bytes).unwrap_or(usize::MAX);

@@ -58,6 +58,13 @@ impl Layout {
         })
     }
 
+    /// The start of the first window that is open at a frontier.
+    #[must_use]
+    pub fn first_open(&self, frontier: i64) -> i64 {
+        let closed = self.start_before(frontier.saturating_sub(self.length));
+        closed.saturating_add(self.every)
+    }
+
     /// The last start of a window at or before a time.
     pub(crate) fn start_before(&self, time: i64) -> i64 {
         floor(time, self.every, self.offset)

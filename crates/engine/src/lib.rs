@@ -70,5 +70,5 @@ pub mod payload;
 mod run;
 pub mod worker;
 
-pub use build::{operator, scope, stream};
+pub use build::{operator, retention, scope, stream};
 pub use run::{activation, capability, pact, port, progress, wakeups};

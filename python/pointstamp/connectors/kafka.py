@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pointstamp._errors import PointstampError, TimeError
 from pointstamp.connectors.claims import Claim, warn_of
 from pointstamp.connectors.needs import needed
-from pointstamp.connectors.protocol import PartitionReader, Sink, SinkWriter, Source
+from pointstamp.connectors.protocol import PartitionReader, Sink, SinkWriter, Source, number_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -391,10 +391,14 @@ class _Reader(PartitionReader[Any]):
     def offset(self) -> int:
         return self._offset
 
-    def seek(self, offset: int) -> None:
-        self._offset = offset
+    def seek(self, offset: Any) -> None:
+        self._offset = number_of(offset, f"partition {self._place}", "the number of a message")
         self._known = True
         self._assign()
+
+    @property
+    def acknowledges(self) -> bool:
+        return bool(self._kept)
 
     def durable(self, offset: int) -> None:
         if not self._kept:

@@ -203,7 +203,7 @@ class _Reader(PartitionReader[T], Generic[T]):
     def offset(self) -> int:
         return self._count
 
-    def seek(self, offset: int) -> None:
+    def seek(self, offset: Any) -> None:
         if offset != 0:
             raise ValueError("a queue keeps nothing that was taken, and cannot begin after the beginning")
 

@@ -57,6 +57,10 @@ class Timing:
         """The least time at which something may come."""
         return 0
 
+    def complete(self) -> int:
+        """The frontier that is reached without another batch: all that was sent before it is complete."""
+        return self.frontier()
+
     def looks_again(self) -> float | None:
         """After how many seconds the frontier may move without a batch."""
         return None
@@ -83,6 +87,10 @@ class Arrival(Timing):
         """The interval that it is; a clock that is set back does not take it back."""
         self._latest = max(self._latest, int(self._now() // self._every))
         return self._latest
+
+    def complete(self) -> int:
+        """The next interval."""
+        return self._latest + 1
 
     def looks_again(self) -> float | None:
         """When the next interval begins."""

@@ -22,9 +22,37 @@ if TYPE_CHECKING:
     from pointstamp.streams.arrow import ArrowStream
     from pointstamp.streams.records import Stream
 
-__all__ = ["OperatorBuilder"]
+__all__ = ["OperatorBuilder", "Retention"]
 
 T = TypeVar("T")
+
+
+@suggesting
+class Retention:
+    """What an operator says of the records that it still needs: `OperatorBuilder.retention` makes one.
+
+    A source that acknowledges its offsets, as Kafka's group, goes by it. Nobody else does: no frontier that
+    is read anywhere is held up, and a dataflow ends when the operator needs nothing any more.
+    """
+
+    __slots__ = ("_core",)
+
+    def __init__(self, core: _core.Retention | None) -> None:
+        self._core = core
+
+    def settle(self, sent: int, needed: int | None) -> None:
+        """Says what is needed from now on.
+
+        Until the first call, all records are needed.
+
+        Args:
+            sent: The latest time at which the operator has sent something.
+            needed: Records at times before this one are not needed any more, once all that was sent up to
+                `sent` has left the dataflow. At most the input's frontier. None: no record is, and none can
+                come.
+        """
+        if self._core is not None:
+            self._core.settle(sent, needed)
 
 
 @suggesting
@@ -117,6 +145,41 @@ class OperatorBuilder:
         """
         self.core.set_summary(input, output, summary)
 
+    def retention(self, *streams: Stream[Any] | ArrowStream) -> Retention:
+        """What the operator says of the records that it still needs.
+
+        An operator that sends at the times of its messages, and holds a capability at the time of each record
+        that it keeps, needs none. One that keeps records without, or sends at later times, says by this what
+        a source may not acknowledge yet. In a nested scope such a source acknowledges nothing.
+
+        Args:
+            streams: All streams that the operator sends on.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     builder = scope.operator("tomorrow")
+            ...     builder.new_input(scope.to_stream(range(3)), ps.Pipeline())
+            ...     _, stream = builder.new_output()
+            ...     retention = builder.retention(stream)
+            ...     def constructor(capabilities, info):
+            ...         capabilities[0].drop()
+            ...         sent = 0
+            ...         def logic(inputs, outputs):
+            ...             nonlocal sent
+            ...             for message, records in inputs[0]:
+            ...                 with outputs[0].session(message.delayed(message.time + 1)) as session:
+            ...                     session.give_all(records)
+            ...                 sent = max(sent, message.time + 1)
+            ...             retention.settle(sent, min(inputs[0].frontier, default=None))
+            ...         return logic
+            ...     builder.build(constructor)
+            ...     return stream.capture()
+            >>> ps.example(build).extract()
+            [(1, [0, 1, 2])]
+        """
+        return Retention(self.core.retention([stream.core for stream in streams]))
+
     def build(
         self,
         constructor: Callable[
@@ -177,6 +240,7 @@ def single_output(
     *,
     notify: bool,
     start: bool = False,
+    retains_forever: bool = False,
 ) -> Stream[Any]: ...
 @overload
 def single_output(
@@ -187,6 +251,7 @@ def single_output(
     *,
     notify: bool,
     start: bool = False,
+    retains_forever: bool = False,
     schema: _core.Schema | None,
 ) -> Any: ...
 def single_output(
@@ -197,11 +262,13 @@ def single_output(
     *,
     notify: bool,
     start: bool = False,
+    retains_forever: bool = False,
     schema: _core.Schema | None = None,
 ) -> Any:
     """An operator with one output, whose logic is called with its inputs and the output.
 
-    The output is a `Stream`, or with a schema an `ArrowStream`.
+    The output is a `Stream`, or with a schema an `ArrowStream`. With `retains_forever` a source upstream
+    acknowledges nothing: the operator may need any record for as long as it runs.
     """
     core = scope.core.operator(name)
     connect = core.new_frontiered_input if notify else core.new_input
@@ -209,5 +276,7 @@ def single_output(
     output, stream, capability = core.new_output(schema)
     logic = constructed(name, build, capability, operator_info(scope, name, core))
     del capability
+    if retains_forever:
+        core.retains_forever()
     core.build(logic, (*ports, output), notify, start)
     return scope.stream_of(stream, schema)

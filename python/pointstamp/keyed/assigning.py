@@ -16,7 +16,7 @@ sessions, a look-up for each record, and a heap's for each session.
 from __future__ import annotations
 
 from bisect import bisect_left
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import TimeError, add_note
@@ -37,6 +37,9 @@ __all__ = ["assigner", "in_units"]
 
 _LAST_TIME = 2**64 - 1
 """The greatest time: windows that reach beyond it end there, and hold it."""
+
+FEW = 64
+"""Entries of a heap that are not worth looking through for those that are past."""
 
 
 def in_units(kind: WindowKind, clock: Clock) -> WindowKind:
@@ -109,6 +112,10 @@ class Windows:
         self.add(rows, until, out)
         if self._state is not None:
             self._state.stands_at(until)
+
+    def needs(self, until: int) -> int | None:
+        """See `Logic`."""
+        raise NotImplementedError
 
     def add(self, rows: Rows, until: int | None, out: Results) -> None:
         """What `run` does."""
@@ -226,6 +233,10 @@ class Aligned(Windows):
                 out.give(tick - 1, [(key, window, peek(states[key])) for key in keys])
         self._changed.clear()
 
+    def needs(self, until: int) -> int | None:
+        """See `Logic`: the start of the first window that is open then."""
+        return min(max(self._floor(until - self._length) + self._every, 0), until)
+
     def next_time(self, until: int) -> int | None:
         """See `Logic`."""
         for start in self._open:
@@ -270,6 +281,8 @@ class Sessions(Windows):
         # When a session ends if nothing more comes. One entry for each that is open, of its end at the time
         # of the entry.
         self._ends: list[tuple[int, int, Any, list[Any]]] = []
+        # When each session began that may be open.
+        self._begins: list[tuple[int, int, Any, list[Any]]] = []
         self._entries = 0
 
     def add(self, rows: Rows, until: int | None, out: Results) -> None:
@@ -308,6 +321,13 @@ class Sessions(Windows):
         """See `Logic`."""
         return _last_instant(self._ends[0][0]) if self._ends else None
 
+    def needs(self, until: int) -> int | None:
+        """See `Logic`: when the first session that is open began."""
+        begins, opened = self._begins, self._open
+        while begins and opened.get(begins[0][2]) is not begins[0][3]:
+            heappop(begins)
+        return min(begins[0][0], until) if begins else until
+
     def listed(self) -> dict[Any, Any]:
         """See `Keeper`."""
         return {key: list(session) for key, session in self._open.items()}
@@ -317,6 +337,10 @@ class Sessions(Windows):
         self._open[key] = state
         self._entries += 1
         heappush(self._ends, (state[1] + self._gap, self._entries, key, state))
+        heappush(self._begins, (state[0], self._entries, key, state))
+        if len(self._begins) > 2 * len(self._open) + FEW:  # most have ended
+            self._begins = [begin for begin in self._begins if self._open.get(begin[2]) is begin[3]]
+            heapify(self._begins)
 
 
 class Counted(Windows):
@@ -367,6 +391,10 @@ class Counted(Windows):
     def next_time(self, until: int) -> int | None:
         """See `Logic`."""
         return max(until, self._stands) if self._open else None
+
+    def needs(self, until: int) -> int | None:
+        """See `Logic`: where a window of a key begins follows from all records of the key."""
+        return None
 
     def listed(self) -> dict[Any, Any]:
         """See `Keeper`."""

@@ -261,6 +261,10 @@ class Process:
         """The time of the earliest timer."""
         return self._due[0][0] if self._due else None
 
+    def needs(self, until: int) -> int | None:
+        """See `Logic`: a timer may be of any record before it."""
+        return None if self._on_timer is not None else self.state.first_birth(until)
+
     def listed(self) -> dict[Any, Any]:
         """See `Keeper`."""
         return self.state.states

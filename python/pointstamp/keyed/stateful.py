@@ -51,6 +51,10 @@ class Stateful:
         """It sends nothing without a record."""
         return None
 
+    def needs(self, until: int) -> int | None:
+        """See `Logic`: a state follows from all records since its key came up."""
+        return self.state.first_birth(until)
+
 
 class Scan(Stateful):
     """The state after each record."""
@@ -167,6 +171,10 @@ class Dedup(Stateful):
                 results.append(value)
         out.give(times, results)
 
+    def needs(self, until: int) -> int | None:
+        """See `Logic`: the latest record of a key says that it is known."""
+        return self.state.first_silence(until)
+
 
 class Largest(Stateful):
     """The greatest few of each key, sent at each time that changes them."""
@@ -248,3 +256,7 @@ class PerTime:
     def next_time(self, until: int) -> int | None:
         """It keeps nothing."""
         return None
+
+    def needs(self, until: int) -> int | None:
+        """See `Logic`."""
+        return until

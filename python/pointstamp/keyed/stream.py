@@ -82,9 +82,14 @@ class KeyedStream(Generic[K, T]):
         return f"<KeyedStream in {self.scope!r}>"
 
     def _ordered(
-        self, name: str, make: Callable[[], Logic], state: KeyedState[Any, Any] | None = None
+        self,
+        name: str,
+        make: Callable[[], Logic],
+        state: KeyedState[Any, Any] | None = None,
+        *,
+        is_given: bool = False,
     ) -> Stream[Any]:
-        return in_time_order(self.scope, self.keyed, self.clock, name, make, state)
+        return in_time_order(self.scope, self.keyed, self.clock, name, make, state, is_given=is_given)
 
     def _stateful(
         self,
@@ -105,7 +110,7 @@ class KeyedStream(Generic[K, T]):
             self.scope.core.note_kept(partial(_size, ref(kept)))  # of the operator that is being made
             return make(kept)
 
-        return self._ordered(name, made, kept)
+        return self._ordered(name, made, kept, is_given=state is not None)
 
     def map_values(self, f: Callable[[T], U], *, name: str | None = None) -> KeyedStream[K, U]:
         """Each record through a function; key and time stay."""
@@ -447,4 +452,5 @@ class KeyedStream(Generic[K, T]):
     ) -> Stream[Any]:
         both = both_sides(self, other)
         kept = claimed(state, terms_of(self.scope, name, self.clock, **given))
-        return in_time_order(self.scope, both, self.clock, name, lambda: make(kept), kept)
+        given_one = state is not None
+        return in_time_order(self.scope, both, self.clock, name, lambda: make(kept), kept, is_given=given_one)

@@ -86,7 +86,9 @@ class WindowedStream(Generic[K, T]):
         def make() -> Any:
             return assigner(self._window, reducer, self.clock, self._early, kept)
 
-        results = in_time_order(self.scope, self.keyed, self.clock, operator, make, kept)
+        results = in_time_order(
+            self.scope, self.keyed, self.clock, operator, make, kept, is_given=self._state is not None
+        )
         return results if self._by_key else results.map(_without_key)
 
     def fold(

@@ -102,6 +102,7 @@ class FromOutside(StreamsOf):
         idle: float | None = 10.0,
         every: float | None = None,
         offsets: Mapping[str, Any] | None = None,
+        acknowledge_past_state: bool = False,
         name: str = "read",
     ) -> Any:
         """The records of a source, whose partitions are shared out to the workers.
@@ -125,6 +126,9 @@ class FromOutside(StreamsOf):
                 longer; None for never. One that is read to its end, such as a file, is never idle.
             every: Seconds: the time of a batch is the number of such intervals since 1970.
             offsets: Where to begin, for some partitions: offsets that they gave.
+            acknowledge_past_state: Has offsets acknowledged (`PartitionReader.durable`, a group of Kafka, a
+                slot of PostgreSQL) even where an operator keeps state of the records before them for as long
+                as it runs: for a program that brings the state back itself, or can do without.
             name: The operator's name.
 
         Returns:
@@ -133,6 +137,10 @@ class FromOutside(StreamsOf):
 
         Raises:
             GraphError: If times have more than one coordinate here, or `offsets` names no partition.
+
+        Warns:
+            NotAcknowledged: When the dataflow runs, if somebody wants to hear of offsets, and none is
+                acknowledged because of an operator that keeps state.
         """
         from pointstamp.connectors.reading import Reading
         from pointstamp.connectors.timing import Arrival, EventTime, Timing
@@ -146,10 +154,12 @@ class FromOutside(StreamsOf):
         columns = None if source.schema is None else _core.Schema(source.schema)
         if not source.waits:
             idle = None  # its partitions are read one after another: one whose turn has not come is not idle
+        past = acknowledge_past_state
         if event_time is not None:
             times, units, unit = times_of(event_time, lateness, source.schema)
             timing: Timing = EventTime(times, units, idle, apart=True)
-            read = Reading(name, source, offsets or {}, timing).install(cast("Scope", self), columns)
+            reading = Reading(name, source, offsets or {}, timing, past_state=past)
+            read = reading.install(cast("Scope", self), columns)
             streams = late_apart(self, read, times, columns)
             self.tells_time(streams, unit)
             late = self.stream_of(streams[1], columns)
@@ -163,5 +173,5 @@ class FromOutside(StreamsOf):
             timing = Arrival(every)
         elif source.time_of is not None:
             timing = EventTime(source.time_of, lateness, idle, own=True)
-        reading = Reading(name, source, offsets or {}, timing)
+        reading = Reading(name, source, offsets or {}, timing, past_state=past)
         return self.stream_of(reading.install(cast("Scope", self), columns), columns)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp._weak import weakly
 from pointstamp.seeing.own import answers as answers_of
+from pointstamp.seeing.own import rejected
 from pointstamp.seeing.told import Silent, Told
 
 if TYPE_CHECKING:
@@ -116,7 +117,9 @@ class Asking:
                 about["memory"] = memory
                 # Whether a thread lives can only be said here.
                 ran = [(*entry, name, _is_alive(ident, name)) for *entry, ident, name in answer["ran"]]
-                data.append({**answer, **about, "ran": ran, "own": answers_of(who["worker"], thread)})
+                own = answers_of(who["worker"], thread)
+                left_out = rejected(who["worker"], thread)
+                data.append({**answer, **about, "ran": ran, "own": own, "rejected": left_out})
             else:
                 name = (at_work[index] or "") if inside else ""
                 silent = {"silent": True, "ended": answer == "ended", "inside": inside, "operator": name}

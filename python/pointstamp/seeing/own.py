@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 if TYPE_CHECKING:
     from pointstamp.info import OperatorInfo
 
-__all__ = ["Speaks", "answers", "speaks"]
+__all__ = ["Speaks", "answers", "rejected", "speaks"]
 
 Address = tuple[int, ...]
 
@@ -33,6 +33,15 @@ _speakers: WeakValueDictionary[tuple[int, int, Address], Speaks] = WeakValueDict
 def speaks(info: OperatorInfo, speaker: Speaks) -> None:
     """Has an operator answered for by what has its times. Called on the thread of its worker."""
     _speakers[threading.get_ident(), info.index, tuple(info.address)] = speaker
+
+
+def rejected(worker: int, thread: int | None) -> list[tuple[Address, int]]:
+    """How many lines the sources of a worker could not read, which runs on this thread."""
+    return [
+        (address, count)
+        for (ident, index, address), speaker in list(_speakers.items())
+        if (ident, index) == (thread, worker) and (count := getattr(speaker, "rejected", None)) is not None
+    ]
 
 
 def answers(worker: int, thread: int | None) -> list[tuple[Address, str, str]]:

@@ -14,6 +14,7 @@ from pointstamp._core import PactKind
 from pointstamp._errors import GraphError
 from pointstamp._mistakes import count_of, function_of
 from pointstamp._naming import named, named_later
+from pointstamp.custom.builder import single_output
 from pointstamp.custom.typed import ColumnOperators
 from pointstamp.operators.reclock import reclock
 from pointstamp.pacts import Pipeline
@@ -357,7 +358,15 @@ class ArrowStream(ColumnOperators, Columnar):
 
     def reclock(self, clock: Stream[Any] | ArrowStream, *, name: str | None = None) -> ArrowStream:
         """Holds batches until the clock ticks, and sends them at its time; as `Stream.reclock`."""
-        made: ArrowStream = self.binary_frontier(clock, Pipeline(), Pipeline(), "reclock", reclock)
+        made: ArrowStream = single_output(
+            self.scope,
+            "reclock",
+            [(self, Pipeline()), (clock, Pipeline())],
+            reclock,
+            notify=True,
+            retains_forever=True,  # as of `Stream.reclock`
+            schema=self.core_schema,
+        )
         return made
 
     def delay_batch(self, fn: Callable[[Time], Time], *, name: str | None = None) -> ArrowStream:

@@ -120,7 +120,9 @@ def _by_key(
         kept_in(state, stream.scope, name, kept, by=keys, functions=functions, times=times)
     rows = getattr(stream, "batched", None) or stream.core
     scope: Any = stream.scope
-    made, schema = in_time_order(scope, [(rows, stream.core_schema.key(keys))], kernel, name, state, [at])
+    made, schema = in_time_order(
+        scope, [(rows, stream.core_schema.key(keys))], kernel, name, None, state, [at]
+    )
     results: ArrowStream = scope.event_columns_of(made, schema, times)
     return results
 

@@ -406,7 +406,8 @@ def _in_time_order(
     rows = getattr(stream, "batched", None) or stream.core
     sides = [(rows, stream.core_schema.key(keys))]
     places = stream.core_schema.key([times])
-    return in_time_order(stream.scope, sides, kernel, "window", state, places)
+    needs = None if layout is None else lambda until: _core.first_open(layout, until)
+    return in_time_order(stream.scope, sides, kernel, "window", needs, state, places)
 
 
 def _differ(given: Iterable[str], names: Sequence[str]) -> None:

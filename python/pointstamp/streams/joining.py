@@ -17,7 +17,7 @@ from pointstamp.keyed.sides import left_or_inner, pairs_of
 from pointstamp.operators.in_time_columns import Kept, in_time_order, kept_in
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pointstamp.event_times.windows import WindowKind
     from pointstamp.keyed.state import KeyedState
@@ -84,7 +84,8 @@ class JoinsInTime:
         given = _terms(self, other, on, times, pairs_of(how), suffix, joined_at)
         kernel = _core.IntervalColumns(given, low, high)
         made = ("interval_join", self, other, given[2], kernel, times, joined_at, _both, 2, state)
-        return _joined(*made, lower=low, upper=high)
+        reach = max(high, -low, 0)  # without a match: what a row has been matched with is needed, too
+        return _joined(*made, needs=_back(reach if how == "inner" else 2 * reach), lower=low, upper=high)
 
     def window_join(
         self,
@@ -146,7 +147,14 @@ class JoinsInTime:
         given = _terms(self, other, on, times, pairs_of(how), suffix, None)
         kernel = _core.WindowJoinColumns(given, layout, silence)
         made = ("window_join", self, other, given[2], kernel, times, None, _both, 2, state)
-        return _joined(*made, hidden=2, window=layout or silence, kind=type(window).__name__)
+
+        def needs(until: int) -> int:
+            if layout is not None:
+                return _core.first_open(layout, until)
+            first = kernel.earliest()
+            return until if first is None else max(first, 0)
+
+        return _joined(*made, needs=needs, hidden=2, window=layout or silence, kind=type(window).__name__)
 
     def asof_join(
         self,
@@ -201,7 +209,7 @@ class JoinsInTime:
         given = _terms(self, other, on, times, outer, suffix, None)
         kernel = _core.AsOfColumns(given, span, None)
         made = ("asof_join", self, other, given[2], kernel, times, times[0], _only, 1, state)
-        return _joined(*made, hidden=1, within=span)
+        return _joined(*made, needs=None if span is None else _back(span), hidden=1, within=span)
 
     def table_join(
         self,
@@ -243,7 +251,12 @@ class JoinsInTime:
         given = _terms(self, table, on, times, outer, suffix, None)
         kernel = _core.AsOfColumns(given, None if span is None else span - 1, ends)  # times are whole units
         made = ("table_join", self, table, given[2], kernel, times, times[0], _only, 1, state)
-        return _joined(*made, hidden=1, ttl=span, ends=ends)
+        return _joined(*made, needs=None if span is None else _back(span), hidden=1, ttl=span, ends=ends)
+
+
+def _back(span: int) -> Callable[[int], int]:
+    """The earliest time that is needed where rows are kept for so long after their own."""
+    return lambda until: max(until - span, 0)
 
 
 def _times(left: Any, right: Any, column: Any) -> tuple[str, str]:
@@ -311,6 +324,7 @@ def _joined(
     kinds: int,
     state: KeyedState[Any, Any] | None,
     *,
+    needs: Callable[[int], int] | None,
     hidden: int = 0,
     **terms: Any,
 ) -> ArrowStream:
@@ -331,7 +345,7 @@ def _joined(
         _core.time_column_of(side.core_schema, column)
         for side, column in zip((left, right), times, strict=True)
     ]
-    made, schema = in_time_order(scope, sides, kernel, name, state, at)
+    made, schema = in_time_order(scope, sides, kernel, name, needs, state, at)
     if time_column is None:
         told = schema.to_pyarrow().field("window_end").type
         windows: ArrowStream = scope.window_results_of(made, schema, told)

@@ -9,6 +9,7 @@ from pointstamp._core import StageKind
 from pointstamp._errors import GraphError
 from pointstamp._mistakes import count_of, function_of
 from pointstamp._naming import named
+from pointstamp.custom.builder import single_output
 from pointstamp.custom.typed import RecordOperators
 from pointstamp.operators.accumulate import accumulate
 from pointstamp.operators.aggregate import aggregate
@@ -238,7 +239,9 @@ class Stream(RecordOperators[T], Timely[T]):
             >>> ps.example(build).extract()
             [(2, [0, 1, 2]), (4, [3, 4])]
         """
-        return self.binary_frontier(clock, Pipeline(), Pipeline(), "reclock", reclock)
+        inputs: list[Any] = [(self, Pipeline()), (clock, Pipeline())]
+        # A record that is given again, without the tick that released it, would wait for another.
+        return single_output(self.scope, "reclock", inputs, reclock, notify=True, retains_forever=True)
 
     # ------------------------------------------------------------ scopes and loops
 
@@ -396,7 +399,9 @@ class Stream(RecordOperators[T], Timely[T]):
             [(2, [('bob', 2)]), (3, [('ann', 3)]), (5, [('ann', 8)])]
         """
         build = state_machine(function_of("state_machine", fold), function_of("state_machine", default))
-        return self.unary_frontier(ByKey(), "state_machine", build)
+        return single_output(
+            self.scope, "state_machine", [(self, ByKey())], build, notify=True, retains_forever=True
+        )
 
     def distinct(self, *, name: str | None = None) -> Stream[T]:
         """Each record once per time, sent when it is first seen. Records are exchanged by themselves.

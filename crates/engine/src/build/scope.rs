@@ -11,6 +11,7 @@ use pointstamp_channels::ChannelId;
 use pointstamp_progress::{Source, Target};
 use rustc_hash::FxHashSet;
 
+pub use super::downstream::Found;
 use super::draft::Draft;
 use crate::error::{BuildError, Completed, Error, ScopePath};
 use crate::observe::{EdgeId, OperatorId};
@@ -71,6 +72,8 @@ pub(super) struct Numbers {
     channel: Cell<u32>,
     operator: Cell<u32>,
     edge: Cell<u32>,
+    /// Whether a source of the dataflow tells others what has left it.
+    acknowledged: Cell<bool>,
 }
 
 /// Counts on.
@@ -202,6 +205,17 @@ impl<P: Payload> Scope<P> {
         if self.0.state.get() == State::Building {
             self.0.state.set(State::Closed);
         }
+    }
+
+    /// Says that a source of the dataflow tells others which records have left it, so that they are not given again.
+    /// Operators that are added from now on say which of the records that they have taken they still need.
+    pub fn acknowledges(&self) {
+        self.0.numbers.acknowledged.set(true);
+    }
+
+    /// Whether a source of the dataflow [acknowledges](Self::acknowledges).
+    pub fn is_acknowledged(&self) -> bool {
+        self.0.numbers.acknowledged.get()
     }
 
     /// Gives up a scope that will not be installed: what its operators hold is freed.

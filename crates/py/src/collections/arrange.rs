@@ -129,6 +129,7 @@ impl<T: ScopeTime> Arranged<T> {
             .map_err(refused)?;
         let (output, result) = builder.new_output().map_err(refused)?;
         builder.notify();
+        builder.retains_forever();
         let least = Antichain::from_elem(T::of(&Point::minimum(dims)));
         let (mut writer, trace) = TraceWriter::new(least);
         let (origin, held) = (trace.origin(), Rc::new(trace.origin()));

@@ -187,6 +187,9 @@ pub(crate) fn follow(
     let scope = scope.scope.get()?;
     let summary = summary_from_py(step, scope.dims())?;
     let builder = scope.operator("variable").map_err(refused)?;
+    if scope.parent().is_none() {
+        builder.retains_forever(); // its turns are times of the whole dataflow
+    }
     let (output, stream) = builder.new_output().map_err(refused)?;
     builder.require(BuildError::Missing(missing));
     let open = RefCell::new(Some(Open {

@@ -28,7 +28,7 @@ use crate::time::{Time, point_from_py};
 #[pyfunction]
 pub(crate) fn at_event_times(stream: &Stream) -> PyResult<Stream> {
     let unary = Unary::new(&stream.engine()?, "at event times", Pact::Pipeline)?;
-    Ok(unary.on_messages(stream, move |input, output| {
+    unary.on_messages_moved(stream, move |input, output| {
         attached(|py| {
             while let Some((capability, batch)) = input.next()? {
                 let from = capability.time();
@@ -43,7 +43,7 @@ pub(crate) fn at_event_times(stream: &Stream) -> PyResult<Stream> {
             }
             Ok(())
         })
-    }))
+    })
 }
 
 /// The records of stretches by time. What is at one time throughout stays as it is.

@@ -18,6 +18,7 @@ from pointstamp._errors import CodecError, PointstampError, TruncatedWarning
 from pointstamp.connectors.network.lines import Lines
 from pointstamp.connectors.network.reader import addresses_of, keep_alive, place_of
 from pointstamp.connectors.protocol import PartitionReader, Source
+from pointstamp.connectors.rejecting import OnError, Rejected, checked, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -66,6 +67,8 @@ class TCPListenSource(Source[str]):
             that has gone without a word is noticed by the system, after about a minute.
         yields: Seconds without a whole line after which a connection is closed where another waits for its
             place.
+        on_error: What becomes of lines that are too long, or no text: as of `CSVSource`. None closes the
+            connection that sent one, and the others go on.
 
     Raises:
         ValueError: For what is no address, and numbers that are not positive.
@@ -81,7 +84,9 @@ class TCPListenSource(Source[str]):
         max_line: int = 1 << 20,
         silence: float | None = None,
         yields: float = 60.0,
+        on_error: OnError | None = None,
     ) -> None:
+        self.on_error = None if on_error is None else checked(on_error)
         self._addresses = addresses_of(addresses, "addresses")
         for address in self._addresses:
             place_of(address, least=0)
@@ -95,7 +100,7 @@ class TCPListenSource(Source[str]):
         self._most = most
         self._silence = silence
         self._yields = yields
-        self._lines = partial(Lines, max_line, encoding)
+        self._lines = partial(Lines, max_line, encoding, raises=self.on_error in (None, "raise"))
         self._lines()  # an encoding that is none is said now
         self._listens = threading.Condition()
         self._bound: dict[str, tuple[str, int]] = {}
@@ -126,7 +131,11 @@ class TCPListenSource(Source[str]):
         with self._listens:
             self._bound[partition] = listener.getsockname()[:2]
             self._listens.notify_all()
-        return _Reader(partition, listener, self._limit, self._most, self._lines, self._silence, self._yields)
+        reader = _Reader(
+            partition, listener, self._limit, self._most, self._lines, self._silence, self._yields
+        )
+        reader.raises = self.on_error == "raise"
+        return reader
 
 
 def _is_short(listener: socket.socket) -> bool:
@@ -160,6 +169,10 @@ class _Reader(PartitionReader[str]):
         yields: float,
     ) -> None:
         self._name = name
+        self.raises = False
+        """Whether a line that cannot be read ends the dataflow, and not its connection alone."""
+        self._rejected: list[Rejected] = []
+        self._failed: CodecError | None = None
         self._left = limit
         self._most = most
         self._lines = lines
@@ -184,6 +197,8 @@ class _Reader(PartitionReader[str]):
         with self._reading:
             while not self._closed.is_set():
                 self._listen()
+                if self._failed is not None:
+                    raise unreadable(self._failed)
                 if self._listener is None and not self._open:
                     return None
                 lines: list[str] = []
@@ -194,7 +209,7 @@ class _Reader(PartitionReader[str]):
                     elif key.fileobj in self._open:
                         lines += self._receive(key.fileobj)
                 self._end_silent(looked)
-                if lines:
+                if lines or self._rejected:
                     return lines
             return None
 
@@ -263,18 +278,26 @@ class _Reader(PartitionReader[str]):
                 if found:
                     self._heard.pop(connection)
                     self._heard[connection] = clock.monotonic()
+                self._rejected += lines.take_rejected(self._name)
                 lines.check()
                 return found
             found, why = lines.rest(), None
+            self._rejected += lines.take_rejected(self._name)
         except BlockingIOError:
             return []  # nothing has come after all
         except OSError as error:
             why = f"it broke within a line ({error})" if lines.within else None
         except CodecError as error:
             why = f"it is closed: {error}"
+            if self.raises:
+                self._failed = error
         self._drop(connection, why)
         self._starved = 0.0  # there is room again
         return found
+
+    def take_rejected(self) -> list[Rejected]:
+        taken, self._rejected = self._rejected, []
+        return taken
 
     def _wait(self) -> float | None:
         """For how many seconds nothing need be done if nothing comes."""

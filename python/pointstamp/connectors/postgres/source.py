@@ -31,7 +31,7 @@ from pointstamp.connectors.postgres.stream import (
     text_of,
 )
 from pointstamp.connectors.postgres.values import OUT_OF_RANGE, Values
-from pointstamp.connectors.protocol import PartitionReader, Source
+from pointstamp.connectors.protocol import PartitionReader, Source, number_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -216,8 +216,8 @@ class _Reader(PartitionReader[Change]):
         """Transactions come in the order of the log."""
         return self._offset
 
-    def seek(self, offset: int) -> None:
-        self._offset = offset
+    def seek(self, offset: Any) -> None:
+        self._offset = number_of(offset, f"slot {self._slot}", "a place in the server's log", 1 << 64)
 
     def durable(self, offset: int) -> None:
         with self._lock:
