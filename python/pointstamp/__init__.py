@@ -35,6 +35,7 @@ from pointstamp._errors import (
     StallError,
     TimeError,
     TruncatedWarning,
+    UsageWarning,
     WrittenBefore,
 )
 from pointstamp._later import later
@@ -169,6 +170,7 @@ __all__ = [
     "TruncatedWarning",
     "Tumbling",
     "UnorderedInput",
+    "UsageWarning",
     "Variable",
     "Vertex",
     "Window",

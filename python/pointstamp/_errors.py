@@ -23,6 +23,7 @@ __all__ = [
     "StallError",
     "TimeError",
     "TruncatedWarning",
+    "UsageWarning",
 ]
 
 
@@ -87,6 +88,13 @@ class TruncatedWarning(UserWarning):
 
 class WrittenBefore(UserWarning):
     """Records that a sink did not write, because their times are in its target under the same name."""
+
+
+class UsageWarning(UserWarning):
+    """A call that works and is rarely meant; the message says what it does and what to write instead.
+
+    `warnings.filterwarnings("ignore", category=pointstamp.UsageWarning)` silences all of them.
+    """
 
 
 class WorkerStopped(BaseException):

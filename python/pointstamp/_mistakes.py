@@ -7,18 +7,25 @@ What can only be seen in a function's result is checked by the operator that cal
 from __future__ import annotations
 
 import functools
+import sys
 import types
-from typing import Any, NoReturn, TypeVar
+import warnings
+from typing import Any, NamedTuple, NoReturn, TypeVar
+
+from pointstamp._errors import UsageWarning
 
 __all__ = [
     "called",
     "function_of",
     "main_of",
     "names_of",
+    "number_of",
+    "program_line",
     "refuse_async",
     "refuse_generator",
     "suggesting",
     "unknown_attribute",
+    "warn_usage",
     "without_with",
 ]
 
@@ -189,6 +196,42 @@ def names_of(argument: str, names: Any) -> list[str]:
             f"{argument}={meant!r}"
         )
     return list(names)
+
+
+def number_of(call: str, what: str, number: Any, least: int) -> int:
+    """A whole number that a method was given, such as how many records it keeps.
+
+    Raises:
+        TypeError: If it is no int.
+        ValueError: If it is less than `least`.
+    """
+    if isinstance(number, bool) or not hasattr(number, "__index__"):
+        raise TypeError(f"{call} takes a number of {what}, an int, not {number!r}")
+    if number < least:
+        raise ValueError(f"{call} takes a number of {what}, at least {least}, not {number}")
+    return int(number)
+
+
+class Line(NamedTuple):
+    """A line of a program."""
+
+    file: str
+    number: int
+    module: str
+
+
+def program_line() -> Line:
+    """The line of the program that called into this package, from where this is called."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and f"{frame.f_globals.get('__name__', '')}.".startswith("pointstamp."):
+        frame = frame.f_back
+    return Line(frame.f_code.co_filename, frame.f_lineno, frame.f_globals.get("__name__", ""))
+
+
+def warn_usage(message: str, line: Line | None = None) -> None:
+    """Warns of a call that works and is rarely meant, at the program's line."""
+    at = line or program_line()
+    warnings.warn_explicit(message, UsageWarning, at.file, at.number, at.module)
 
 
 def refuse_async(operator: str, function: Any) -> None:

@@ -304,7 +304,7 @@ def example(build: Callable[[Scope], R], *, dims: int = 1) -> R:
 
     Examples:
         >>> import pointstamp as ps
-        >>> ps.example(lambda scope: scope.to_stream("ab").inspect(print)) and None
+        >>> ps.example(lambda scope: scope.to_stream(list("ab")).inspect(print)) and None
         a
         b
     """

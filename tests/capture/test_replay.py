@@ -462,7 +462,7 @@ def test_a_pipe_is_followed_and_let_go_of() -> None:
 
 def test_events_one_by_one() -> None:
     kept = io.BytesIO()
-    ps.example(lambda scope: scope.to_stream("ab").capture_into(ps.EventWriter(kept)))
+    ps.example(lambda scope: scope.to_stream(list("ab")).capture_into(ps.EventWriter(kept)))
     kept.seek(0)
     one = reader(kept)
     events = list(one)

@@ -111,7 +111,7 @@ def test_a_dataflow_is_fed_read_and_awaited_in_cells_and_outlives_what_goes_wron
         letters, collection = scope.new_collection()
         return letters, collection.count()
 
-    letters[0].insert_many("abca")
+    letters[0].insert_many(list("abca"))
     letters[0].advance_to(1)
     letters[0].remove("a")
     letters[0].close()

@@ -35,7 +35,7 @@ def numbers(scope: ps.Scope) -> Any:
 def test_changes_go_in_by_many_and_bring_their_times_along(session: ps.Interactive) -> None:
     flow = session.dataflow(collected)
     with flow.words as words:
-        words.insert_many("abcd")
+        words.insert_many(list("abcd"))
         words.remove_many(["a", "b"])
         words.update_many([("c", 2), ("d", -1)])
         words.flush()

@@ -49,6 +49,7 @@ FLOORS: dict[str, list[set[str]]] = {
                 "cures",
                 "kinds",
                 "generic",
+                "iterables",
                 "tools",
                 "hash",
                 "one_nan",

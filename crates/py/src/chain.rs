@@ -23,6 +23,7 @@ use crate::batch::{Batch, MAX_BATCH, copy};
 use crate::errors::{GraphError, IntoException};
 use crate::forks::{self, Process};
 use crate::gil::{Held, attached};
+use crate::iterables::Giver;
 use crate::kinds::StageKind;
 use crate::raised::Raised;
 use crate::time::point_to_py;
@@ -204,7 +205,7 @@ impl Stage {
         if self.kind == StageKind::FlatMap {
             // Each record may become many: what follows sees bounded batches.
             let records = tools
-                .flat_map(self.function.get().bind(py), &batch.as_list(py))
+                .flat_map(&self.name, self.function.get().bind(py), &batch.as_list(py))
                 .map_err(raised)?;
             loop {
                 let chunk = records.take(tools, MAX_BATCH).map_err(raised)?;
@@ -311,7 +312,9 @@ impl Stage {
             }
             StageKind::MapBatch => {
                 drop(list);
-                vec![tools.list(&function.call1((batch.into_list(py),))?)?]
+                let results = function.call1((batch.into_list(py),))?;
+                Giver::Function(&self.name).check(&results)?;
+                vec![tools.list(&results)?]
             }
             StageKind::TryMap => try_map(function, &list)?,
             StageKind::OkErr => ok_err(&tools.map(function, &list)?)?,

@@ -30,6 +30,7 @@ mod generic;
 mod gil;
 mod hash;
 mod input;
+mod iterables;
 mod kinds;
 mod library;
 mod one_nan;
@@ -66,6 +67,8 @@ mod _core {
 
     #[pymodule_export]
     use crate::hash::{stable_hash, tagged_hash};
+    #[pymodule_export]
+    use crate::iterables::check_records;
     #[pymodule_export]
     use crate::one_nan::{pairs_with_one_nan, with_one_nan};
 

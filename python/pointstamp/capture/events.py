@@ -88,7 +88,7 @@ class Capture(Generic[T]):
 
     Examples:
         >>> import pointstamp as ps
-        >>> captured = ps.example(lambda scope: scope.to_stream("abc").capture())
+        >>> captured = ps.example(lambda scope: scope.to_stream(list("abc")).capture())
         >>> for event in captured:
         ...     print(event)
         Progress(changes=[(0, 1)])
@@ -168,7 +168,7 @@ class EventWriter:
         >>> import io
         >>> import pointstamp as ps
         >>> kept = io.BytesIO()
-        >>> ps.example(lambda scope: scope.to_stream("abc").capture_into(ps.EventWriter(kept)))
+        >>> ps.example(lambda scope: scope.to_stream(list("abc")).capture_into(ps.EventWriter(kept)))
         >>> def again(scope):
         ...     kept.seek(0)
         ...     return scope.replay([ps.EventReader(kept, allow_pickle=True)]).capture()

@@ -205,7 +205,7 @@ class Collection(CollectionOutputs[T]):
 
         Examples:
             >>> import pointstamp as ps
-            >>> ps.example(lambda scope: scope.collection("banana").distinct().capture()).extract()
+            >>> ps.example(lambda scope: scope.collection(list("banana")).distinct().capture()).extract()
             [(0, [('a', 1), ('b', 1), ('n', 1)])]
         """
         result = self._reduce_records(Reduction.DISTINCT, name=name)
@@ -222,7 +222,7 @@ class Collection(CollectionOutputs[T]):
 
         Examples:
             >>> import pointstamp as ps
-            >>> build = lambda scope: scope.collection("banana").threshold(lambda letter, n: n // 2).capture()
+            >>> build = lambda scope: scope.collection(list("banana")).threshold(lambda letter, n: n // 2).capture()
             >>> ps.example(build).extract()
             [(0, [('a', 1), ('n', 1)])]
         """
@@ -233,7 +233,7 @@ class Collection(CollectionOutputs[T]):
 
         Examples:
             >>> import pointstamp as ps
-            >>> ps.example(lambda scope: scope.collection("banana").count().capture()).extract()
+            >>> ps.example(lambda scope: scope.collection(list("banana")).count().capture()).extract()
             [(0, [(('a', 3), 1), (('b', 1), 1), (('n', 2), 1)])]
         """
         return self._reduce_records(Reduction.COUNT, name=name)

@@ -13,6 +13,7 @@ from time import time as seconds_now
 from typing import TYPE_CHECKING, Any, Literal
 
 from pointstamp._errors import TimeError
+from pointstamp.event_times.magnitude import Lengths
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,14 +38,17 @@ def _cure(given: Any) -> str:
     if isinstance(given, str):
         return ": return datetime.fromisoformat(text), which needs a zone, or int(text)"
     if given is None:
-        return ": filter such records out before"
+        return (
+            ": leave such records out before the event times are read, with .filter(...); where `read` has "
+            "event_time=, write scope.read(source).filter(...).event_time(...)"
+        )
     return ""
 
 
 class _Kind:
     """What clocks that have come together know in common."""
 
-    __slots__ = ("clocks", "datetimes", "length", "tellers", "unit")
+    __slots__ = ("clocks", "datetimes", "length", "lengths", "tellers", "unit")
 
     def __init__(self, clock: Clock, datetimes: bool | None, unit: Unit | None, teller: str) -> None:
         self.clocks = [clock]
@@ -54,6 +58,8 @@ class _Kind:
         self.tellers = {teller}
         # The length that told the kind, where no record has.
         self.length = ""
+        # Lengths that were given as ints, whose unit the first time may contradict.
+        self.lengths = Lengths()
 
 
 class Clock:
@@ -65,6 +71,7 @@ class Clock:
             many parts of them.
         teller: What tells the times: ``"records"``, ``"columns"`` of timestamps, or ``"nothing"``, where they
             are those of the stream itself.
+        lengths: The lengths that were given as ints beside the times; None for none so far.
     """
 
     __slots__ = ("_kind",)
@@ -74,13 +81,22 @@ class Clock:
         datetimes: bool | None = None,
         unit: Unit = (1, 1),
         teller: Literal["records", "columns", "nothing"] = "records",
+        *,
+        lengths: Lengths | None = None,
     ) -> None:
         self._kind = _Kind(self, datetimes, unit, teller)
+        if lengths is not None:
+            self._kind.lengths = lengths
 
     @property
     def datetimes(self) -> bool | None:
         """Whether the times are datetimes; None where that is not known yet."""
         return self._kind.datetimes
+
+    @property
+    def lengths(self) -> Lengths:
+        """The lengths that were given as ints."""
+        return self._kind.lengths
 
     def told(self) -> str | None:
         """What is known of the times, in words: ints, or datetimes with their unit; None where nothing is."""
@@ -117,6 +133,7 @@ class Clock:
         ours.datetimes = next(iter(known), None)
         ours.length = ours.length or theirs.length
         ours.tellers = tellers
+        ours.lengths.join(theirs.lengths)
         ours.clocks += theirs.clocks
         for clock in theirs.clocks:
             clock._kind = ours
@@ -133,6 +150,7 @@ class Clock:
         if length != 0 or isinstance(length, timedelta):
             self._settle(isinstance(length, timedelta), f"{what} is {length!r}", length=True)
         if not isinstance(length, timedelta):
+            self._kind.lengths.note(what, index(length))
             return index(length)
         microseconds, parts = self._unit
         units, rest = divmod(length // _MICROSECOND * parts, microseconds)
@@ -200,6 +218,8 @@ class Clock:
         kinds = set(map(type, times))
         if kinds == {int}:
             self._settle(False, f"a record has the event time {times[0]}", length=False)
+            if not self._kind.lengths.is_told:
+                self._kind.lengths.saw(max(times))
             return times
         if all(issubclass(kind, datetime) for kind in kinds):
             self._settle(True, f"a record has the event time {times[0]!r}", length=False)

@@ -60,7 +60,7 @@ class Drawn:
             >>> import pointstamp as ps
             >>> def main(worker):
             ...     with worker.dataflow() as scope:
-            ...         scope.to_stream("ab").exchange(ord).inspect(str)
+            ...         scope.to_stream(list("ab")).exchange(ord).inspect(str)
             ...     return scope.to_mermaid()
             >>> print(ps.execute(main)[0])
             flowchart LR

@@ -109,7 +109,8 @@ def _by_key(
     if times is None:
         raise untold()
     at = _core.time_column_of(stream.core_schema, times)
-    span = None if ttl is None else unit_of(stream.schema.field(at).type).span("ttl", ttl)
+    unit = unit_of(stream.schema.field(at).type, stream.scope.lengths_of(stream.core))
+    span = None if ttl is None else unit.span("ttl", ttl)
     if span is not None and span <= 0:
         raise ValueError(f"ttl is how long a key is silent before it is forgotten, more than 0, not {ttl}")
     keys = [by] if isinstance(by, str) else list(by)

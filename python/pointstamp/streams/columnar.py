@@ -244,7 +244,7 @@ class Columnar(JoinsInTime, KeyedColumns):
         on_time, late = event_times(
             self.scope,
             stream.core,
-            split_columns(at, not_ahead(ahead, unit.span)),
+            split_columns(at, not_ahead(ahead, unit.span), unit.lengths),
             lateness=units,
             idle=idle,
             schema=stream.core_schema,
@@ -333,7 +333,7 @@ class Columnar(JoinsInTime, KeyedColumns):
         if times is None:
             raise untold()
         at = _core.time_column_of(stream.core_schema, times)
-        unit = unit_of(self.schema.field(at).type)
+        unit = unit_of(self.schema.field(at).type, self.scope.lengths_of(stream.core))
         keys = [by] if isinstance(by, str) else list(by)
         if not keys:
             together: ArrowStream = stream.with_one_key()

@@ -303,7 +303,7 @@ class Stream(RecordOperators[T], Timely[T]):
 
         Examples:
             >>> import pointstamp as ps
-            >>> ps.example(lambda scope: scope.to_stream("abc").count().capture()).extract()
+            >>> ps.example(lambda scope: scope.to_stream(list("abc")).count().capture()).extract()
             [(0, [3])]
         """
         return Stream(self.scope, _core.count(self.core))
@@ -407,7 +407,7 @@ class Stream(RecordOperators[T], Timely[T]):
 
         Examples:
             >>> import pointstamp as ps
-            >>> ps.example(lambda scope: scope.to_stream("banana").distinct().capture()).extract()
+            >>> ps.example(lambda scope: scope.to_stream(list("banana")).distinct().capture()).extract()
             [(0, ['a', 'b', 'n'])]
         """
         # One of each record in a batch is enough to travel.
@@ -424,7 +424,7 @@ class Stream(RecordOperators[T], Timely[T]):
 
         Examples:
             >>> import pointstamp as ps
-            >>> ps.example(lambda scope: scope.to_stream("banana").counts().capture()).extract()
+            >>> ps.example(lambda scope: scope.to_stream(list("banana")).counts().capture()).extract()
             [(0, [('a', 3), ('b', 1), ('n', 2)])]
         """
         return Stream(self.scope, _core.counts(self.core))

@@ -25,6 +25,7 @@ use super::{send, updates_of};
 use crate::batch::{Batch, MAX_BATCH};
 use crate::errors::{GraphError, IntoException};
 use crate::gil::{Held, attached};
+use crate::iterables::{Giver, records_of};
 use crate::kinds::CollectionStageKind;
 use crate::raised::Raised;
 use crate::time::point_to_py;
@@ -227,7 +228,9 @@ impl Stage {
                 let (mut list, mut from) = (PyList::empty(py), Vec::new());
                 let plain = false;
                 for (result, &index) in results.iter().zip(&work.from) {
-                    for record in result.try_iter().map_err(raised)? {
+                    let records =
+                        records_of(Giver::Function(&self.name), &result).map_err(raised)?;
+                    for record in records {
                         list.append(record.map_err(raised)?).map_err(raised)?;
                         from.push(index);
                         if from.len() >= MAX_BATCH {
