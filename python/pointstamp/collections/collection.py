@@ -222,7 +222,8 @@ class Collection(CollectionOutputs[T]):
 
         Examples:
             >>> import pointstamp as ps
-            >>> build = lambda scope: scope.collection(list("banana")).threshold(lambda letter, n: n // 2).capture()
+            >>> halve = lambda letter, n: n // 2
+            >>> build = lambda scope: scope.collection(list("banana")).threshold(halve).capture()
             >>> ps.example(build).extract()
             [(0, [('a', 1), ('n', 1)])]
         """

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
 from pointstamp._core import Field, Reduction
 from pointstamp._errors import GraphError
-from pointstamp._mistakes import function_of, suggesting
+from pointstamp._mistakes import column_name, function_of, suggesting
 from pointstamp._naming import named
 from pointstamp.collections.arranged import Arranged, check_scope
 from pointstamp.collections.collection import Collection, distinct_keys
@@ -23,7 +24,8 @@ from pointstamp.collections.types import (
     sum_of,
 )
 from pointstamp.fields import key, left, record, right
-from pointstamp.streams.arrow import check_same, names
+from pointstamp.streams.arrow import check_same
+from pointstamp.streams.column_arguments import aggregations_of, key_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -119,7 +121,7 @@ class ColumnCollection(ColumnOutputs):
             >>> batch.to_pylist()
             [{'name': 'tea', 'total': 12, 'diff': 1}]
         """
-        wanted = {name: _core.column_field(name) for name in names(list(columns))} if columns else {}
+        wanted = {name: _core.column_field(column_name("select", name)) for name in columns}
         both = wanted.keys() & fields.keys()
         if both or len(wanted) < len(columns):
             raise GraphError(f"select would give two columns the name {min(both or columns)!r}")
@@ -136,6 +138,10 @@ class ColumnCollection(ColumnOutputs):
         Raises:
             GraphError: If there is no such column, or two get one name.
         """
+        if not isinstance(columns, Mapping):
+            raise TypeError(
+                f"rename takes the new names by the old ones, as in {{'a': 'b'}}, not {columns!r}"
+            )
         for old in columns:
             self._index(old)
         renamed = [columns.get(name, name) for name in self.schema.names]
@@ -342,7 +348,7 @@ class ColumnCollection(ColumnOutputs):
             {'city': 'Ulm', 'price_sum': 7, 'price_max': 4, 'price_count': 2}
         """
         keys = self._key(by)
-        of, wanted, made = aggregated(self.schema, self._key, aggregations)
+        of, wanted, made = aggregated(self.schema, self._key, aggregations_of(aggregations))
         values = tuple(record[self._index(name)] for name in of)
         arranged = self.core.map((self._part(keys), values)).arrange()
         reduced = _core.reduce_arranged(arranged.core, Reduction.AGGREGATE, wanted, "aggregate")
@@ -395,7 +401,7 @@ class ColumnCollection(ColumnOutputs):
         return self._with(flat, reduced, [*own, *zip(values, types, strict=True)])
 
     def _key(self, by: str | Sequence[str]) -> list[str]:
-        keys = names(by)
+        keys = key_names(by)
         self.core_schema.key(keys)
         return keys
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from pointstamp import _core
 from pointstamp._core import InputHandle
+from pointstamp._mistakes import is_frame, several
 from pointstamp._naming import named
 
 if TYPE_CHECKING:
@@ -60,13 +61,14 @@ class CollectionScope:
         if schema is None:
             from pointstamp.collections.inputs import CollectionInput
 
-            return CollectionInput(handle), rows
+            return several("new_collection", "handle, collection", (CollectionInput(handle), rows))
         from pointstamp.collections.column_input import ColumnInput
         from pointstamp.collections.columns import ColumnCollection
 
         columns = _core.Schema(schema)
         _core.check_columns(columns)
-        return ColumnInput(handle, columns), ColumnCollection(rows, columns)
+        made = (ColumnInput(handle, columns), ColumnCollection(rows, columns))
+        return several("new_collection", "handle, collection", made)
 
     def collection(self, records: Iterable[T], *, name: str | None = None) -> Collection[T]:
         """A collection of the records, from the least time on. Each worker brings its own.
@@ -76,6 +78,12 @@ class CollectionScope:
             >>> ps.example(lambda scope: scope.collection([2, 1, 2]).capture()).extract()
             [(0, [(1, 1), (2, 2)])]
         """
+        if is_frame(records):
+            raise TypeError(
+                f"collection takes an iterable of records, not a {type(records).__name__}: column_collection "
+                "makes a collection of its rows"
+            )
+        _core.check_records("collection", records)
         return self._scope.to_stream(records).as_collection()
 
     def column_collection(self, data: Any, *, name: str | None = None) -> ColumnCollection:

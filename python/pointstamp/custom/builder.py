@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from pointstamp import _core
 from pointstamp._errors import GraphError
-from pointstamp._mistakes import refuse_async, suggesting
+from pointstamp._mistakes import refuse_async, stream_of, suggesting
 from pointstamp.info import OperatorInfo
 from pointstamp.pacts import pact_of
 
@@ -77,7 +77,9 @@ class OperatorBuilder:
         Raises:
             GraphError: If the stream is of another scope.
         """
-        port = self.core.new_frontiered_input(stream.core, *pact_of(pact, stream, self._name))
+        port = self.core.new_frontiered_input(
+            stream_of(self._name, stream).core, *pact_of(pact, stream, self._name)
+        )
         self._inputs.append(port)
         return len(self._inputs) - 1
 
@@ -205,7 +207,7 @@ def single_output(
     """
     core = scope.core.operator(name)
     connect = core.new_frontiered_input if notify else core.new_input
-    ports = [connect(stream.core, *pact_of(pact, stream, name)) for stream, pact in inputs]
+    ports = [connect(stream_of(name, stream).core, *pact_of(pact, stream, name)) for stream, pact in inputs]
     output, stream, capability = core.new_output(schema)
     logic = constructed(name, build, capability, operator_info(scope, name, core))
     del capability

@@ -7,13 +7,14 @@ What few programs use is imported where it is called, so that `import pointstamp
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from pointstamp import _core
 from pointstamp._core import ProbeHandle
 from pointstamp._mistakes import called, unknown_attribute
 from pointstamp._naming import named
-from pointstamp.capture.events import Capture
+from pointstamp.capture.events import Capture, EventWriter
 from pointstamp.custom.builder import constructed, operator_info, single_output
 from pointstamp.pacts import Gather, Pipeline, pact_of
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from pointstamp._core import Schema as CoreSchema
     from pointstamp._core import Stream as CoreStream
     from pointstamp._types import Time
-    from pointstamp.capture.events import EventWriter
     from pointstamp.connectors.protocol import Sink
     from pointstamp.custom.vertex import Vertex
     from pointstamp.info import OperatorInfo
@@ -183,6 +183,8 @@ class CustomOperators(Generic[T]):
         """
         from pointstamp.custom.vertex import drive
 
+        if not callable(vertex):
+            raise TypeError(f"vertex takes a class, or a function that makes a Vertex, not {vertex!r}")
         title: str = name or getattr(vertex, "__name__", None) or "vertex"
         inputs = [(self, pact or Pipeline())]
         return self._operator(title, inputs, drive(vertex), schema, notify=True)
@@ -263,6 +265,9 @@ class CustomOperators(Generic[T]):
         """
         from pointstamp.connectors.writing import Writing
 
+        if not hasattr(sink, "single") or isinstance(sink, type):
+            cure = "make one of the class" if isinstance(sink, type) else "pointstamp.connectors has them"
+            raise TypeError(f"write takes a sink, such as connectors.Lines(path), not {sink!r}: {cure}")
         writing = Writing(sink)
         pact = Gather() if sink.single else Pipeline()
         prepared = self._operator(name, [(self, pact)], writing.build_writing, None, notify=True)
@@ -280,4 +285,7 @@ class CustomOperators(Generic[T]):
             GraphError: If the writer was given to a stream already.
             OSError: When the dataflow runs, if writing fails.
         """
+        if not isinstance(writer, EventWriter):
+            cure = f": write EventWriter({writer!r})" if isinstance(writer, str | os.PathLike) else ""
+            raise TypeError(f"capture_into takes an EventWriter, not {writer!r}{cure}")
         writer.core.capture(self.core, self.scope.dims, self.core_schema)

@@ -39,7 +39,7 @@ def _cure(given: Any) -> str:
         return ": return datetime.fromisoformat(text), which needs a zone, or int(text)"
     if given is None:
         return (
-            ": leave such records out before the event times are read, with .filter(...); where `read` has "
+            ": filter such records out before, with .filter(...); where `read` has "
             "event_time=, write scope.read(source).filter(...).event_time(...)"
         )
     return ""

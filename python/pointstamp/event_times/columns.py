@@ -150,9 +150,9 @@ def null_time(column: str = "") -> TimeError:
     name = column or "t"
     return TimeError(
         f"a row has no event time, but null{f' in column {column!r}' if column else ''}: leave such rows out "
-        f'before .event_time({name!r}, ...), with .filter(pc.field({name!r}).is_valid()); where `read` has '
-        f'event_time=, write rows = scope.read(source), and on_time, late = '
-        f'rows.filter(pc.field({name!r}).is_valid()).event_time({name!r}, ...)'
+        f"before .event_time({name!r}, ...), with .filter(pc.field({name!r}).is_valid()); where `read` has "
+        f"event_time=, write rows = scope.read(source), and on_time, late = "
+        f"rows.filter(pc.field({name!r}).is_valid()).event_time({name!r}, ...)"
     )
 
 

@@ -1,9 +1,9 @@
 """Warnings of lengths whose unit is probably not that of the event times.
 
-Event times that are ints have no unit of their own. Those of this century in seconds, milliseconds, microseconds
-and nanoseconds since 1970 differ in magnitude, so that the first of them tells the unit. A lateness of 5 beside
-milliseconds is then probably meant in seconds, and one of 5000 beside seconds in milliseconds. Both work, so that
-this is a warning, at the line that gave the length.
+Event times that are ints have no unit of their own. Times of this century in seconds, milliseconds,
+microseconds and nanoseconds since 1970 differ in magnitude, so that the first time tells the unit. A lateness
+of 5 beside milliseconds is then probably meant in seconds, and one of 5000 beside seconds in milliseconds.
+Both work, so that this is a warning, at the line that gave the length.
 """
 
 from __future__ import annotations

@@ -57,6 +57,8 @@ def event_times(
     """
     name = "event_time"
     root_only(scope, name)
+    if idle is not None and (isinstance(idle, bool) or not isinstance(idle, int | float)):
+        raise TypeError(f"idle is a number of seconds, or None, not {idle!r}")
     if idle is not None and not idle >= 0:
         raise ValueError(f"idle is a number of seconds, at least 0, or None: not {idle}")
     core = scope.core.operator(name)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, overload
 from pointstamp import _core
 from pointstamp._core import StageKind
 from pointstamp._errors import GraphError
-from pointstamp._mistakes import function_of
+from pointstamp._mistakes import function_of, probe_of, several, stream_of
 from pointstamp._naming import named
 from pointstamp.custom.typed import RecordOperators
 from pointstamp.operators.accumulate import accumulate
@@ -19,7 +19,7 @@ from pointstamp.streams.rows import to_arrow
 from pointstamp.streams.timely import Timely
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
+    from collections.abc import Callable, Hashable, Iterable, Iterator
 
     import pyarrow as pa
 
@@ -119,14 +119,14 @@ class Stream(RecordOperators[T], Timely[T]):
             [(0, [('x', "invalid literal for int() with base 10: 'x'")])]
         """
         results, failures = self._stage(StageKind.TRY_MAP, fn, name, 2)
-        return results, failures
+        return several("try_map", "results, failures", (results, failures))
 
     def ok_err(
         self, fn: Callable[[T], tuple[bool, Any]], *, name: str | None = None
     ) -> tuple[Stream[Any], Stream[Any]]:
         """Splits by a function that returns ``(is_ok, value)``: (the values that are ok, the others)."""
         oks, errors = self._stage(StageKind.OK_ERR, fn, name, 2)
-        return oks, errors
+        return several("ok_err", "oks, errors", (oks, errors))
 
     def inspect(self, fn: Callable[[T], Any], *, name: str | None = None) -> Stream[T]:
         """Calls a function with each record, and passes the records on."""
@@ -159,6 +159,8 @@ class Stream(RecordOperators[T], Timely[T]):
         Raises:
             IndexError: When the dataflow runs, for a part that does not exist.
         """
+        if not isinstance(parts, int):
+            raise TypeError(f"partition takes first into how many parts, an int, not {parts!r}")
         if parts < 1:
             raise GraphError(f"a stream cannot be partitioned into {parts} parts: it takes at least 1")
         return self._stage(StageKind.PARTITION, fn, name, parts)
@@ -168,14 +170,14 @@ class Stream(RecordOperators[T], Timely[T]):
     ) -> tuple[Stream[T], Stream[T]]:
         """Splits the stream by a condition on time and record: (false, true)."""
         no, yes = self._stage(StageKind.BRANCH, condition, name, 2)
-        return no, yes
+        return several("branch", "no, yes", (no, yes))
 
     def branch_when(
         self, condition: Callable[[Time], bool], *, name: str | None = None
     ) -> tuple[Stream[T], Stream[T]]:
         """Splits the stream by a condition on the time: (false, true)."""
         no, yes = self._stage(StageKind.BRANCH_WHEN, condition, name, 2)
-        return no, yes
+        return several("branch_when", "no, yes", (no, yes))
 
     # ------------------------------------------------------------ movement between workers
 
@@ -239,7 +241,7 @@ class Stream(RecordOperators[T], Timely[T]):
             >>> ps.example(build).extract()
             [(2, [0, 1, 2]), (4, [3, 4])]
         """
-        return self.binary_frontier(clock, Pipeline(), Pipeline(), "reclock", reclock)
+        return self.binary_frontier(stream_of("reclock", clock), Pipeline(), Pipeline(), "reclock", reclock)
 
     # ------------------------------------------------------------ scopes and loops
 
@@ -411,7 +413,7 @@ class Stream(RecordOperators[T], Timely[T]):
             [(0, ['a', 'b', 'n'])]
         """
         # One of each record in a batch is enough to travel.
-        once = self._stage(StageKind.MAP_BATCH, dict.fromkeys, "distinct")[0]
+        once = self._stage(StageKind.MAP_BATCH, _unique, "distinct")[0]
         return Stream(self.scope, _core.distinct(once.core))
 
     def counts(self, *, name: str | None = None) -> Stream[tuple[T, int]]:
@@ -455,7 +457,7 @@ class Stream(RecordOperators[T], Timely[T]):
 
     def probe_with(self, handle: ProbeHandle, *, name: str | None = None) -> Stream[T]:
         """Attaches a handle, which may be attached elsewhere, too, and passes the stream on."""
-        return Stream(self.scope, self.core.probe_with(handle))
+        return Stream(self.scope, self.core.probe_with(probe_of(handle)))
 
     # ------------------------------------------------------------ columns
 
@@ -480,3 +482,8 @@ class Stream(RecordOperators[T], Timely[T]):
             [(0, [{'word': 'b', 'n_sum': 4}, {'word': 'a', 'n_sum': 2}])]
         """
         return to_arrow(self, schema)
+
+
+def _unique(records: list[Any]) -> Iterator[Any]:
+    """One of each record, in the order in which they came first."""
+    return iter(dict.fromkeys(records))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pointstamp._mistakes import function_of
+from pointstamp._mistakes import function_of, number_of, several, stream_of
 from pointstamp._naming import named
 from pointstamp.custom.builder import single_output
 from pointstamp.pacts import ByKey, Pipeline
@@ -100,7 +100,7 @@ class Timely(Generic[T]):
             [[('c', 1)]]
         """
         from pointstamp.event_times.clock import Clock, not_ahead
-        from pointstamp.event_times.splitting import OnTimeAndLate, split_records
+        from pointstamp.event_times.splitting import split_records
         from pointstamp.operators.event_time import event_times
 
         function_of("event_time", timestamp)
@@ -112,7 +112,7 @@ class Timely(Generic[T]):
         stretches, late = event_times(self.scope, self.core, split, lateness=units, idle=idle)
         self.scope.tells_time((stretches, late), clock)
         on_time = self.scope.event_stream_of(stretches, clock)
-        return OnTimeAndLate((on_time, self.scope.stream_of(late)))
+        return several("event_time", "on_time, late", (on_time, self.scope.stream_of(late)))
 
     def key_by(
         self, key: Callable[[T], K], value: Callable[[T], V] | None = None, *, name: str | None = None
@@ -127,6 +127,8 @@ class Timely(Generic[T]):
         from pointstamp.keyed import KeyedStream
 
         function_of("key_by", key)
+        if value is not None:
+            function_of("key_by", value)
         return KeyedStream(self.scope, *self.with_keys(key, value))
 
     def window(
@@ -236,7 +238,7 @@ class Timely(Generic[T]):
             batch=batch,
             linger=linger,
         )
-        return async_map(self.scope, self.core, function, terms)
+        return several("async_map", "results, failed", async_map(self.scope, self.core, function, terms))
 
     # ------------------------------------------------------------ per time
 
@@ -258,7 +260,7 @@ class Timely(Generic[T]):
         """
         from pointstamp.operators.everyday import join_per_time
 
-        inputs: Any = [(self, ByKey()), (other, ByKey())]
+        inputs: Any = [(self, ByKey()), (stream_of("join", other), ByKey())]
         return single_output(self.scope, "join", inputs, join_per_time, notify=True)
 
     def reduce(
@@ -295,8 +297,9 @@ class Timely(Generic[T]):
         """
         from pointstamp.operators.everyday import gathered
 
-        if k < 1:
-            raise ValueError(f"top_k takes a number of records, at least 1, not {k}")
+        k = number_of("top_k", "records", k, 1)
+        if by is not None:
+            function_of("top_k", by)
         shaped: Stream[T] = gathered(
             self, "top_k", lambda records: sorted(records, key=by, reverse=True)[:k], locally=True
         )
@@ -314,6 +317,8 @@ class Timely(Generic[T]):
         """
         from pointstamp.operators.everyday import gathered
 
+        if by is not None:
+            function_of("sort", by)
         shaped: Stream[T] = gathered(
             self, "sort", lambda records: sorted(records, key=by, reverse=reverse), locally=False
         )
