@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 from pointstamp import _core
 from pointstamp._core import InputHandle
 from pointstamp._errors import GraphError
-from pointstamp._mistakes import is_frame, number_of, several, unknown_attribute
+from pointstamp._mistakes import is_frame, several, unknown_attribute
 from pointstamp._naming import named
 from pointstamp.collections.making import CollectionScope
 from pointstamp.custom.builder import OperatorBuilder, single_output
@@ -229,7 +229,8 @@ class Scope(FromOutside, CollectionScope, Drawn):
 
         if not isinstance(name, str):
             raise TypeError(f"iterator_source takes first the operator's name, a str, not {name!r}")
-        in_flight = number_of("iterator_source", "times in flight", in_flight, 0)
+        if not isinstance(in_flight, int):
+            raise TypeError(f"in_flight is a number of times, an int, not {in_flight!r}")
         if in_flight < 1:
             raise GraphError(f"source '{name}' cannot have {in_flight} times in flight: it takes at least 1")
         source = Source(name, items, in_flight)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from pointstamp import _core
 from pointstamp._core import EventQueue
 from pointstamp._errors import CodecError, GraphError, TimeError
-from pointstamp._mistakes import suggesting
+from pointstamp._mistakes import suggesting, warn_usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -98,17 +98,20 @@ class Capture(Generic[T]):
         [(0, ['a', 'b', 'c'])]
     """
 
-    __slots__ = ("core", "form")
+    __slots__ = ("_worker", "core", "form")
 
-    def __init__(self) -> None:
+    def __init__(self, worker: int = 0, peers: int = 1) -> None:
         self.core = EventQueue()
         self.form: tuple[int, _core.Schema | None] | None = None
+        self._worker = (worker, peers)
 
     def __repr__(self) -> str:
         messages = [event for event in self if isinstance(event, Messages)]
         records = sum(len(event.data) for event in messages)
         times = len({event.time for event in messages})
-        return f"<{type(self).__name__}: {records} records at {times} times>"
+        worker, peers = self._worker
+        own = f" of worker {worker} of {peers}" if peers > 1 else ""
+        return f"<{type(self).__name__}{own}: {records} records at {times} times>"
 
     def __iter__(self) -> Iterator[Progress | Messages]:
         """Yields the events that are there, in order."""
@@ -122,7 +125,11 @@ class Capture(Generic[T]):
         """The records per time, in the order of times; records are sorted where all of a time can be.
 
         Of an `ArrowStream`: per time, its record batches, in the order of their arrival. Times that are not
-        ordered come in the order of their coordinates, first coordinate first.
+        ordered come in the order of their coordinates, first coordinate first. Records are those of this
+        worker: with several workers, `execute` returns a capture of each.
+
+        Warns:
+            UsageWarning: If the dataflow has not taken a step.
         """
         by_time: dict[Time, list[T]] = {}
         columns = False
@@ -143,7 +150,20 @@ class Capture(Generic[T]):
                 with suppress(Exception):
                     records = sorted(records)  # type: ignore[type-var]
             result.append((time, records))
+        self.check_empty(result)
         return result
+
+    def check_empty(self, extracted: list[Any]) -> None:
+        """Warns of an extract that comes too early.
+
+        Args:
+            extracted: What was extracted.
+        """
+        if not extracted and self.core.event(0) is None:
+            warn_usage(
+                "extract() was called before the dataflow took a step, and returns nothing: end the block of "
+                "worker.dataflow(), call worker.run(), or step() until a probe has passed, and extract() then"
+            )
 
 
 @suggesting

@@ -24,8 +24,8 @@ class ColumnCapture(Capture[Any]):
 
     __slots__ = ("_columns",)
 
-    def __init__(self, columns: _core.Schema) -> None:
-        super().__init__()
+    def __init__(self, columns: _core.Schema, worker: int = 0, peers: int = 1) -> None:
+        super().__init__(worker, peers)
         self._columns = columns
 
     def extract(self) -> list[tuple[Time, Any]]:
@@ -33,7 +33,9 @@ class ColumnCapture(Capture[Any]):
 
         They are added up, without zeros, in the order of rows.
         """
-        return _core.extract_column_updates(self.core, self._columns)
+        changes = _core.extract_column_updates(self.core, self._columns)
+        self.check_empty(changes)
+        return changes
 
 
 @named
@@ -62,7 +64,7 @@ class ColumnOutputs:
 
     def capture(self, *, name: str | None = None) -> ColumnCapture:
         """Keeps the updates on this worker in memory."""
-        capture = ColumnCapture(self.core_schema)
+        capture = ColumnCapture(self.core_schema, self.scope.index, self.scope.peers)
         self.core.core.capture(capture.core)
         return capture
 

@@ -45,7 +45,7 @@ class CollectionOutputs(Generic[T]):
 
     def capture(self, *, name: str | None = None) -> CollectionCapture[T]:
         """Keeps the updates on this worker in memory."""
-        capture: CollectionCapture[T] = CollectionCapture()
+        capture: CollectionCapture[T] = CollectionCapture(self.scope.index, self.scope.peers)
         self.core.capture(capture.core)
         return capture
 
@@ -76,4 +76,6 @@ class CollectionCapture(Capture[tuple[T, int]]):
 
         Times that are not ordered come in the order of their coordinates, first coordinate first.
         """
-        return _core.extract_updates(self.core)
+        changes = _core.extract_updates(self.core)
+        self.check_empty(changes)
+        return changes

@@ -244,7 +244,7 @@ class CustomOperators(Generic[T]):
 
     def capture(self, *, name: str | None = None) -> Capture[T]:
         """Keeps the stream's events on this worker in memory; of an `ArrowStream`, its record batches."""
-        capture: Capture[T] = Capture()
+        capture: Capture[T] = Capture(self.scope.index, self.scope.peers)
         capture.form = (self.scope.dims, self.core_schema)
         self.core.capture(capture.core)
         return capture
