@@ -168,6 +168,7 @@ __all__ = [
     "play_updates",
     "project",
     "reduce_arranged",
+    "refuse_negative_counts",
     "replay",
     "results_in",
     "rows_at",
@@ -204,6 +205,7 @@ __version__: str
 HIGH_WATER: int
 
 def stable_hash(key: Hashable) -> int: ...
+def check_record(call: str, many: str, record: object) -> None: ...
 def check_records(call: str, records: object) -> None: ...
 def tagged_hash(tag: bytes, bytes: bytes) -> int: ...
 

@@ -240,13 +240,15 @@ def _checked_timeout(name: str, value: float) -> float:
     return seconds
 
 
-def checked_stall_report(seconds: float | None, name: str = "stall_report") -> float | None:
-    """After how many seconds a standstill is reported, as it was given.
+def checked_stall_report(seconds: float | bool | None, name: str = "stall_report") -> float | None:
+    """Seconds after which any standstill is reported; None where only forgotten inputs are, or nothing is.
 
     Raises:
         ConfigError: If it is not above 0, or longer than a thread can wait.
     """
-    if seconds is not None and not 0 < seconds <= threading.TIMEOUT_MAX:
+    if seconds is None or seconds is False:
+        return None
+    if seconds is True or not 0 < seconds <= threading.TIMEOUT_MAX:
         raise ConfigError(
             f"{name} is a number of seconds above 0 and at most {threading.TIMEOUT_MAX:g}, and is {seconds!r}"
         )

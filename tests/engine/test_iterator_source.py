@@ -199,7 +199,7 @@ def test_no_times_at_all() -> None:
         ([(3, ["a"]), (3, ["b"])], ps.TimeError, "'words' got time 3 after 3: times must increase"),
         ([(3, ["a"]), (1, ["b"])], ps.TimeError, "got time 1 after 3"),
         ([(-1, ["a"])], ps.TimeError, "negative"),
-        ([((0, 0), "a")], ps.TimeError, "coordinate"),
+        ([((0, 0), ["a"])], ps.TimeError, "coordinate"),
         ([(2**64 - 1, ["a"]), (2**64, "b")], ps.TimeError, "the last there is"),
         ([3], TypeError, r"'words' needs pairs \(time, records\), and got 3"),
         ([(0, ["a"]), None, (1, ["b"])], TypeError, r"'words' needs pairs \(time, records\), and got None"),

@@ -72,9 +72,12 @@ impl Giver<'_> {
             let parts = "which iterates over its columns";
             return Err(self.refuses(&format!("a {kind}"), parts, &cure));
         }
-        if !records.hasattr("__iter__")? && !records.hasattr("__getitem__")? {
+        let kind = records.get_type(); // which has the special methods, and not the object
+        if !kind.hasattr("__iter__")? && !kind.hasattr("__getitem__")? {
             let text = shown(records);
-            let cure = if records.is_none() {
+            let cure = if kind.module()?.to_string().starts_with("pointstamp") {
+                "the records themselves: a stream or a collection is made of them".to_owned()
+            } else if records.is_none() {
                 "a list, which may be empty".to_owned()
             } else if records.is_callable() {
                 "its result, by calling it".to_owned()
@@ -143,4 +146,10 @@ fn rows_of_frame(object: &Bound<'_, PyAny>) -> PyResult<Option<&'static str>> {
 #[pyfunction]
 pub(crate) fn check_records(call: &str, records: &Bound<'_, PyAny>) -> PyResult<()> {
     Giver::Call(call).check(records)
+}
+
+/// Refuses an iterator where a method takes one record, in its name.
+#[pyfunction]
+pub(crate) fn check_record(call: &str, many: &str, record: &Bound<'_, PyAny>) -> PyResult<()> {
+    refuse_iterator(call, many, record)
 }

@@ -41,23 +41,44 @@ class CollectionScope:
         return cast("Scope", self)
 
     @overload
-    def new_collection(self, *, name: str | None = None) -> tuple[CollectionInput[Any], Collection[Any]]: ...
+    def new_collection(
+        self, *, strict: bool = False, name: str | None = None
+    ) -> tuple[CollectionInput[Any], Collection[Any]]: ...
     @overload
     def new_collection(
-        self, *, schema: pa.Schema, name: str | None = None
+        self, *, schema: pa.Schema, strict: bool = False, name: str | None = None
     ) -> tuple[ColumnInput, ColumnCollection]: ...
-    def new_collection(self, *, schema: pa.Schema | None = None, name: str | None = None) -> Any:
+    def new_collection(
+        self, *, schema: pa.Schema | None = None, strict: bool = False, name: str | None = None
+    ) -> Any:
         """An input that changes a collection, and the collection.
 
         Args:
-            schema: What the columns are, of a collection of columns; None for one of Python values.
+            schema: The columns of a collection of columns; None for a collection of Python values.
+            strict: Whether an update is refused that takes away more of a record than this input has added so
+                far. The input then keeps a count of each record. Without it counts may be below zero. Each
+                worker's input counts what was added on that worker.
             name: The operator's name.
 
         Raises:
             GraphError: If a collection cannot keep a column of the schema, or two have one name.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         words, collection = scope.new_collection(strict=True)
+            ...     words.insert("tick")
+            ...     words.remove("tock")
+            >>> ps.execute(main)
+            Traceback (most recent call last):
+            ...
+            ValueError: 1 of 'tock' cannot be removed at time 0: this input has added 0 of it. ...
         """
         handle: InputHandle[Any] = InputHandle()
         rows: Collection[Any] = self._scope.collection_of(self._scope.core.input_from(handle))
+        if strict:
+            _core.refuse_negative_counts(handle)
         if schema is None:
             from pointstamp.collections.inputs import CollectionInput
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import ClusterError, PointstampError, WorkerStopped, add_note, in_words
 from pointstamp._threads import Helper
+from pointstamp._unpicklable import unpicklable
 from pointstamp.execution import execute
 from pointstamp.interactive.commands import Command, Commands, Replies, Taken
 from pointstamp.interactive.serving import serve
@@ -207,7 +208,7 @@ class SessionWorkers:
             finally:
                 self._threads.discard(ident)  # which the next thread that is started may have
 
-        execute(main, config=config)
+        execute(main, config=config, stall_report=False)
 
     def _on_processes(self, config: Config, processes: int) -> None:
         key = secrets.token_bytes(32)
@@ -417,7 +418,11 @@ def _loads(data: bytes) -> Command:
 
 
 def _cannot_be_sent(command: Command, error: Exception) -> TypeError:
-    return TypeError(f"what is given to {command.what} cannot be sent to another process: {error}")
+    found = unpicklable(command.arguments, lambda value: _dumps(Command(None, None, "", (value,))))
+    return TypeError(
+        f"what is given to {command.what} cannot be sent to another process{', because of ' if found else ''}"
+        f"{found}: {error}"
+    )
 
 
 def _not_taken(what: str, error: Exception) -> TypeError:

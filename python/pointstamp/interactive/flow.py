@@ -95,6 +95,7 @@ class Flow:
 
     Attributes:
         times: Where its inputs stand that are open, by name.
+        unfinished: The open inputs that were given something at the time where they stand.
         places: Where its outputs are watched, by name: as a probe tells its places.
     """
 
@@ -104,6 +105,7 @@ class Flow:
         self.cluster = cluster
         self.name = name
         self.times: dict[str, Time] = {}
+        self.unfinished: set[str] = set()
         self.places = places
         self._number = number
         self.ends = weakref.finalize(self, _drop, cluster, number)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
+from pointstamp._mistakes import warn_usage
 from pointstamp.interactive.commands import Taken
 from pointstamp.order import Antichain
 
@@ -82,13 +83,24 @@ class LiveOutput:
             Times in order, each with its records, sorted where they can be; of a collection its changes
             ``(record, diff)``; of columns a list of record batches.
 
+        Warns:
+            UsageWarning: If there is nothing, and an input has not left the time of what was sent.
+
         Raises:
             StallError: When it is not over in time; it says what is waited for. Nothing is lost.
             TypeError: If a record cannot be sent from its process. It is gone; the others come with the
                 next call.
             BaseException: What the dataflow, or a command before this one, raised. Nothing is lost.
         """
-        return self._read(True, timeout)
+        read = self._read(True, timeout)
+        if not read and (unfinished := sorted(self._flow.unfinished)):
+            name = unfinished[0]
+            warn_usage(
+                f"read() of output {self.name!r} returns nothing: input {name!r} was given something at time "
+                f"{self._flow.times[name]!r}, where it still stands, and only times that all inputs have left "
+                "are complete. Call advance_to() with a later time, or close(), on the input before read()"
+            )
+        return read
 
     def take(self) -> list[tuple[Time, Any]]:
         """As `read`, of the times that are complete now."""

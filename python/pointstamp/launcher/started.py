@@ -15,7 +15,7 @@ import socket
 import sys
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pointstamp._errors import ClusterError, ConfigError
 from pointstamp.config import Config
@@ -61,7 +61,12 @@ def taken() -> Place | None:
     return None if text is None else Place(*json.loads(text))
 
 
-def run(place: Place, target: targets.Target, options: Mapping[str, Any], stall_report: float | None) -> int:
+def run(
+    place: Place,
+    target: targets.Target,
+    options: Mapping[str, Any],
+    stall_report: float | Literal[False] | None,
+) -> int:
     """Runs the program in its place; returns the exit code."""
     leash, listener = (_own(descriptor) for descriptor in (place.leash, place.listener))
     hold(leash)

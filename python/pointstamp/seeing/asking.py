@@ -48,9 +48,14 @@ class Asking:
         process: Its number.
         processes: How many there are.
         workers: How many workers each has.
+
+    Attributes:
+        patience: Seconds after which a wait of `main` for inputs that it left open itself is reported; None
+            where it is not.
     """
 
     def __init__(self, cluster: _core.Cluster, process: int, processes: int, workers: int) -> None:
+        self.patience: float | None = None
         self._cluster = cluster
         self._process = process
         self._processes = processes

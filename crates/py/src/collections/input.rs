@@ -60,6 +60,13 @@ pub(crate) fn update_input(
     handle.update(record, diff)
 }
 
+/// Has the handle of a collection's input refuse updates that take away more of a record than it has added.
+#[pyfunction]
+pub(crate) fn refuse_negative_counts(handle: &InputHandle) -> PyResult<()> {
+    handle.open_state()?.refuse_negative_counts();
+    Ok(())
+}
+
 /// Adds the updates of an iterable of pairs, or, with a diff, of an iterable of records.
 #[pyfunction]
 #[pyo3(signature = (handle, updates, diff = None))]

@@ -53,7 +53,7 @@ class InProcess:
             worker.run()
 
         try:
-            execute(main, config=config)
+            execute(main, config=config, stall_report=False)
         except BaseException as error:
             self._results.fail(error)
         else:

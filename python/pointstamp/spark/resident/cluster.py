@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp.spark import compat
 from pointstamp.spark.job import slots
 from pointstamp.spark.job.checking import planned
-from pointstamp.spark.job.plan import dataframes, times_of
+from pointstamp.spark.job.plan import dataframes, packed, times_of
 from pointstamp.spark.job.stages import packed_inputs
 from pointstamp.spark.packing.exceptions import coded
 from pointstamp.spark.packing.naming import BARRIER
@@ -202,11 +202,9 @@ class Cluster:
         Raises:
             ClusterError: If the cluster was shut down, or has failed earlier.
         """
-        from pyspark import cloudpickle
-
         self._link.check()
         number = next(self._dataflows)
-        self._link.ask("start", number, cloudpickle.dumps(plan))  # type: ignore[no-untyped-call]
+        self._link.ask("start", number, packed(plan))
         return Dataflow(self._link, number, plan)
 
     def explain(self, *, timeout: float = 10.0) -> str:

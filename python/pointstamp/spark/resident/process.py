@@ -329,7 +329,7 @@ def reside(residence: Residence, batches: Iterator[pa.RecordBatch]) -> Iterator[
                 target=resident.obey, args=(driver,), name="pointstamp-commands", daemon=True
             ).start()
             try:
-                execute(resident.main, config=config, listener=listener)
+                execute(resident.main, config=config, listener=listener, stall_report=False)
             except BaseException as error:
                 # The driver is told of the end first: an answer that came before would leave the cluster as
                 # good as running for the call that follows it.
