@@ -150,7 +150,7 @@ class Worker:
             self._logs.close()
         self.core.run(self._lasting(None))
 
-    def _lasting(self, condition: Callable[[], bool] | None) -> tuple[float, Callable[[], None]] | None:
+    def _lasting(self, condition: Callable[[], bool] | None) -> tuple[float, Callable[[], bool]] | None:
         """After how many seconds a wait is looked at, and by what.
 
         Args:

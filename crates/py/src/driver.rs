@@ -51,9 +51,9 @@ pub(crate) struct PythonHost {
 }
 
 /// A wait of the program's for its dataflows. Where the worker sleeps for a while and no timer is going to wake it, a function
-/// is called, once.
+/// is called; once more after twice as long each time, until it returns true.
 struct Wait {
-    after: Duration,
+    after: Cell<Duration>,
     call: Held,
     since: Cell<Option<Instant>>,
     is_over: Cell<bool>,
@@ -92,10 +92,12 @@ impl PythonHost {
         let Some(wait) = self.untold_wait() else {
             return Ok(());
         };
-        let lasted = |since: Instant| since.elapsed() >= wait.after;
+        let lasted = |since: Instant| since.elapsed() >= wait.after.get();
         if due.is_none() && wait.since.get().is_some_and(lasted) {
-            wait.is_over.set(true);
-            wait.call.get().bind(py).call0()?;
+            let said = wait.call.get().bind(py).call0()?.is_truthy()?;
+            wait.is_over.set(said);
+            wait.after.set(wait.after.get().saturating_mul(2));
+            wait.since.set(None);
         }
         Ok(())
     }
@@ -200,7 +202,10 @@ impl Host for PythonHost {
             let now = Instant::now();
             let since = wait.since.get().unwrap_or(now);
             wait.since.set(Some(since));
-            wait.after.saturating_sub(now - since).max(SIGNAL_INTERVAL)
+            wait.after
+                .get()
+                .saturating_sub(now - since)
+                .max(SIGNAL_INTERVAL)
         });
         signals.into_iter().chain(wait).min()
     }
@@ -294,7 +299,7 @@ impl Driver {
         let wait = lasting.and_then(|(seconds, call)| {
             let after = Duration::try_from_secs_f64(seconds).ok()?;
             Some(Rc::new(Wait {
-                after,
+                after: Cell::new(after),
                 call: Held::new(call),
                 since: Cell::new(None),
                 is_over: Cell::new(false),

@@ -36,10 +36,11 @@ class Lengths:
         second: How many units are a second, where that is known; None where the first time tells it.
     """
 
-    __slots__ = ("_given", "_second", "_time", "is_told")
+    __slots__ = ("_given", "_noted", "_second", "_time", "is_told")
 
     def __init__(self, second: int | None = None) -> None:
         self._given: list[_Given] = []
+        self._noted: set[_Given] = set()
         self._second = second
         self._time: int | None = None
         self.is_told = second is not None
@@ -47,6 +48,9 @@ class Lengths:
     def note(self, what: str, length: int) -> None:
         """Notes a length that the program gives now."""
         given = _Given(what, length, program_line())
+        if given in self._noted:
+            return  # an operator may ask twice
+        self._noted.add(given)
         if self.is_told:
             self._check(given)
         else:

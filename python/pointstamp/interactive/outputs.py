@@ -97,7 +97,7 @@ class LiveOutput:
             name = unfinished[0]
             warn_usage(
                 f"read() of output {self.name!r} returns nothing: input {name!r} was given something at time "
-                f"{self._flow.times[name]!r}, where it still stands, and only times that all inputs have left "
+                f"{self._flow.times[name]!r}, where it still stands, and only times that all inputs left "
                 "are complete. Call advance_to() with a later time, or close(), on the input before read()"
             )
         return read

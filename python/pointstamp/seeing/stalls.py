@@ -49,6 +49,9 @@ __all__ = [
 FORGOTTEN = 10.0
 """Seconds without an event after which a wait for inputs that `main` left open is reported."""
 
+BRIEF = 0.2
+"""Seconds that the workers of this process have to answer while `main` waits, and its worker does not step."""
+
 QUICK = 1.0
 """Seconds that workers have to answer when the program is to end."""
 
@@ -157,7 +160,7 @@ def waits_for_probes(condition: Callable[[], Any]) -> bool:
     )
 
 
-def say_forgotten(asking: Asking, worker: _core.Worker, condition: Callable[[], Any] | None) -> None:
+def say_forgotten(asking: Asking, worker: _core.Worker, condition: Callable[[], Any] | None) -> bool:
     """Says on standard error that a wait of `main` cannot end, since it has left inputs open.
 
     Of several workers, the first that has such an input says it. Nothing is said where something else is
@@ -167,24 +170,28 @@ def say_forgotten(asking: Asking, worker: _core.Worker, condition: Callable[[], 
         asking: Asks the workers.
         worker: The worker of this thread.
         condition: What `step_while` waits for; None for `run`.
+
+    Returns:
+        Whether there is nothing to be said any more.
     """
     try:
-        explanation = explained(asking, worker, [] if condition is None else probes_of(condition))
+        explanation = explained(asking, worker, [] if condition is None else probes_of(condition), BRIEF)
     except Exception:  # the computation may have ended meanwhile, and says why itself
-        return
+        return True
     causes = explanation.causes
     if any(not silent.ended for silent in explanation.silent) or not causes:
-        return
+        return False
     if any(cause.kind != "input" for cause in causes):
-        return
+        return False
     if worker.index != min(-1 if cause.worker is None else cause.worker for cause in causes):
-        return
+        return False
     waits = "worker.run()" if condition is None else "worker.step_while(...)"
     cure = "Close it" if condition is None else "Advance it, or close it,"
     say(
         f"{waits} waits for an input that main has left open, and nothing has happened for "
         f"{asking.patience:g} s. {cure} before {waits}.\n{explanation}"
     )
+    return True
 
 
 def interrupted(asking: Asking, worker: _core.Worker | None, error: BaseException) -> None:

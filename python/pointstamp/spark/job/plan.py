@@ -65,7 +65,7 @@ def packed(plan: Plan | Callable[..., Any]) -> bytes:
             raise
         raise TypeError(
             f"build cannot be sent to Spark's executors: {found}, cannot be pickled ({error}). Make locks, "
-            "files and connections inside of build, or of the functions that use them: each executor has its own"
+            "files and connections inside of build, or of what uses them: each executor has its own"
         ) from error
 
 
