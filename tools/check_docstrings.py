@@ -1,14 +1,15 @@
 """Checks the first lines of docstrings: `python tools/check_docstrings.py` prints those that are fragments.
 
-A first line stands alone: it begins with a verb in the third person or with a noun phrase. One that begins with
-What, Which, How, Those, Of, As, Where, That or Who is a clause without its sentence. "Whether" begins the first
-line of something that is true or false: a function that returns a bool, a property, or a docstring of a value.
-Arguments are folders and files to look at; without any, the Python of the repository.
+A first line stands alone: it begins with a verb in the third person or with a noun phrase. What, Which, How,
+Those, Of, As, Where, That and Who begin a clause without its sentence. "Whether" begins the first line of a
+boolean only: of a function that may return one, or of a value. Arguments are folders and files to look at;
+without any, the Python of the repository.
 """
 
 import ast
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -32,7 +33,9 @@ def violations(path: Path) -> list[str]:
         first = text.strip().partition("\n")[0]
         word = first.partition(" ")[0].rstrip(",:;.")
         if word in FRAGMENTS:
-            found.append(f"{path}:{line}: a first line begins with a verb or a noun phrase, not {word!r}: {first}")
+            found.append(
+                f"{path}:{line}: begins with {word!r}, and not with a verb or a noun phrase: {first}"
+            )
         elif word == "Whether" and not truth:
             found.append(f"{path}:{line}: 'Whether' begins the first line of a boolean only: {first}")
     return found
@@ -46,7 +49,7 @@ def docstrings(tree: ast.Module) -> Iterator[tuple[int, str, bool]]:
         body = getattr(node, "body", None)
         if not isinstance(node, ast.Module | ast.ClassDef) or not isinstance(body, list):
             continue
-        for before, after in zip(body, body[1:], strict=False):
+        for before, after in pairwise(body):
             if isinstance(before, ast.Assign | ast.AnnAssign) and (text := text_of(after)) is not None:
                 yield after.lineno, text, True
 
@@ -70,13 +73,16 @@ def is_boolean(node: Documented) -> bool:
 
 def text_in(annotation: ast.expr) -> str:
     """The text of an annotation that is one."""
-    return annotation.value if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str) else ""
+    value = annotation.value if isinstance(annotation, ast.Constant) else ""
+    return value if isinstance(value, str) else ""
 
 
 def files(places: list[Path]) -> list[Path]:
     """The Python files in folders, and those that are named."""
-    found = [file for place in places for file in ([place] if place.is_file() else sorted(place.rglob("*.py")))]
-    return [file for file in found if "__pycache__" not in file.parts]
+    found = [
+        path for place in places for path in ([place] if place.is_file() else sorted(place.rglob("*.py")))
+    ]
+    return [path for path in found if "__pycache__" not in path.parts]
 
 
 def main(arguments: list[str]) -> int:

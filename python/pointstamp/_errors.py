@@ -55,7 +55,7 @@ class GraphError(PointstampError):
 
 
 class StallError(PointstampError, TimeoutError):
-    """What a worker waited for has not come in time; the message says what holds it, and what to do.
+    """Raised where a wait has not ended in time; the message says what holds it, and what to do.
 
     Attributes:
         explanation: A `pointstamp.seeing.Explanation`: who holds which time, and why.

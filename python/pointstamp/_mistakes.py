@@ -1,4 +1,4 @@
-"""What people get wrong when they write a dataflow, refused where it is written, with the cure.
+"""Refuses common mistakes where a dataflow is written, and says how to mend them.
 
 Owns the checks of functions and names; that of pacts is `pacts.pact_of`. They run while a dataflow is built.
 What can only be seen in a function's result is checked by the operator that calls it.
@@ -108,7 +108,7 @@ _OTHER_WORDS = {
     "where": ("filter", "map_batches"),
     "with_columns": ("map_batches",),
 }
-"""What other libraries call what there is here."""
+"""Names in other libraries, and the methods here that do the same."""
 
 _OF_COLLECTIONS = frozenset(
     [
@@ -129,15 +129,15 @@ _OF_COLLECTIONS = frozenset(
         "top_k",
     ]
 )
-"""What a collection has, and a stream of records, an arrangement or a collection of columns may lack."""
+"""Methods of a collection that a stream of records, an arrangement or a collection of columns may lack."""
 
 _OF_WINDOWS = frozenset(
     ["collect", "count", "distinct_count", "fold", "max", "mean", "min", "quantiles", "sum", "top_k"]
 )
-"""What a window of a stream by key has, and the stream itself lacks."""
+"""Methods of a window of a stream by key that the stream itself lacks."""
 
 _OF_RECORDS = frozenset(["filter", "flat_map", "inspect", "map"])
-"""What a stream of columns lacks and a stream of records has."""
+"""Methods of a stream of records that a stream of columns lacks."""
 
 _OF_STREAMS = frozenset(
     [
@@ -154,15 +154,15 @@ _OF_STREAMS = frozenset(
         "write",
     ]
 )
-"""What streams have, also those of columns, and collections lack: the stream of their updates has it."""
+"""Methods of streams, also of columns, that collections lack: the stream of their updates has them."""
 
 _OF_STREAMS_OF_RECORDS = frozenset(
     ["async_map", "branch", "inspect_time", "key_by", "map_batch", "to_arrow", "try_map"]
 )
-"""As `_OF_STREAMS`, of streams of records only."""
+"""Methods of streams of records only that collections lack."""
 
 _OF_RESULTS = frozenset(["as_collection", "capture", "capture_into", "concat", "probe"])
-"""What streams by key, and of windows, lack: the streams of their results have it."""
+"""Methods that streams by key, and windows, lack: the streams of their results have them."""
 
 
 def function_of(operator: str, function: Any) -> Any:

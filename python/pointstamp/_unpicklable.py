@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["unpicklable"]
 
 _DEPTH = 8
-"""How many steps from a function, through variables, attributes and items, are looked at."""
+"""Steps from a function, through variables, attributes and items, that are looked at."""
 
 
 def unpicklable(function: Any, dumps: Callable[[Any], bytes]) -> str:

@@ -38,7 +38,7 @@ N = TypeVar("N")
 
 
 def bfs(edges: Collection[tuple[N, N]], roots: Collection[N]) -> Collection[tuple[N, int]]:
-    """How many edges lead from the nearest root to each node that can be reached: pairs ``(node, hops)``.
+    """Counts the edges from the nearest root to each node that can be reached: pairs ``(node, hops)``.
 
     Args:
         edges: The edges, which are followed from source to target.
@@ -276,7 +276,7 @@ def _most_frequent(counted: list[tuple[N, int]]) -> N:
 def clustering_coefficients(
     edges: Collection[tuple[N, N]], nodes: Collection[N] | None = None
 ) -> Collection[tuple[N, float]]:
-    """How many of the pairs of a node's neighbours have an edge, as Graphalytics defines it (LCC).
+    """The share of the pairs of a node's neighbours that have an edge, as Graphalytics defines it (LCC).
 
     Pairs ``(node, coefficient)``, for every node. Neighbours are those to or from which an edge
     leads; of the ordered pairs of them, those count from the first of which an edge leads to the second. A

@@ -342,5 +342,5 @@ class Scope(FromOutside, CollectionScope, Drawn):
     def loop_variable(
         self, step: int = 1, *, schema: pa.Schema | None = None, of: Any = None, name: str | None = None
     ) -> tuple[LoopHandle[Any], Any]:
-        """As `feedback`, where each trip adds `step` to the last coordinate."""
+        """Makes a `feedback` where each trip adds `step` to the last coordinate."""
         return self.feedback(step, schema=schema, name=name)

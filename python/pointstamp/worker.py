@@ -162,7 +162,7 @@ class Worker:
         return patience, partial(say_forgotten, self.asking, self.core, condition)
 
     def new_log(self, scope: Scope, *, every: float = 0.1, name: str = "log") -> tuple[Log, ArrowStream]:
-        """What this worker does from now on, as a stream of record batches in one of its dataflows.
+        """A stream of record batches of what this worker does from now on, in one of its dataflows.
 
         `pointstamp.seeing.log` says what the columns are. Dataflows that were installed before have no rows
         that name their operators. Those that read a log are in none: they would have to read of themselves
@@ -235,7 +235,7 @@ class Worker:
         return Sequencer(self)
 
     def traffic(self) -> Traffic:
-        """What this process has sent to the others so far; zeros where there are none."""
+        """Returns the traffic of this process to the others so far; zeros where there are none."""
         return Traffic(*self.core.traffic())
 
     def __repr__(self) -> str:

@@ -138,7 +138,7 @@ def test_a_worker_without_captures_has_a_stream_that_is_over() -> None:
 
 
 def history(capture: Any) -> list[tuple[list[ps.Time], ps.Time | None, Any]]:
-    """What was said, in order: frontier, time and records."""
+    """Returns the events in order: frontier, time and records."""
     counts: Counter[Any] = Counter()
     said: list[tuple[list[ps.Time], ps.Time | None, Any]] = []
     for event in capture:

@@ -1,4 +1,4 @@
-"""What collections are told apart by: traces, imports, captures, processes, and mistakes."""
+"""Traces, imports, captures, processes and mistakes of collections."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_an_import_of_other_coordinates_is_refused() -> None:
 
 @pytest.mark.parametrize("complete", [True, False])
 def test_the_dataflow_of_an_imported_trace_goes_when_it_is_complete(complete: bool) -> None:
-    """What it has not sent yet would be missing from the one that imports it: an error, and no wait."""
+    """Its unsent records would be missing from the one that imports it: an error, and no wait."""
 
     def main(worker: ps.Worker) -> Any:
         numbers, trace, probe, exporting = arranged_numbers(worker)

@@ -13,7 +13,7 @@ TIMES = 30
 
 
 class Flight:
-    """How many times of a worker have been asked for, and have come to an end where they are held."""
+    """Counts the times of a worker that have been asked for, and have come to an end where they are held."""
 
     def __init__(self) -> None:
         self.begun = self.ended = self.most = 0

@@ -34,7 +34,7 @@ def at_times(scope: ps.Scope, data: Timed) -> ps.Stream[Any]:
 def on_workers(
     workers: int, nested: bool, data: Timed, operator: Callable[[ps.Stream[Any]], ps.Stream[Any]]
 ) -> dict[ps.Time, Counter[Any]]:
-    """What an operator makes of the records, in the root scope or in a scope with a second coordinate."""
+    """Returns the results of an operator, in the root scope or in a scope with a second coordinate."""
 
     def build(scope: ps.Scope) -> ps.Capture[Any]:
         stream = at_times(scope, data)

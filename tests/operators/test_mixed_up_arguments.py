@@ -1,4 +1,4 @@
-"""What a program is told that gives the wrong kind of thing: text for a list, a row function for columns.
+"""Refusals of the wrong kind of thing: text for a list, a row function for columns.
 
 Each case is a program, and what the message must contain: what was given, and what to write instead.
 """
@@ -441,7 +441,7 @@ SECONDS, MILLISECONDS = 1_700_000_000, 1_700_000_000_000
 
 
 def told(times: list[int], operator: Callable[[Any], Any]) -> list[str]:
-    """What is warned of where records have these event times."""
+    """Returns the warnings where records have these event times."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         ps.example(lambda scope: operator(scope.to_stream([("a", time) for time in times])))

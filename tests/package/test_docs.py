@@ -120,7 +120,7 @@ def test_program(program: Program, tmp_path: Path) -> None:
 
 
 def sessions(path: Path) -> str:
-    """What a chapter types at the prompt, as one session."""
+    """Returns the sessions at the prompt of a chapter, as one session."""
     return "\n".join(
         block.text for block in blocks(path.read_text(encoding="utf-8")) if block.language == "pycon"
     )

@@ -1,4 +1,4 @@
-"""What a program that waits says when it is interrupted, ended, asked from outside, or stands still."""
+"""Reports of a program that waits: when it is interrupted, ended, asked from outside, or stands still."""
 
 import os
 import signal

@@ -273,7 +273,7 @@ class EventReader:
 
     @property
     def offset(self) -> int:
-        """How many bytes the events take that were read so far."""
+        """Bytes of the events that were read so far."""
         return self.core.offset
 
     @property
@@ -283,7 +283,7 @@ class EventReader:
 
     @property
     def position(self) -> Position:
-        """Where the reader is, for `seek` of another reader of the same file, perhaps in another process."""
+        """The reader's position, for `seek` of another reader of the same file, also in another process."""
         return Position(self.core.offset, self.core.counts, self.core.mark())
 
     def seek(self, position: Position) -> None:

@@ -97,7 +97,7 @@ class Collection(CollectionOutputs[T]):
         return self._stream
 
     def _own_naming(self) -> AbstractContextManager[None]:
-        """Of what is made when it is first read, whatever the name of the operator that reads it."""
+        """Names an operator that is made when it is first read, whatever the name of its reader."""
         title = "" if self._counted is None else self._counted[1].label
         return named_later(self.scope, title, self._name)
 
@@ -339,7 +339,7 @@ class Collection(CollectionOutputs[T]):
         *,
         name: str | None = None,
     ) -> Collection[tuple[K, U]]:
-        """What a function makes of all values of a key. The records are pairs ``(key, value)``.
+        """Makes results of all values of a key by a function. The records are pairs ``(key, value)``.
 
         Args:
             f: Called with a key and its values, in order, each with how often it is there; returns any number
@@ -411,7 +411,7 @@ class Collection(CollectionOutputs[T]):
         return self.arrange().top_k(n)
 
     def count_by_key(self: Collection[tuple[K, V]], *, name: str | None = None) -> Collection[tuple[K, int]]:
-        """How many records each key has: pairs ``(key, count)``."""
+        """Counts the records of each key: pairs ``(key, count)``."""
         return self.arrange().count_by_key(name=name)
 
     def arrange(self: Collection[tuple[K, V]], *, name: str | None = None) -> Arranged[K, V]:

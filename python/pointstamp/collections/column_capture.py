@@ -1,4 +1,4 @@
-"""How collections of columns go out: as streams of updates, in captures, and watched by probes."""
+"""Outputs of collections of columns: streams of updates, captures, and probes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ColumnCapture(Capture[Any]):
 
 @named
 class ColumnOutputs:
-    """What every `ColumnCollection` has to be read from outside."""
+    """Methods by which every `ColumnCollection` is read from outside."""
 
     __slots__ = ()
 

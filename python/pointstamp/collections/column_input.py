@@ -52,7 +52,7 @@ def schema_and_rows(data: Any) -> tuple[pa.Schema, Any]:
 
 @suggesting
 class ColumnInput(Changing):
-    """What `main` changes a collection of columns with. `Scope.new_collection` gives it for a schema.
+    """Changes a collection of columns from `main`. `Scope.new_collection` makes it for a schema.
 
     Data is a `pyarrow.RecordBatch` or `Table`, or another object with ``__arrow_c_array__`` or
     ``__arrow_c_stream__``: a data frame of pandas or Polars, a result of DuckDB. It has the schema's columns,

@@ -86,7 +86,7 @@ class ColumnCollection(ColumnOutputs):
 
     @property
     def schema(self) -> pa.Schema:
-        """What the columns are."""
+        """The schema of the columns."""
         if self._schema is None:
             self._schema = self.core_schema.to_pyarrow()
         return self._schema
@@ -178,11 +178,11 @@ class ColumnCollection(ColumnOutputs):
         return self._like(self.core.concat(*(other.core for other in others)))
 
     def negate(self, *, name: str | None = None) -> ColumnCollection:
-        """As `Collection.negate`."""
+        """Negates the counts; `Collection.negate` of columns."""
         return self._like(self.core.negate())
 
     def consolidate(self, *, name: str | None = None) -> ColumnCollection:
-        """As `Collection.consolidate`."""
+        """Adds up the updates; `Collection.consolidate` of columns."""
         return self._like(self.core.consolidate())
 
     def distinct(self, *, name: str | None = None) -> ColumnCollection:
@@ -310,7 +310,7 @@ class ColumnCollection(ColumnOutputs):
     def count_by_key(
         self, by: str | Sequence[str], column: str = "count", *, name: str | None = None
     ) -> ColumnCollection:
-        """How many rows each key has: the key's columns, and the count.
+        """Counts the rows of each key: the key's columns, and the count.
 
         Raises:
             GraphError: If there is no such column, or the key has one of the count's name.
@@ -365,7 +365,7 @@ class ColumnCollection(ColumnOutputs):
         schema: pa.Schema,
         name: str | None = None,
     ) -> ColumnCollection:
-        """What a function makes of each key's values: the key's columns, and those of its results.
+        """Makes results of each key's values by a function: the key's columns, and those of the results.
 
         Args:
             f: As in `Collection.reduce`: called with a key and a list of ``(value, count)``; returns its
@@ -436,17 +436,17 @@ class ColumnCollection(ColumnOutputs):
     # ------------------------------------------------------------ scopes and loops
 
     def enter(self, scope: Scope) -> ColumnCollection:
-        """As `Collection.enter`."""
+        """Enters a scope; `Collection.enter` of columns."""
         return self._like(self.core.enter(scope))
 
     def leave(self) -> ColumnCollection:
-        """As `Collection.leave`."""
+        """Leaves a scope; `Collection.leave` of columns."""
         return self._like(self.core.leave())
 
     def iterate(
         self, f: Callable[[Scope, ColumnCollection], ColumnCollection], *, name: str = "Iterate"
     ) -> ColumnCollection:
-        """As `Collection.iterate`: the function's result has this collection's schema.
+        """Iterates as `Collection.iterate`: the function's result has this collection's schema.
 
         Examples:
             >>> import pyarrow as pa

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class Changing:
-    """What the inputs of collections of every kind share: their time, and their end.
+    """The time and the end of inputs of collections of every kind.
 
     Subclasses say what is changed. A subclass is a context manager that closes its input.
     """

@@ -1,4 +1,4 @@
-"""What a scope makes collections with. They are imported when the first is made."""
+"""Methods of scopes that make collections, whose modules are imported when the first is made."""
 
 from __future__ import annotations
 

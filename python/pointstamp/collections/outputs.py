@@ -1,4 +1,4 @@
-"""How collections go out: as streams of updates, in captures, and watched by probes."""
+"""Outputs of collections: streams of updates, captures, and probes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 @named
 class CollectionOutputs(Generic[T]):
-    """What every `Collection` has to be read from outside."""
+    """Methods by which every `Collection` is read from outside."""
 
     __slots__ = ()
 

@@ -481,7 +481,7 @@ class KafkaLog:
             raise _client().KafkaException(self._failed[0])
 
     def read(self, _size: int = -1) -> bytes:
-        """What comes next; nothing once it is closed."""
+        """Returns the bytes that come next; nothing once it is closed."""
         if self._messages is None:
             group = {"group.id": "pointstamp", "enable.auto.commit": False, "auto.offset.reset": "earliest"}
             reader = _Reader({**self._config, **group}, *self._place, lambda m: m.value(), False, "earliest")

@@ -36,7 +36,7 @@ class PartitionReader(ABC, Generic[T]):
     @property
     @abstractmethod
     def offset(self) -> Any:
-        """Where the next `read` begins: after all that was returned. Something that can be pickled."""
+        """The place where the next `read` begins: after all that was returned. It can be pickled."""
 
     @property
     def watermark(self) -> int | None:

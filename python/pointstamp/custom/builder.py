@@ -149,12 +149,12 @@ class OperatorBuilder:
 
 
 def operator_info(scope: Scope, name: str, core: _core.Builder) -> OperatorInfo:
-    """What an operator is told of itself."""
+    """Returns the description of an operator that its constructor is given."""
     return OperatorInfo(name, core.address, scope.index, scope.peers, core.activator())
 
 
 def constructed(name: str, constructor: Callable[..., Any], *given: Any) -> Any:
-    """What an operator's constructor returns, which must be its logic.
+    """Returns the result of an operator's constructor, which must be its logic.
 
     Raises:
         GraphError: If it is not a function.

@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 @named
 class CustomOperators(Generic[T]):
-    """What streams of both kinds can do: run operators of the user's own, and be observed.
+    """Methods of streams of both kinds that run operators of the user's own, and observe the stream.
 
     The operators with an output take a ``schema`` for it: a `pyarrow.Schema` makes the output an
     `ArrowStream` of it, to which the logic gives batches or tables; None makes it a `Stream` of records.
@@ -123,7 +123,7 @@ class CustomOperators(Generic[T]):
         return self._operator(name, [(self, pact)], build, schema, notify=False)
 
     def unary_frontier(self, pact: Pact, name: str, build: Build, *, schema: Schema = ...) -> Any:
-        """As `unary`, with the input's frontier: the logic is called whenever it changes, too."""
+        """Adds an operator as `unary`, whose logic is called when the input's frontier changes, too."""
         return self._operator(name, [(self, pact)], build, schema, notify=True)
 
     def unary_notify(
@@ -214,7 +214,7 @@ class CustomOperators(Generic[T]):
         *,
         schema: Schema = ...,
     ) -> Any:
-        """As `binary`, with the inputs' frontiers; as `unary_frontier`."""
+        """Adds an operator as `binary`, with the inputs' frontiers; as `unary_frontier`."""
         return self._operator(name, [(self, pact1), (other, pact2)], build, schema, notify=True)
 
     def binary_notify(

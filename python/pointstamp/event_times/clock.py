@@ -30,7 +30,7 @@ Unit = tuple[int, int]
 
 
 def _cure(given: Any) -> str:
-    """What to return in place of something that is no event time."""
+    """Returns the text of what to return in place of something that is no event time."""
     if isinstance(given, float):
         return ": return a whole number of some unit, such as int(seconds * 1000) for milliseconds"
     if isinstance(given, date):
@@ -46,7 +46,7 @@ def _cure(given: Any) -> str:
 
 
 class _Kind:
-    """What clocks that have come together know in common."""
+    """The common knowledge of clocks that have come together."""
 
     __slots__ = ("clocks", "datetimes", "length", "lengths", "tellers", "unit")
 
@@ -63,7 +63,7 @@ class _Kind:
 
 
 class Clock:
-    """Which unit the event times of a stream have.
+    """The unit of a stream's event times.
 
     Args:
         datetimes: Whether they are datetimes; None where the first record will tell, or a length.
@@ -99,7 +99,7 @@ class Clock:
         return self._kind.lengths
 
     def told(self) -> str | None:
-        """What is known of the times, in words: ints, or datetimes with their unit; None where nothing is."""
+        """Describes the known unit of the times: ints, or datetimes with their unit; None if unknown."""
         kind = self._kind
         if kind.datetimes is None:
             return None
@@ -210,7 +210,7 @@ class Clock:
             )
 
     def units(self, times: list[Any]) -> list[int]:
-        """What a function of timestamps returned for records, in units.
+        """Converts the results of a function of timestamps to units.
 
         Raises:
             TypeError: For something that is no time, a datetime without a zone, or a mix.
@@ -263,7 +263,7 @@ class Clock:
 
 
 def since_epoch(what: str, at: datetime) -> timedelta:
-    """How long after 1970 in UTC a datetime is.
+    """Returns the time from 1970 in UTC to a datetime.
 
     Raises:
         TypeError: If it has no zone.
@@ -293,7 +293,7 @@ def _microseconds(time: datetime) -> int:
 
 
 def not_ahead(ahead: Any, units: Callable[[str, Any], int]) -> Callable[[], int] | None:
-    """What tells the latest time that is believed: so long after now; None where all are.
+    """Returns the function that gives the latest time that is believed; None where all are.
 
     Args:
         ahead: A timedelta, or None.

@@ -32,15 +32,15 @@ __all__ = [
 ]
 
 Late = list[tuple[int, Any]]
-"""What of a batch is late: parts of it, and the watermark that each came behind, from the least on."""
+"""Late parts of a batch, and the watermark that each came behind, from the least on."""
 
 _MICROSECOND = timedelta(microseconds=1)
 _MOST = 2**62
-"""How many units a length has at most: times of 64 bits reach twice as far."""
+"""Units of the greatest length: times of 64 bits reach twice as far."""
 
 
 class Unit:
-    """What a step of a column's times is: some microseconds, or parts of one; or an int of the program's."""
+    """The step of a column's times: some microseconds, or parts of one; or an int of the program's."""
 
     __slots__ = ("_microseconds", "_parts", "lengths")
 
@@ -98,7 +98,7 @@ def _fitting(what: str, units: int) -> int:
 
 
 def untold(of: str = "") -> GraphError:
-    """What is raised where no column is known to tell the times."""
+    """Returns the error for a stream of which no column is known to tell the times."""
     return GraphError(
         f"which column tells the times{of}? Take the stream from event_time, or say column=. Rows that are "
         "put together with late ones have none; records may be late: "
@@ -180,7 +180,7 @@ def whole_times(times: Any, column: str = "") -> Any:
 def split_columns(
     at: int, limit: Callable[[], int] | None = None, lengths: Lengths | None = None
 ) -> Callable[..., Any]:
-    """How the operator of `event_time` reads a batch whose times are in a column.
+    """Returns the function that reads a batch whose times are in a column, for `event_time`.
 
     What is after the limit, if there is one, goes with what is late, and moves nothing.
     """
@@ -208,7 +208,7 @@ def split_columns(
 def split_rows(
     batch: Any, times: Any, latest: int, floor: int, lateness: int, ahead: Any = None
 ) -> tuple[Any, Late, int]:
-    """What of a batch is on time (None: nothing), what is late, and the latest time with these.
+    """Splits a batch: rows on time (None: no rows), late ones, and the latest time with these.
 
     Args:
         batch: Of rows.

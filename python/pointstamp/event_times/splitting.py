@@ -1,4 +1,4 @@
-"""How the operators on event time read batches of records: as stretches, see `pointstamp.keyed.rows`.
+"""Readers of batches of records for the operators on event time: stretches, see `pointstamp.keyed.rows`.
 
 Owns `split_records`, which tells what is late, and `with_keys`.
 """
@@ -22,7 +22,7 @@ __all__ = ["split_records", "with_keys"]
 def split_records(
     timestamp: Callable[[Any], Any], clock: Clock, limit: Callable[[], int] | None = None
 ) -> Callable[..., Any]:
-    """How the operator of `event_time` reads a batch of records: what is on time becomes a stretch.
+    """Returns the function that reads a batch of records for `event_time`: records on time become a stretch.
 
     What is after the limit, if there is one, goes with what is late, and moves nothing.
     """

@@ -143,7 +143,7 @@ class SessionWorkers:
             raise error
 
     def explain(self, awaited: Awaited | None = None, seconds: float | None = None) -> str:
-        """What the workers wait for, also when one of them does not answer.
+        """Explains what the workers wait for, also when one of them does not answer.
 
         Args:
             awaited: What is to be explained; None for all that they wait for.
@@ -446,7 +446,7 @@ def _unreadable(worker: int, error: Exception) -> TypeError:
 
 
 def _without_unsendable(taken: Taken) -> Taken:
-    """What was taken, less what cannot be sent, with the first error of it."""
+    """Returns the records that can be sent, with the first error of the others."""
     kept, errors = [], []
     for time_, what in taken.kept:
         try:

@@ -53,7 +53,7 @@ class LiveInput:
         flow.times[name] = self.time
 
     def _check(self, method: str, *kinds: str) -> None:
-        """Whether there is such a method, and the input is open."""
+        """Checks that there is such a method, and that the input is open."""
         if self.kind not in kinds:
             other = "insert" if "Collection" in self.kind or "Column" in self.kind else "send"
             raise TypeError(f"input {self.name!r} is a {self.kind}: use {other}(), not {method}()")

@@ -43,7 +43,7 @@ class KeyContext:
 
     @property
     def time(self) -> Any:
-        """Of the record, or the timer."""
+        """The time of the record, or of the timer."""
         return self._process.clock.shown(self._time)
 
     @property
@@ -201,7 +201,7 @@ class Process:
                     _refuse_returned("on_timer", self._on_timer, returned)
 
     def next_time(self, until: int) -> int | None:
-        """That of the first timer."""
+        """Returns the time of the first timer."""
         return self._due[0][0] if self._due else None
 
     def listed(self) -> dict[Any, Any]:

@@ -334,7 +334,7 @@ def ends(process: subprocess.Popen[bytes], seconds: float) -> None:
 
 
 class _Pumps:
-    """What processes write, where this program's output does not go to the system's: in a notebook, say."""
+    """Passes on what processes write where this program's output is not the system's: in a notebook, say."""
 
     def __init__(self) -> None:
         self._threads: list[threading.Thread] = []

@@ -1,4 +1,4 @@
-"""What a process that was started by the launcher does first.
+"""The first steps of a process that was started by the launcher.
 
 It has been handed its place in the cluster in an environment variable, and two sockets: one that listens
 on its address, bound before any other process was told that address, and its leash. The launcher sends
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 VARIABLE = "POINTSTAMP_LAUNCHED"
 
 ECHO = b"e"
-"""What a process says on its leash when it ends because another one failed."""
+"""Sent by a process to the launcher when it ends because another one failed."""
 
 
 class Place(NamedTuple):

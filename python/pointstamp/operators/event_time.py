@@ -114,7 +114,7 @@ class Watermark:
 
     @property
     def own(self) -> int:
-        """What this worker's records tell."""
+        """Returns the time that this worker's records tell."""
         return max(self._latest - self._lateness, 0)
 
     @property
@@ -158,7 +158,7 @@ def _send(output: OutputPort[Any], capability: Capability, part: Any) -> None:
 
 
 class Neighbours:
-    """What the workers tell one another, so that one without records does not hold the others up."""
+    """Notices between the workers, so that one without records does not hold the others up."""
 
     def __init__(
         self,

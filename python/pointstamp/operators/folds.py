@@ -1,4 +1,4 @@
-"""What the functions of folding operators return, looked at where a mistake would pass for a result."""
+"""Checks of results of folding functions, where a mistake would pass for a result."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ __all__ = ["Source"]
 _LAST = 2**64 - 1
 
 _END: Any = object()
-"""What no iterator yields: None may come from one by mistake, and is refused."""
+"""Returned for the end of an iterator: None may come from one by mistake, and is refused."""
 
 
 class Source:

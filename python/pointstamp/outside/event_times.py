@@ -83,7 +83,7 @@ def _whole(times: Any, column: str) -> Any:
 def late_apart(
     scope: Any, read: CoreStream, times: Callable[[Any], Any], schema: _core.Schema | None
 ) -> tuple[CoreStream, CoreStream]:
-    """What is at its own time, and what was sent later than that."""
+    """Splits a stream into what is at its own time, and what was sent later than that."""
     core = scope.core.operator("late")
     port = core.new_frontiered_input(read, _core.PactKind.PIPELINE)
     outputs, streams = [], []

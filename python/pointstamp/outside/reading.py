@@ -1,4 +1,4 @@
-"""What every `Scope` can read from outside: captured streams, and sources.
+"""Sources of every `Scope`: captured streams, and connectors.
 
 Owns the methods; `capture` and `connectors` have what they do. The second is imported with the first source.
 """

@@ -1,4 +1,4 @@
-"""What a scope shows of itself: its graph, and pictures of it.
+"""Drawings of a scope: its graph, and pictures of it.
 
 What draws them is imported with the first picture.
 """
@@ -85,7 +85,7 @@ class Drawn:
         return to_dot(self.graph, self.address)
 
     def _repr_html_(self) -> str | None:
-        """What notebooks show: a picture of the scope; while it is being built, its `repr`."""
+        """Returns the picture that notebooks show; while the scope is being built, its `repr`."""
         from pointstamp.seeing.drawing import to_svg
 
         try:

@@ -50,7 +50,7 @@ FORGOTTEN = 10.0
 """Seconds without an event after which a wait for inputs that `main` left open is reported."""
 
 BRIEF = 0.2
-"""Seconds that the workers of this process have to answer while `main` waits, and its worker does not step."""
+"""Seconds that the workers of this process have to answer while a worker waits for them."""
 
 QUICK = 1.0
 """Seconds that workers have to answer when the program is to end."""
@@ -93,7 +93,7 @@ def explained(
 
 
 class Awaited(NamedTuple):
-    """What is waited for: that nothing is possible at some places but at or after some times.
+    """A wait until nothing is possible at some places but at or after some times.
 
     Attributes:
         places: The places, as `ProbeHandle.places` tells them.
@@ -223,7 +223,7 @@ class Report:
         self.guard: _core.Guard | None = None
 
     def text(self, *, here: bool, seconds: float | None = None) -> str:
-        """What all dataflows wait for; `here` on the thread of the worker that is known."""
+        """Explains what all dataflows wait for; `here` on the thread of the worker that is known."""
         worker = self.worker if here else None
         return str(explained(self._asking, worker, [], seconds))
 
@@ -277,7 +277,7 @@ class Report:
 
 
 def standing(tellers: Sequence[Told | Silent], idle: set[int]) -> object:
-    """What changes whenever something moves; empty where nothing is outstanding.
+    """Returns a value that changes whenever something moves; it is empty where nothing is outstanding.
 
     A worker that does not answer stands still while it is at one line. What it has outstanding is not known:
     in an operator there is something, and in `main` there may be, unless there was nothing when it last

@@ -92,7 +92,7 @@ class ArrowStream(ColumnOperators, Columnar):
 
     @property
     def schema(self) -> pa.Schema:
-        """What the batches' columns are."""
+        """The schema of the batches."""
         if self._schema is None:
             self._schema = self.core_schema.to_pyarrow()
         return self._schema
@@ -318,7 +318,7 @@ class ArrowStream(ColumnOperators, Columnar):
         return ArrowStream(self.scope, made, columns, key)
 
     def count(self, *, name: str | None = None) -> Stream[int]:
-        """How many rows each time has on this worker, sent when the time closes."""
+        """Counts the rows of each time on this worker; sent when the time closes."""
         return self.scope.stream_of(_core.count(self.core))
 
     # ------------------------------------------------------------ shape

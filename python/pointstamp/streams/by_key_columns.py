@@ -1,4 +1,4 @@
-"""What is kept by key of streams of columns: running functions and first rows, in the order of time.
+"""State by key of streams of columns: running functions and first rows, in the order of time.
 
 Owns those methods of `ArrowStream`. The work on rows is done in Rust, when their times are final.
 """

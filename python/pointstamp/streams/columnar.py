@@ -1,4 +1,4 @@
-"""What an `ArrowStream` can do with its columns and with event time.
+"""Methods of `ArrowStream` for its columns and for event time.
 
 Owns the methods that are not of the engine's own kind: expressions, selecting, sorting and limiting rows,
 and those that lead to event time and windows.
@@ -60,7 +60,7 @@ class Columnar(JoinsInTime, KeyedColumns):
 
         @property
         def schema(self) -> pa.Schema:
-            """What the batches' columns are."""
+            """The schema of the batches."""
 
     def __repr__(self) -> str:
         return f"<ArrowStream of {', '.join(self.schema.names)} in {self.scope!r}>"

@@ -70,7 +70,7 @@ def checked_condition(function: Callable[[pa.RecordBatch], Any], condition: Any,
 
 
 def _called(call: str, function: Any, batch: Any) -> Any:
-    """What a function makes of a batch.
+    """Calls a function with a batch.
 
     Raises:
         TypeError: If it compares, or calculates with, a whole column as with a value.
@@ -101,7 +101,7 @@ def _takes_a_row(call: str, what: str, batch: Any) -> TypeError:
 
 
 def checked_columns(function: Callable[[pa.RecordBatch], Any], call: str, schema: pa.Schema) -> Any:
-    """What a function makes of a batch without rows, which tells the schema of its results.
+    """Calls a function with a batch without rows, which tells the schema of its results.
 
     Raises:
         GraphError: If an expression cannot be evaluated, for example for want of a column.
@@ -214,7 +214,7 @@ def _selected(batch: Any, expressions: dict[str, Any]) -> Any:
 
 
 def _column(name: str, values: Any) -> Any:
-    """What a function has returned for a column."""
+    """Checks the result of a function of a column."""
     import pyarrow as pa
 
     if isinstance(values, list) and not all(isinstance(chunk, pa.Array) for chunk in values or [None]):

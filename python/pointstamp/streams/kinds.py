@@ -1,4 +1,4 @@
-"""How a scope makes streams of every kind, for the modules that cannot name one another.
+"""Makes streams of every kind for a scope, for the modules that cannot name one another.
 
 A kind is imported when its first stream is made: programs over records have no use for columns.
 """
@@ -112,7 +112,7 @@ class StreamsOf:
 
     @property
     def _clocks(self) -> list[tuple[_core.Stream, Clock]]:
-        """Of the whole dataflow."""
+        """The clocks of the whole dataflow."""
         scope: Any = self
         while scope.parent is not None:
             scope = scope.parent

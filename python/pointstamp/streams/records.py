@@ -254,7 +254,7 @@ class Stream(RecordOperators[T], Timely[T]):
         return Stream(scope, scope.core.enter(self.core))
 
     def enter_at(self, scope: Scope, fn: Callable[[T], Time], *, name: str | None = None) -> Stream[T]:
-        """As `enter`, with a function that chooses the coordinates that the scope appends, for each record.
+        """Enters a scope as `enter`, with a function that chooses the appended coordinates of each record.
 
         Args:
             scope: Directly inside the stream's scope.
@@ -299,7 +299,7 @@ class Stream(RecordOperators[T], Timely[T]):
     # ------------------------------------------------------------ aggregation
 
     def count(self, *, name: str | None = None) -> Stream[int]:
-        """How many records each time has on this worker, sent when the time closes.
+        """Counts the records of each time on this worker; sent when the time closes.
 
         Times without records send nothing.
 

@@ -1,4 +1,4 @@
-"""What every `Stream` can do with times, keys and the world outside.
+"""Methods of every `Stream` for times, keys and the world outside.
 
 Owns the methods of `Stream` that lead to event time, keys and windows, those of the everyday that work per
 time, and calls that wait. Each is a few lines over the module that has its operator, which is imported when

@@ -76,7 +76,7 @@ class Lines:
             )
 
     def rest(self) -> list[str]:
-        """What is left without an end."""
+        """Returns the text that is left without an end."""
         self.check()
         line, self._part, self._length = b"".join(self._part), [], 0
         return [self._text(line, 0)] if line else []

@@ -85,7 +85,7 @@ class ChangeStream:
         self._started = True
 
     def fileno(self) -> int:
-        """What becomes readable when something comes."""
+        """Returns the descriptor that becomes readable when something comes."""
         number: int = self._link.socket
         return number
 

@@ -1,4 +1,4 @@
-"""What is to be built, and of which streams: what the driver has checked and every worker is told."""
+"""The plan of a dataflow: what the driver has checked and every worker builds."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Plan(NamedTuple):
     named: Named
 
     def what(self, name: str) -> str:
-        """What messages call an input."""
+        """Returns the name of an input for messages."""
         return what(name, self.keyword)
 
     def built(self, scope: Scope, feed: Feed) -> Any:
-        """What `build` returns, called with the streams of a feed."""
+        """Calls `build` with the streams of a feed; returns its result."""
         streams = {name: feed.stream(scope, number, name) for number, name in enumerate(self.inputs)}
         return self.build(scope, **streams) if self.keyword else self.build(scope, *streams.values())
 
@@ -70,7 +70,7 @@ def packed(plan: Plan | Callable[..., Any]) -> bytes:
 
 
 def what(name: str, keyword: bool) -> str:
-    """What messages call an input."""
+    """Returns the name of an input for messages."""
     return f"input '{name}'" if keyword else "the input"
 
 

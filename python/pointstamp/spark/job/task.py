@@ -51,7 +51,7 @@ _ADVICE = (
 
 
 class Job(NamedTuple):
-    """What every task is told.
+    """The instructions of every task.
 
     Attributes:
         plan: What to build: a `Plan`, pickled.
