@@ -2,7 +2,7 @@
 #
 #   make demo           build, install, and run a pipeline on Spark: what is in Python's library, and what needs what
 #   make test           everything that must pass
-#   make lint           formatting, clippy, types, the stub against the extension, what lies on what
+#   make lint           formatting, clippy, types, docstrings, the stub against the extension, what lies on what
 #   make docs           the book and the reference, as a site in site/
 #   make bench          ours against the peers, a table of ratios in target/bench; bench-spark: beside DataFrames and
 #                       GraphFrames; bench-collections: beside differential dataflow and DBSP
@@ -114,6 +114,7 @@ lint-rust: $(dev_stamp) | lint-prerequisites
 lint-python: $(dev_stamp) $(wheel_stamp)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python tools/check_docstrings.py
 	$(BIN)/mypy
 	$(BIN)/basedpyright --level error --pythonpath $(BIN)/python
 	$(BIN)/python -m mypy.stubtest pointstamp --mypy-config-file pyproject.toml --allowlist tools/stubtest-allowlist.txt

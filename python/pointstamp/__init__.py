@@ -36,6 +36,7 @@ from pointstamp._errors import (
     StallError,
     TimeError,
     TruncatedWarning,
+    UsageWarning,
     WrittenBefore,
 )
 from pointstamp._later import later
@@ -99,14 +100,20 @@ else:
             "Window": "pointstamp.event_times.windows",
             "WindowedStream": "pointstamp.keyed",
             "connectors": "pointstamp.connectors",
+            "cluster": "pointstamp.cluster",
             "event_times": "pointstamp.event_times",
             "fields": "pointstamp.fields",
+            "graphs": "pointstamp.graphs",
             "interactive": "pointstamp.interactive",
             "keyed": "pointstamp.keyed",
             "order": "pointstamp.order",
             "progress_bar": "pointstamp.seeing.bar",
             "register_encoder": "pointstamp.encoders",
+            "progress": "pointstamp.progress",
             "register_key": "pointstamp.keys",
+            "seeing": "pointstamp.seeing",
+            "spark": "pointstamp.spark",
+            "testing": "pointstamp.testing",
         },
     )
 
@@ -172,6 +179,7 @@ __all__ = [
     "TruncatedWarning",
     "Tumbling",
     "UnorderedInput",
+    "UsageWarning",
     "Variable",
     "Vertex",
     "Window",

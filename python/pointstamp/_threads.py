@@ -74,7 +74,7 @@ class Helper(threading.Thread):
         self._runs = True
 
     def run(self) -> None:
-        """What the thread does."""
+        """Runs the thread's function."""
         try:
             if self._begins(True):
                 self._function()

@@ -30,7 +30,7 @@ CALCULATIONS: dict[str, Any] = {
 
 
 def rows(build: Any, table: pa.Table) -> list[dict[str, Any]]:
-    """What an operator makes of a table."""
+    """Returns the rows that an operator makes of a table."""
     captured = ps.example(lambda scope: build(scope.column_collection(table)).capture())
     return [row for _, batch in captured.extract() for row in batch.drop_columns(["diff"]).to_pylist()]
 
@@ -138,7 +138,7 @@ ANY_FLOATS = st.sampled_from(FLOATS) | st.floats()
     bound=st.sampled_from([0.5, 1e19, -1e300, math.inf, 3]),
 )
 def test_nested_calculations_are_compared_as_python_compares_them(records: Any, f: Any, bound: float) -> None:
-    """Of NaN a collection says that it is after all other numbers."""
+    """NaN is after all other numbers in a collection."""
     x, y, n = zip(*records, strict=True)
     table = pa.table({"x": pa.array(x, pa.float64()), "y": pa.array(y, pa.float64()), "n": pa.array(n)})
     calculated = f(col("x"), col("y"), col("n"))

@@ -42,7 +42,7 @@ def table(schema: pa.Schema, rows: list[Row]) -> pa.Table:
 
 
 def accumulated(changes: list[tuple[Any, Any]], times: int) -> list[Rows]:
-    """What a capture adds up to at each time."""
+    """Adds up a capture at each time."""
     states, current = [], Rows()
     by_time = dict(changes)
     for time in range(times):

@@ -282,7 +282,7 @@ def close(found: set[Any], expected: set[Any]) -> bool:
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize(("nodes", "most"), [(9, 81), (5, 8)], ids=["dense", "sparse"])
 def test_at_every_time_as_networkx_has_it(name: str, workers: int, nodes: int, most: int) -> None:
-    """Of few edges, nodes come down to one neighbour and to none while they are part of a result."""
+    """Edges are so few that nodes come down to one neighbour and to none while they are part of a result."""
     build, expected = FUNCTIONS[name]
     rounds = history(len(name), ROUNDS if workers == 1 else 30, nodes, most)
 

@@ -28,7 +28,7 @@ HERE = "127.0.0.1:0"
 
 
 def first_and_error(source: Any) -> tuple[list[Any], str]:
-    """What the first read of a source gives, and what the second raises."""
+    """Returns the first read of a source, and the error of the second."""
     [partition] = source.partitions()
     reader = source.open(partition)
     first = reader.read()

@@ -18,7 +18,7 @@ SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.int64())])
 
 
 def following(source: Any, wanted: Callable[[list[Any]], bool], act: Callable[[], object]) -> list[Any]:
-    """What is read of a source until that is enough; `act` is called between steps, once something is."""
+    """Reads a source until that is enough; `act` is called between steps, once something was read."""
     seen: list[Any] = []
 
     def main(worker: ps.Worker) -> None:

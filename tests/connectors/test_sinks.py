@@ -1,4 +1,4 @@
-"""What a sink does not write is said, and what it cannot write right is refused."""
+"""Sinks say what they do not write, and refuse what they cannot write right."""
 
 import math
 import os
@@ -294,7 +294,7 @@ def test_what_parquet_commits_outlives_a_loss_of_power(
 
 
 def changes(path: Path) -> int:
-    """How many transactions have changed a SQLite database: its file counts them in its header."""
+    """Counts the transactions that have changed a SQLite database: its file counts them in its header."""
     return int.from_bytes(path.read_bytes()[24:28], "big")
 
 

@@ -30,7 +30,7 @@ def ran(
     snapshots: list[bytes],
     end: int | None,
 ) -> tuple[Counter[str], list[bytes], int]:
-    """What is sent for rows that are all fed again; the state at `end`; and how many rows were left out."""
+    """Returns the results of rows that are all fed again; the state at `end`; and the rows left out."""
 
     def main(worker: ps.Worker) -> Any:
         state: ps.KeyedState[Any, Any] = ps.KeyedState.restore(

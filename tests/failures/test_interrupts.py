@@ -181,7 +181,7 @@ def test_ctrl_c_stops_every_worker(body: str, workers: int) -> None:
 
 
 class Struck(threading.Event):
-    """What says to `Thread.start` that the thread has begun: an interruption comes first."""
+    """Raised in place of the word to `Thread.start` that the thread has begun."""
 
     def wait(self, timeout: float | None = None) -> bool:
         raise KeyboardInterrupt

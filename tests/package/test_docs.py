@@ -10,14 +10,16 @@ A chapter is a Markdown file in docs/. Two kinds of fenced block hold Python, an
 """
 
 import doctest
+import importlib
 import itertools
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -130,7 +132,7 @@ def test_each_graph_that_is_kept_belongs_to_a_program() -> None:
 
 
 def sessions(path: Path) -> str:
-    """What a chapter types at the prompt, as one session."""
+    """Returns the sessions at the prompt of a chapter, as one session."""
     return "\n".join(
         block.text for block in blocks(path.read_text(encoding="utf-8")) if block.language == "pycon"
     )
@@ -201,3 +203,63 @@ def test_the_table_of_errors_has_each() -> None:
     names = {kind.__name__ for kind in errors if issubclass(kind, pointstamp.PointstampError)}
     table = set(re.findall(r"^\| `(\w+)` \|", (DOCS / "errors.md").read_text(), re.MULTILINE))
     assert table == names - {"PointstampError"}
+
+
+def documented_classes() -> Iterator[tuple[type, dict[str, str]]]:
+    """The classes of the reference, each with the options of its entry."""
+    module, entry, options = "pointstamp", "", {}
+    lines = (DOCS / "reference.md").read_text(encoding="utf-8").splitlines()
+    for line in [*lines, ""]:
+        if option := re.fullmatch(r"   :([\w-]+): ?(.*)", line):
+            options[option[1]] = option[2]
+            continue
+        if entry:
+            yield resolved(module, entry), options
+        kind, _, name = line.removeprefix(".. ").partition(":: ")
+        entry, options = name if kind == "autoclass" else "", {}
+        module = name if kind == "currentmodule" else module
+
+
+def resolved(module: str, name: str) -> type:
+    """A class by its name in a module, or by its whole name."""
+    if "." in name:
+        module, _, name = name.rpartition(".")
+    kind = getattr(importlib.import_module(module), name)
+    assert isinstance(kind, type)
+    return kind
+
+
+def not_shown(kind: type, options: dict[str, str]) -> set[str]:
+    """The public members of a class that its entry leaves out: those of bases, unless it asks for them."""
+    if "no-members" in options:
+        return set()
+    own = [base for base in kind.__mro__ if base.__module__.startswith("pointstamp")]
+    stops = options.get("inherited-members", "").split()
+    shown = set(vars(kind))
+    if "inherited-members" in options:
+        for base in kind.__mro__:
+            if base is object or base.__name__ in stops:
+                break
+            shown |= set(vars(base))
+    internal = set(conf_of_the_book()["INTERNAL"].split(","))
+    public = {name for base in own for name in vars(base) if not name.startswith("_")}
+    return public - internal - set(options.get("exclude-members", "").split()) - shown
+
+
+def conf_of_the_book() -> dict[str, Any]:
+    return runpy.run_path(str(DOCS / "conf.py"))
+
+
+def test_the_reference_shows_inherited_members() -> None:
+    missing = {
+        kind.__name__: sorted(names)
+        for kind, options in documented_classes()
+        if (names := not_shown(kind, options))
+    }
+    assert not missing
+
+
+def test_an_entry_without_inherited_members_is_found() -> None:
+    assert "read" in not_shown(pointstamp.Scope, {})
+    assert "insert" not in not_shown(pointstamp.CollectionInput, {})
+    assert not_shown(pointstamp.CollectionInput, {}) >= {"advance_to", "close"}

@@ -21,7 +21,7 @@ UNPICKLES = re.compile(r"pickle\.loads?\b|Unpickler\(")
 
 
 def named(text: str) -> set[str]:
-    """What a text names in code, outside of its blocks."""
+    """Returns the names that a text has in code, outside of its blocks."""
     return set(re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)))
 
 

@@ -1,4 +1,4 @@
-"""What `import pointstamp` must not do: the Spark side forks after it."""
+"""Things that `import pointstamp` must not do: the Spark side forks after it."""
 
 import subprocess
 import sys

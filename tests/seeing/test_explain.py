@@ -1,4 +1,4 @@
-"""What holds a time, and whether the explanation finds it: outside and inside loops, everywhere."""
+"""Holders of a time, and whether the explanation finds them: outside and inside loops, everywhere."""
 
 import asyncio
 import threading

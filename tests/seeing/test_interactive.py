@@ -111,7 +111,7 @@ def test_a_dataflow_is_fed_read_and_awaited_in_cells_and_outlives_what_goes_wron
         letters, collection = scope.new_collection()
         return letters, collection.count()
 
-    letters[0].insert_many("abca")
+    letters[0].insert_many(list("abca"))
     letters[0].advance_to(1)
     letters[0].remove("a")
     letters[0].close()
@@ -249,7 +249,7 @@ def test_an_interrupted_cell_interrupts_nothing_else(pair: ps.Interactive, tmp_p
 
 
 def test_an_interruption_that_wakes_nobody_is_noticed(pair: ps.Interactive) -> None:
-    """As one that comes just before the main thread waits: the system tells another thread of it."""
+    """Strikes just before the main thread waits: the system tells another thread of it."""
     waiting, gate = threading.Event(), threading.Event()
 
     def strike() -> None:

@@ -1,4 +1,4 @@
-"""What a session hands out, whatever happens on its workers: whole times, in time, to who may ask."""
+"""Records that a session hands out, whatever happens on its workers: whole times, in time, to who may ask."""
 
 import asyncio
 import os

@@ -60,7 +60,7 @@ class Served:
             raise
 
     def until_ended(self) -> BaseException:
-        """How the first conversation ended."""
+        """Returns the error that ended the first conversation."""
         wait_for(lambda: bool(self.ended))
         return self.ended[0]
 
@@ -74,7 +74,7 @@ def served() -> Iterator[Served]:
 
 
 Change = Callable[[int, bytes], list[bytes]]
-"""What becomes of the nth piece of what the client says: pieces to pass on."""
+"""Changes the nth piece of what the client says: pieces to pass on."""
 
 
 class Relay:
@@ -296,7 +296,7 @@ def test_who_has_shown_the_secret_is_not_sent_away(served: Served, monkeypatch: 
 
 
 def test_a_server_outlives_what_cannot_be_accepted(served: Served, caplog: pytest.LogCaptureFixture) -> None:
-    """As when the process has too many open files for a moment."""
+    """Fails to accept, as when the process has too many open files for a moment."""
     listener = served.server._listener
 
     class Exhausted:

@@ -1,4 +1,4 @@
-"""What `run` refuses before Spark starts anything, and with which words."""
+"""Refusals of `run` before Spark starts anything, and their words."""
 
 from collections.abc import Callable
 from typing import Any

@@ -23,6 +23,7 @@ use crate::batch::{Batch, MAX_BATCH, copy};
 use crate::errors::{GraphError, IntoException};
 use crate::forks::{self, Process};
 use crate::gil::{Held, attached};
+use crate::iterables::Giver;
 use crate::kinds::StageKind;
 use crate::raised::Raised;
 use crate::time::point_to_py;
@@ -254,7 +255,7 @@ impl<'py> Message<'_, 'py> {
         let process = Process::this();
         if stage.kind == StageKind::FlatMap {
             let function = stage.function.get().bind(py);
-            let records = self.tools.flat_map(function, &batch.as_list(py));
+            let records = self.tools.flat_map(&stage.name, function, &batch.as_list(py));
             return self.run_on(index, records.map_err(raised)?, tasks);
         }
         let time = match stage.kind {
@@ -368,7 +369,9 @@ impl Stage {
             }
             StageKind::MapBatch => {
                 drop(list);
-                vec![tools.list(&function.call1((batch.into_list(py),))?)?]
+                let results = function.call1((batch.into_list(py),))?;
+                Giver::Function(&self.name).check(&results)?;
+                vec![tools.list(&results)?]
             }
             StageKind::TryMap => try_map(function, &list)?,
             StageKind::OkErr => ok_err(&tools.map(function, &list)?)?,

@@ -30,6 +30,7 @@ mod generic;
 mod gil;
 mod hash;
 mod input;
+mod iterables;
 mod kinds;
 mod library;
 mod one_nan;
@@ -73,6 +74,8 @@ mod _core {
 
     #[pymodule_export]
     use crate::hash::{stable_hash, tagged_hash};
+    #[pymodule_export]
+    use crate::iterables::{check_record, check_records};
     #[pymodule_export]
     use crate::one_nan::{pairs_with_one_nan, with_one_nan};
 
@@ -140,7 +143,7 @@ mod _core {
         entered::enter_arrangement,
         fields::{Field, column_field, source_field},
         fuel::set_collections_fuel,
-        input::{send_updates, update_input},
+        input::{refuse_negative_counts, send_updates, update_input},
         join::join_arranged,
         play::{play_columns, play_updates},
         project::{check_pairs, filter_fields, project},

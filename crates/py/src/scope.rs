@@ -22,6 +22,7 @@ use crate::errors::{GraphError, IntoException};
 use crate::generic::generic_alias;
 use crate::gil::{Held, attached};
 use crate::input::InputHandle;
+use crate::iterables::{Giver, records_of};
 use crate::operator::Builder;
 use crate::probe::ProbeHandle;
 use crate::raised::Raised;
@@ -121,7 +122,11 @@ impl Scope {
 
     /// The records of an iterable, at the minimum time, a bounded batch for each activation.
     fn to_stream(&self, items: &Bound<'_, PyAny>) -> PyResult<Stream> {
-        let iterator = Held::new(items.try_iter()?.into_any().unbind());
+        let iterator = Held::new(
+            records_of(Giver::Call("to_stream"), items)?
+                .into_any()
+                .unbind(),
+        );
         let builder = self.scope.get()?.operator("to_stream").map_err(refused)?;
         let (output, stream, capability) = builder.new_held_output().map_err(refused)?;
         let mut capability = Some(capability);

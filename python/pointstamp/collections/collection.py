@@ -97,7 +97,7 @@ class Collection(CollectionOutputs[T]):
         return self._stream
 
     def _own_naming(self) -> AbstractContextManager[None]:
-        """Of what is made when it is first read, whatever the name of the operator that reads it."""
+        """Names an operator that is made when it is first read, whatever the name of its reader."""
         title = "" if self._counted is None else self._counted[1].label
         return named_later(self.scope, title, self._name)
 
@@ -205,7 +205,7 @@ class Collection(CollectionOutputs[T]):
 
         Examples:
             >>> import pointstamp as ps
-            >>> ps.example(lambda scope: scope.collection("banana").distinct().capture()).extract()
+            >>> ps.example(lambda scope: scope.collection(list("banana")).distinct().capture()).extract()
             [(0, [('a', 1), ('b', 1), ('n', 1)])]
         """
         result = self._reduce_records(Reduction.DISTINCT, name=name)
@@ -222,7 +222,8 @@ class Collection(CollectionOutputs[T]):
 
         Examples:
             >>> import pointstamp as ps
-            >>> build = lambda scope: scope.collection("banana").threshold(lambda letter, n: n // 2).capture()
+            >>> halve = lambda letter, n: n // 2
+            >>> build = lambda scope: scope.collection(list("banana")).threshold(halve).capture()
             >>> ps.example(build).extract()
             [(0, [('a', 1), ('n', 1)])]
         """
@@ -233,7 +234,7 @@ class Collection(CollectionOutputs[T]):
 
         Examples:
             >>> import pointstamp as ps
-            >>> ps.example(lambda scope: scope.collection("banana").count().capture()).extract()
+            >>> ps.example(lambda scope: scope.collection(list("banana")).count().capture()).extract()
             [(0, [(('a', 3), 1), (('b', 1), 1), (('n', 2), 1)])]
         """
         return self._reduce_records(Reduction.COUNT, name=name)
@@ -414,7 +415,7 @@ class Collection(CollectionOutputs[T]):
         return self.arrange().top_k(n)
 
     def count_by_key(self: Collection[tuple[K, V]], *, name: str | None = None) -> Collection[tuple[K, int]]:
-        """How many records each key has: pairs ``(key, count)``."""
+        """Counts the records of each key: pairs ``(key, count)``."""
         return self.arrange().count_by_key(name=name)
 
     def arrange(self: Collection[tuple[K, V]], *, name: str | None = None) -> Arranged[K, V]:

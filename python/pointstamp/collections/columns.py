@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import reduce as fold
 from operator import and_
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp import _core
 from pointstamp._core import Field, Reduction
 from pointstamp._errors import GraphError
-from pointstamp._mistakes import count_of, function_of, suggesting
+from pointstamp._mistakes import column_name, count_of, function_of, suggesting
 from pointstamp._naming import named
 from pointstamp.collections.arranged import Arranged, check_scope
 from pointstamp.collections.collection import Collection, distinct_keys
@@ -25,7 +26,8 @@ from pointstamp.collections.types import (
     sum_of,
 )
 from pointstamp.fields import key, left, record, right
-from pointstamp.streams.arrow import check_same, names
+from pointstamp.streams.arrow import check_same
+from pointstamp.streams.column_arguments import aggregations_of, key_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -87,7 +89,7 @@ class ColumnCollection(ColumnOutputs):
 
     @property
     def schema(self) -> pa.Schema:
-        """What the columns are."""
+        """The schema of the columns."""
         if self._schema is None:
             self._schema = self.core_schema.to_pyarrow()
         return self._schema
@@ -122,7 +124,7 @@ class ColumnCollection(ColumnOutputs):
             >>> batch.to_pylist()
             [{'name': 'tea', 'total': 12, 'diff': 1}]
         """
-        wanted = {name: _core.column_field(name) for name in names(list(columns))} if columns else {}
+        wanted = {name: _core.column_field(column_name("select", name)) for name in columns}
         both = wanted.keys() & fields.keys()
         if both or len(wanted) < len(columns):
             raise GraphError(f"select would give two columns the name {min(both or columns)!r}")
@@ -139,6 +141,10 @@ class ColumnCollection(ColumnOutputs):
         Raises:
             GraphError: If there is no such column, or two get one name.
         """
+        if not isinstance(columns, Mapping):
+            raise TypeError(
+                f"rename takes the new names by the old ones, as in {{'a': 'b'}}, not {columns!r}"
+            )
         for old in columns:
             self._index(old)
         renamed = [columns.get(name, name) for name in self.schema.names]
@@ -175,11 +181,11 @@ class ColumnCollection(ColumnOutputs):
         return self._like(self.core.concat(*(other.core for other in others)))
 
     def negate(self, *, name: str | None = None) -> ColumnCollection:
-        """As `Collection.negate`."""
+        """Negates the counts; `Collection.negate` of columns."""
         return self._like(self.core.negate())
 
     def consolidate(self, *, name: str | None = None) -> ColumnCollection:
-        """As `Collection.consolidate`."""
+        """Adds up the updates; `Collection.consolidate` of columns."""
         return self._like(self.core.consolidate())
 
     def distinct(self, *, name: str | None = None) -> ColumnCollection:
@@ -318,7 +324,7 @@ class ColumnCollection(ColumnOutputs):
     def count_by_key(
         self, by: str | Sequence[str], column: str = "count", *, name: str | None = None
     ) -> ColumnCollection:
-        """How many rows each key has: the key's columns, and the count.
+        """Counts the rows of each key: the key's columns, and the count.
 
         Raises:
             GraphError: If there is no such column, or the key has one of the count's name.
@@ -356,7 +362,7 @@ class ColumnCollection(ColumnOutputs):
             {'city': 'Ulm', 'price_sum': 7, 'price_max': 4, 'price_count': 2}
         """
         keys = self._key(by)
-        of, wanted, made = aggregated(self.schema, self._key, aggregations)
+        of, wanted, made = aggregated(self.schema, self._key, aggregations_of(aggregations))
         values = tuple(record[self._index(name)] for name in of)
         arranged = self.core.map((self._part(keys), values)).arrange()
         reduced = _core.reduce_arranged(arranged.core, Reduction.AGGREGATE, wanted, "aggregate")
@@ -373,7 +379,7 @@ class ColumnCollection(ColumnOutputs):
         schema: pa.Schema,
         name: str | None = None,
     ) -> ColumnCollection:
-        """What a function makes of each key's values: the key's columns, and those of its results.
+        """Makes results of each key's values by a function: the key's columns, and those of the results.
 
         Args:
             f: As in `Collection.reduce`: called with a key and a list of ``(value, count)``; returns its
@@ -410,7 +416,7 @@ class ColumnCollection(ColumnOutputs):
         return self._with(flat, reduced, [*own, *zip(values, types, strict=True)])
 
     def _key(self, by: str | Sequence[str]) -> list[str]:
-        keys = names(by)
+        keys = key_names(by)
         self.core_schema.key(keys)
         return keys
 
@@ -452,17 +458,17 @@ class ColumnCollection(ColumnOutputs):
     # ------------------------------------------------------------ scopes and loops
 
     def enter(self, scope: Scope) -> ColumnCollection:
-        """As `Collection.enter`."""
+        """Enters a scope; `Collection.enter` of columns."""
         return self._like(self.core.enter(scope))
 
     def leave(self) -> ColumnCollection:
-        """As `Collection.leave`."""
+        """Leaves a scope; `Collection.leave` of columns."""
         return self._like(self.core.leave())
 
     def iterate(
         self, f: Callable[[Scope, ColumnCollection], ColumnCollection], *, name: str = "Iterate"
     ) -> ColumnCollection:
-        """As `Collection.iterate`: the function's result has this collection's schema.
+        """Iterates as `Collection.iterate`: the function's result has this collection's schema.
 
         Examples:
             >>> import pyarrow as pa

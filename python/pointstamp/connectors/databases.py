@@ -196,7 +196,7 @@ def _opened(writer: _Writer, worker: int) -> SinkWriter:
 
 
 class _Writer(SinkWriter):
-    """What both share: batches wait until their time is whole."""
+    """The common part of writers to databases: batches wait until their time is whole."""
 
     def __init__(self, path: str, table: str, columns: list[str], key: list[str] | None, name: str) -> None:
         self._path = path

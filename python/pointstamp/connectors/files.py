@@ -63,7 +63,7 @@ def _listed(paths: Paths) -> list[str]:
 
 
 def _not_found(listed: list[str], ending: str) -> str:
-    """What was looked for, where nothing was found."""
+    """Returns the pattern that was looked for, where nothing was found."""
     if not listed:
         return "there are no files to read: the list of paths is empty"
     what = f"there are no files at {', '.join(map(repr, listed))}"

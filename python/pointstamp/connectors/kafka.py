@@ -763,7 +763,7 @@ class KafkaLog:
             raise _client().KafkaException(self._failed[0])
 
     def read(self, _size: int = -1) -> bytes:
-        """What comes next; nothing once it is closed."""
+        """Returns the bytes that come next; nothing once it is closed."""
         if self._messages is None:
             group = {"group.id": "pointstamp", "enable.auto.commit": False, "auto.offset.reset": "error"}
             config = {**self._config, **group}

@@ -67,7 +67,7 @@ OFFSETS = 4096
 
 
 class _Shelf:
-    """Where threads put batches, and the operator takes them."""
+    """Holds batches that threads put and the operator takes."""
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
@@ -113,7 +113,7 @@ class _Shelf:
 
 
 class _End:
-    """What a thread puts behind the last batch of a partition: nothing, or its error."""
+    """The mark behind the last batch of a partition: nothing, or its error."""
 
     def __init__(self, error: BaseException | None = None) -> None:
         self.error = error
@@ -130,7 +130,7 @@ class _Failing:
 
 
 class _Found:
-    """What the thread that looks for partitions puts there: the names of all."""
+    """The names of all partitions, as the thread that looks for them puts them there."""
 
     def __init__(self, names: list[str]) -> None:
         self.names = names

@@ -46,7 +46,7 @@ LOOK_AGAIN = 0.05
 """Seconds after which a file that is followed is asked whether it has grown."""
 
 LOOKS = 40
-"""How often a file that is followed is looked for before it is missing: while it is rotated there is none."""
+"""Looks for a followed file before it counts as missing: while it is rotated there is none."""
 
 KNOWN = 1 << 10
 """Bytes at the beginning of a file, and before an offset, by which it is told apart from others."""
@@ -65,7 +65,7 @@ class Mark(NamedTuple):
 
 
 class Marks(NamedTuple):
-    """What is known of the file that an offset is of.
+    """Marks that tell the file of an offset from others.
 
     Attributes:
         head: Its first bytes, up to the offset.
@@ -389,7 +389,7 @@ class TextReader(PartitionReader[Any]):
         return block
 
     def _check(self) -> None:
-        """That the file still holds what was read of it."""
+        """Checks that the file still holds the bytes that were read of it."""
         head, tail = _around(self._file, self._position)
         size = os.fstat(self._file.fileno()).st_size  # after these were read: it may be cut in between
         if size < self._position:
@@ -470,7 +470,7 @@ class TextReader(PartitionReader[Any]):
 
     @property
     def offset(self) -> dict[str, Any]:
-        """How many bytes were read, and of which file: see `FileOffset.plain`."""
+        """The number of bytes that were read, and of which file: see `FileOffset.plain`."""
         return FileOffset(self._position, self._marks).plain()
 
     def seek(self, offset: Any) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from pointstamp import _core
 from pointstamp._errors import GraphError
-from pointstamp._mistakes import refuse_async, suggesting
+from pointstamp._mistakes import refuse_async, stream_of, suggesting
 from pointstamp.info import OperatorInfo
 from pointstamp.pacts import pact_of
 
@@ -105,7 +105,9 @@ class OperatorBuilder:
         Raises:
             GraphError: If the stream is of another scope.
         """
-        port = self.core.new_frontiered_input(stream.core, *pact_of(pact, stream, self._name))
+        port = self.core.new_frontiered_input(
+            stream_of(self._name, stream).core, *pact_of(pact, stream, self._name)
+        )
         self._inputs.append(port)
         return len(self._inputs) - 1
 
@@ -210,12 +212,12 @@ class OperatorBuilder:
 
 
 def operator_info(scope: Scope, name: str, core: _core.Builder) -> OperatorInfo:
-    """What an operator is told of itself."""
+    """Returns the description of an operator that its constructor is given."""
     return OperatorInfo(name, core.address, scope.index, scope.peers, core.activator())
 
 
 def constructed(name: str, constructor: Callable[..., Any], *given: Any) -> Any:
-    """What an operator's constructor returns, which must be its logic.
+    """Returns the result of an operator's constructor, which must be its logic.
 
     Raises:
         GraphError: If it is not a function.
@@ -272,7 +274,7 @@ def single_output(
     """
     core = scope.core.operator(name)
     connect = core.new_frontiered_input if notify else core.new_input
-    ports = [connect(stream.core, *pact_of(pact, stream, name)) for stream, pact in inputs]
+    ports = [connect(stream_of(name, stream).core, *pact_of(pact, stream, name)) for stream, pact in inputs]
     output, stream, capability = core.new_output(schema)
     logic = constructed(name, build, capability, operator_info(scope, name, core))
     del capability

@@ -13,6 +13,7 @@ from time import time as seconds_now
 from typing import TYPE_CHECKING, Any, Literal
 
 from pointstamp._errors import TimeError
+from pointstamp.event_times.magnitude import Lengths
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +32,7 @@ Unit = tuple[int, int]
 
 
 def _cure(given: Any) -> str:
-    """What to return in place of something that is no event time."""
+    """Returns the text of what to return in place of something that is no event time."""
     if isinstance(given, float):
         return ": return a whole number of some unit, such as int(seconds * 1000) for milliseconds"
     if isinstance(given, date):
@@ -39,14 +40,17 @@ def _cure(given: Any) -> str:
     if isinstance(given, str):
         return ": return datetime.fromisoformat(text), which needs a zone, or int(text)"
     if given is None:
-        return ": filter such records out before"
+        return (
+            ": filter such records out before, with .filter(...); where `read` has "
+            "event_time=, write scope.read(source).filter(...).event_time(...)"
+        )
     return ""
 
 
 class _Kind:
-    """What clocks that have come together know in common."""
+    """The common knowledge of clocks that have come together."""
 
-    __slots__ = ("clocks", "datetimes", "length", "tellers", "unit")
+    __slots__ = ("clocks", "datetimes", "length", "lengths", "tellers", "unit")
 
     def __init__(self, clock: Clock, datetimes: bool | None, unit: Unit | None, teller: str) -> None:
         self.clocks = [clock]
@@ -56,10 +60,12 @@ class _Kind:
         self.tellers = {teller}
         # The length that told the kind, where no record has.
         self.length = ""
+        # Lengths that were given as ints, whose unit the first time may contradict.
+        self.lengths = Lengths()
 
 
 class Clock:
-    """Which unit the event times of a stream have.
+    """The unit of a stream's event times.
 
     Args:
         datetimes: Whether they are datetimes; None where the first record will tell, or a length.
@@ -67,6 +73,7 @@ class Clock:
             many parts of them.
         teller: What tells the times: ``"records"``, ``"columns"`` of timestamps, or ``"nothing"``, where they
             are those of the stream itself.
+        lengths: The lengths that were given as ints beside the times; None for none so far.
     """
 
     __slots__ = ("_kind",)
@@ -76,16 +83,25 @@ class Clock:
         datetimes: bool | None = None,
         unit: Unit = (1, 1),
         teller: Literal["records", "columns", "nothing"] = "records",
+        *,
+        lengths: Lengths | None = None,
     ) -> None:
         self._kind = _Kind(self, datetimes, unit, teller)
+        if lengths is not None:
+            self._kind.lengths = lengths
 
     @property
     def datetimes(self) -> bool | None:
         """Whether the times are datetimes; None where that is not known yet."""
         return self._kind.datetimes
 
+    @property
+    def lengths(self) -> Lengths:
+        """The lengths that were given as ints."""
+        return self._kind.lengths
+
     def told(self) -> str | None:
-        """What is known of the times, in words: ints, or datetimes with their unit; None where nothing is."""
+        """Describes the known unit of the times: ints, or datetimes with their unit; None if unknown."""
         kind = self._kind
         if kind.datetimes is None:
             return None
@@ -119,6 +135,7 @@ class Clock:
         ours.datetimes = next(iter(known), None)
         ours.length = ours.length or theirs.length
         ours.tellers = tellers
+        ours.lengths.join(theirs.lengths)
         ours.clocks += theirs.clocks
         for clock in theirs.clocks:
             clock._kind = ours
@@ -135,6 +152,7 @@ class Clock:
         if length != 0 or isinstance(length, timedelta):
             self._settle(isinstance(length, timedelta), f"{what} is", length, is_length=True)
         if not isinstance(length, timedelta):
+            self._kind.lengths.note(what, index(length))
             return index(length)
         microseconds, parts = self._unit
         units, rest = divmod(length // _MICROSECOND * parts, microseconds)
@@ -203,7 +221,7 @@ class Clock:
             )
 
     def units(self, times: list[Any]) -> list[int]:
-        """What a function of timestamps returned for records, in units.
+        """Converts the results of a function of timestamps to units.
 
         Raises:
             TypeError: For something that is no time, a datetime without a zone, or a mix.
@@ -211,6 +229,8 @@ class Clock:
         kinds = set(map(type, times))
         if kinds == {int}:
             self._settle(False, _TOLD, times[0])
+            if not self._kind.lengths.is_told:
+                self._kind.lengths.saw(max(times))
             return times
         if all(issubclass(kind, datetime) for kind in kinds):
             self._settle(True, _TOLD, times[0])
@@ -257,7 +277,7 @@ class Clock:
 
 
 def since_epoch(what: str, at: datetime) -> timedelta:
-    """How long after 1970 in UTC a datetime is.
+    """Returns the time from 1970 in UTC to a datetime.
 
     Raises:
         TypeError: If it has no zone.
@@ -287,7 +307,7 @@ def _microseconds(time: datetime) -> int:
 
 
 def not_ahead(ahead: Any, units: Callable[[str, Any], int]) -> Callable[[], int] | None:
-    """What tells the latest time that is believed: so long after now; None where all are.
+    """Returns the function that gives the latest time that is believed; None where all are.
 
     Args:
         ahead: A timedelta, or None.

@@ -28,6 +28,7 @@ from pointstamp._errors import (
     in_words,
 )
 from pointstamp._threads import Helper
+from pointstamp._unpicklable import unpicklable
 from pointstamp.execution import execute
 from pointstamp.interactive.commands import MOST, Command, Commands, Replies, Taken
 from pointstamp.interactive.serving import serve
@@ -159,7 +160,7 @@ class SessionWorkers:
             raise error
 
     def explain(self, awaited: Awaited | None = None, seconds: float | None = None) -> str:
-        """What the workers wait for, also when one of them does not answer.
+        """Explains what the workers wait for, also when one of them does not answer.
 
         Args:
             awaited: What is to be explained; None for all that they wait for.
@@ -244,7 +245,7 @@ class SessionWorkers:
             finally:
                 self._threads.discard(ident)  # which the next thread that is started may have
 
-        execute(main, config=config)
+        execute(main, config=config, stall_report=False)
 
     def _started(self, kill: Callable[[], None]) -> None:
         self._kill = kill
@@ -412,7 +413,11 @@ def _loads(data: bytes) -> Command:
 
 
 def _cannot_be_sent(command: Command, error: Exception) -> TypeError:
-    return TypeError(f"what is given to {command.what} cannot be sent to another process: {error}")
+    found = unpicklable(command.arguments, lambda value: _dumps(Command(None, None, "", (value,))))
+    return TypeError(
+        f"what is given to {command.what} cannot be sent to another process{', because of ' if found else ''}"
+        f"{found}: {error}"
+    )
 
 
 def _not_taken(what: str, error: Exception) -> TypeError:
@@ -436,7 +441,7 @@ def _unreadable(worker: int, error: Exception) -> TypeError:
 
 
 def _without_unsendable(taken: Taken) -> Taken:
-    """What was taken, less what cannot be sent, with the first error of it."""
+    """Returns the records that can be sent, with the first error of the others."""
     kept, errors = [], []
     for time_, what in taken.kept:
         try:

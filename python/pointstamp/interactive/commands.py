@@ -1,4 +1,4 @@
-"""What is on its way from a session to its workers, and the answers.
+"""Commands on their way from a session to its workers, and the answers.
 
 Owns the one order of commands that all workers see: a command is put there in one step, for one worker or for
 all, so that an interruption leaves no worker without what the others have. Each worker reads at its own pace;
@@ -29,7 +29,7 @@ LOOK = 0.5
 
 
 class Command(NamedTuple):
-    """What a worker is told.
+    """A command to a worker.
 
     Attributes:
         target: The worker; None for all.
@@ -45,7 +45,7 @@ class Command(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """What a worker hands out of an output, and keeps no longer.
+    """Records that a worker hands out of an output, and keeps no longer.
 
     Attributes:
         kept: The records, or batches of columns, with their times.
@@ -123,7 +123,7 @@ class Commands:
 
 
 class Replies:
-    """What workers answer, by the number of what they were asked."""
+    """Answers of workers, by the number of the question."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()

@@ -112,6 +112,7 @@ class Flow:
         cluster: The workers.
         name: Its name.
         times: Where its inputs stand that are open, by name.
+        unfinished: The open inputs that were given something at the time where they stand.
         places: Where its outputs are watched, by name: as a probe tells its places.
     """
 
@@ -121,6 +122,7 @@ class Flow:
         self.cluster = cluster
         self.name = name
         self.times: dict[str, Time] = {}
+        self.unfinished: set[str] = set()
         self.places = places
         self._number = number
         self._why = CLOSED

@@ -31,7 +31,7 @@ INPUTS = (InputHandle, ArrowInput, CollectionInput, ColumnInput)
 
 
 def named(returned: Any) -> dict[str, Any]:
-    """What the function that builds a dataflow returns, by name."""
+    """Returns the results of the function that builds a dataflow, by name."""
     if returned is None:
         return {}
     if isinstance(returned, dict):
@@ -131,15 +131,15 @@ class Served:
         )
 
     def probe(self, name: str) -> ProbeHandle:
-        """What tells the times of an output that are not complete, as this worker knows them."""
+        """Returns the probe of an output's times that are not complete, as this worker knows them."""
         return self._probes[name]
 
     def places(self) -> dict[str, list[tuple[int, int]]]:
-        """Where each output is watched."""
+        """Returns the places where each output is watched."""
         return {name: probe.places() for name, probe in self._probes.items()}
 
     def take(self, name: str, frontier: list[Time]) -> list[tuple[Time, Any]]:
-        """What was kept here of times before a frontier; it is not kept any more."""
+        """Returns the records that were kept here of times before a frontier, and keeps them no more."""
         kept = self._kept[name]
         whole = [(time, what) for time, what in kept if not any(_less_equal(edge, time) for edge in frontier)]
         kept[:] = [(time, what) for time, what in kept if any(_less_equal(edge, time) for edge in frontier)]

@@ -1,4 +1,4 @@
-"""What each worker of a session runs: it does what it is told, and steps its dataflows meanwhile.
+"""The loop of each worker of a session: it runs commands, and steps its dataflows meanwhile.
 
 An exception of a command is its answer, and the worker goes on. An exception of an operator ends the
 computation, as it does in `execute`. A dataflow is built in two turns, so that all workers have it or none:
@@ -33,7 +33,7 @@ IDLE = 0.2
 
 
 class Channel(Protocol):
-    """Where a worker's commands come from, and its answers go."""
+    """The connection by which a worker's commands come, and its answers go."""
 
     def take(self) -> Command | None:
         """The next command, if there is one."""
@@ -194,4 +194,4 @@ class _Serving:
 
 
 _LATER = object()
-"""What a command returns that is answered when its time has come."""
+"""The result of a command that is answered when its time has come."""

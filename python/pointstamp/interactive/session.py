@@ -208,7 +208,7 @@ class Interactive:
             cluster.interrupt()
 
     def explain(self) -> str:
-        """What the workers wait for: who holds which time, and what to do about it."""
+        """Explains what the workers wait for: who holds which time, and what to do about it."""
         return self._cluster().explain()
 
     def restart(self) -> None:

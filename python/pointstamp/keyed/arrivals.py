@@ -1,4 +1,4 @@
-"""What has arrived and is not final yet.
+"""Records that have arrived and are not final yet.
 
 Owns `Arrivals`: stretches by key, each sorted by time once, from whose fronts the records before a time are
 taken. Records of one time come in the order of their arrival. Which stretches have any is told by a heap of

@@ -1,4 +1,4 @@
-"""Which window a record is in, and when it closes: the logic of windows over records in time's order.
+"""Assigns records to windows, and closes these: the logic of windows over records in time's order.
 
 Three kinds of logic: aligned windows (tumbling and sliding), sessions, and counted windows. A window is
 open from its first record until the frontier has passed its end; then its results are sent, at its last
@@ -95,7 +95,7 @@ def assigner(
 
 
 class Windows:
-    """What they have in common: a reducer, and a state that lists what is open."""
+    """The common part of windows: a reducer, and a state that lists the open ones."""
 
     def __init__(self, reducer: Reducer, clock: Clock) -> None:
         self._reducer = reducer
@@ -118,7 +118,7 @@ class Windows:
         raise NotImplementedError
 
     def add(self, rows: Rows, until: int | None, out: Results) -> None:
-        """What `run` does."""
+        """Adds records to their windows; called by `run`."""
         raise NotImplementedError
 
     def next_time(self, until: int) -> int | None:

@@ -35,7 +35,7 @@ __all__ = ["Logic", "in_time_order", "root_only"]
 
 
 class Logic(Protocol):
-    """What an operator does with records in the order of their times."""
+    """The work of an operator on records in the order of their times."""
 
     def run(self, rows: Rows, until: int | None, out: Results) -> None:
         """Takes all records before `until`, which come once; None when none can come any more.
@@ -231,7 +231,7 @@ class Ordered:
             self._held.downgrade(self._stands)
 
     def _later(self, stretch: Keyed) -> Keyed:
-        """What of a stretch is not in the state already."""
+        """Returns the part of a stretch that is not in the state already."""
         assert self._state is not None
         times, keys, values = stretch
         places = [at for at, time in enumerate(each_time(times, len(keys))) if time >= self._begins]

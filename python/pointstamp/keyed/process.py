@@ -258,7 +258,7 @@ class Process:
             self._records = [self._records[at] for at in order]
 
     def next_time(self, until: int) -> int | None:
-        """The time of the earliest timer."""
+        """Returns the time of the first timer."""
         return self._due[0][0] if self._due else None
 
     def needs(self, until: int) -> int | None:

@@ -1,4 +1,4 @@
-"""What is made of the values of a key in a window.
+"""Reducers of the values of a key in a window.
 
 A reducer says how a state begins, how a value changes it, and what it is in the end; `extend` does so for the
 columns of one window at once. States are plain data, which can be pickled.
@@ -47,7 +47,7 @@ class Reducer:
         self.of = of
 
     def prepared(self, values: list[Any]) -> list[Any]:
-        """What counts of each record."""
+        """Returns the values that count of each record."""
         of = self.of
         return values if of is None else [of(value) for value in values]
 
@@ -122,7 +122,7 @@ class Reduce(Reducer):
 
 
 class Counting(Reducer):
-    """How many there are."""
+    """Counts values."""
 
     __slots__ = ()
 
@@ -137,7 +137,7 @@ class Counting(Reducer):
 
 
 class Sum(Reducer):
-    """What they add up to."""
+    """Adds values up."""
 
     __slots__ = ()
 
@@ -194,7 +194,7 @@ class Collect(Reducer):
 
 
 class Distinct(Reducer):
-    """How many different ones there are."""
+    """Counts different values."""
 
     __slots__ = ()
 

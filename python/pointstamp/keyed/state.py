@@ -42,7 +42,7 @@ class Keeper(Protocol):
         """The state of each key, as plain data that is not changed any more."""
 
     def notes(self) -> dict[Any, Any]:
-        """What a snapshot needs of some keys besides."""
+        """Returns notes that a snapshot needs of some keys besides."""
 
     def put(self, key: Any, state: Any, note: Any) -> None:
         """Takes a key of a snapshot in: what was listed, and noted, of it; None where it was not."""
@@ -61,7 +61,7 @@ class Tabular(Keeper, Protocol):
 
 @suggesting
 class KeyedState(Generic[K, S]):
-    """What an operator keeps for each key of this worker: the methods of keyed streams take one.
+    """The state that an operator keeps for each key of this worker: methods of keyed streams take one.
 
     What the state of a key is depends on the operator, whose documentation says it. It may be read where the
     worker does not step: in `main`, between steps, or after the run.
@@ -157,7 +157,7 @@ class KeyedState(Generic[K, S]):
         return key in self._listed()
 
     def size(self) -> tuple[int, int] | None:
-        """How many keys there are, and about how many bytes they take with their states, by a sample.
+        """Returns the number of keys, and about how many bytes they take with their states, by a sample.
 
         None where the operator keeps them in another form: listing that takes long.
         """
@@ -381,7 +381,7 @@ def claimed(state: KeyedState[Any, Any] | None, terms: Terms, ttl: int | None = 
 
 
 def _parts(snapshot: bytes) -> tuple[int | None, Terms, bool, list[Any]]:
-    """What a snapshot says: its frontier, its terms, whether its entries are tables, and these.
+    """Returns the parts of a snapshot: frontier, terms, whether its entries are tables, and the entries.
 
     Raises:
         CodecError: For bytes that are no snapshot, or a damaged one, or one of an earlier version.

@@ -24,7 +24,7 @@ __all__ = ["Dedup", "FlatMapWithState", "Largest", "MapWithState", "PerTime", "R
 
 
 class Stateful:
-    """What they have in common: the state, and what is due."""
+    """The common part of stateful logic: the state, and the keys that are due."""
 
     def __init__(self, state: KeyedState[Any, Any]) -> None:
         self.state = state

@@ -208,7 +208,7 @@ class KeyedStream(Generic[K, T]):
         state: KeyedState[K, Any] | None = None,
         name: str | None = None,
     ) -> Stream[tuple[K, Any]]:
-        """What each key's records so far add up to, after each of them; as `scan`, without a closure.
+        """Accumulates each key's records, with a result after each of them; as `scan`, without a closure.
 
         Args:
             function: ``"count"``, ``"sum"``, ``"min"``, ``"max"`` or ``"mean"``; of equals, the first is the
@@ -263,7 +263,7 @@ class KeyedStream(Generic[K, T]):
         state: KeyedState[K, S] | None = None,
         name: str | None = None,
     ) -> Stream[tuple[K, U]]:
-        """As `map_with_state`, with any number of results for each record."""
+        """Maps with state as `map_with_state`, with any number of results for each record."""
         function_of("flat_map_with_state", f)
         return self._stateful(
             "flat_map_with_state", lambda kept: stateful.FlatMapWithState(kept, f), state, ttl

@@ -121,13 +121,13 @@ class WindowedStream(Generic[K, T]):
         return self._reduced("reduce", reducers.Reduce(function_of("reduce", f)))
 
     def count(self, *, name: str | None = None) -> Stream[tuple[K, Window, int]]:
-        """How many records each window has."""
+        """Counts the records of each window."""
         return self._reduced("count", reducers.Counting())
 
     def sum(
         self, of: Callable[[T], Any] | None = None, *, name: str | None = None
     ) -> Stream[tuple[K, Window, Any]]:
-        """What the records of each window add up to, or what a function makes of them."""
+        """Adds up the records of each window, or what a function makes of them."""
         return self._reduced("sum", reducers.Sum(of))
 
     def min(
@@ -169,13 +169,13 @@ class WindowedStream(Generic[K, T]):
     def distinct_count(
         self, of: Callable[[T], Any] | None = None, *, name: str | None = None
     ) -> Stream[tuple[K, Window, int]]:
-        """How many different records each window has; they are kept until it closes."""
+        """Counts the different records of each window; they are kept until it closes."""
         return self._reduced("distinct_count", reducers.Distinct(of))
 
     def quantiles(
         self, shares: Sequence[float], of: Callable[[T], float] | None = None, *, name: str | None = None
     ) -> Stream[tuple[K, Window, list[float]]]:
-        """Of each window the least number that these shares of its numbers do not exceed: 0.5 is the median.
+        """The least number of each window that these shares of its numbers do not exceed: 0.5 is the median.
 
         They are by nearest rank, so that 0.99 of four numbers is the greatest. They come from a sketch, which
         takes bounded memory: each is within one percent of the number of that rank.

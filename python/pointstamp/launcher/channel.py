@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["LENGTH", "frame", "receive"]
 
 LENGTH = struct.Struct("<Q")
-"""What stands before each object: its length in bytes."""
+"""The header of each object: its length in bytes."""
 
 
 def frame(message: Any) -> bytes:

@@ -1,4 +1,4 @@
-"""What a process does that `execute(main, processes=)` started: its part of the computation, then it ends.
+"""The main program of a process that `execute(main, processes=)` started.
 
 Two sockets join it to the program. What the process is to do comes in on the first, and the results go out.
 When the program ends, however that came about, the second closes, and the process ends itself and what it has

@@ -23,7 +23,7 @@ import sys
 import threading
 import time
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pointstamp._early import too_early
 from pointstamp._errors import ClusterError, add_note
@@ -58,7 +58,7 @@ def run_on_processes(
     main: Callable[..., R],
     processes: int,
     config: Config,
-    stall_report: float | None,
+    stall_report: float | Literal[False] | None,
     *,
     started: Callable[[Callable[[], None]], None] | None = None,
     inherited: Sequence[Sequence[int]] = (),
@@ -341,7 +341,7 @@ def ends(process: subprocess.Popen[bytes], seconds: float) -> None:
 
 
 class _Pumps:
-    """What processes write, where this program's output does not go to the system's: in a notebook, say."""
+    """Passes on what processes write where this program's output is not the system's: in a notebook, say."""
 
     def __init__(self) -> None:
         self._threads: list[threading.Thread] = []

@@ -57,6 +57,8 @@ def event_times(
     """
     name = "event_time"
     root_only(scope, name)
+    if idle is not None and (isinstance(idle, bool) or not isinstance(idle, int | float)):
+        raise TypeError(f"idle is a number of seconds, or None, not {idle!r}")
     if idle is not None and not idle >= 0:
         raise ValueError(f"idle is a number of seconds, at least 0, or None: not {idle}")
     core = scope.core.operator(name)
@@ -119,7 +121,7 @@ class Watermark:
 
     @property
     def own(self) -> int:
-        """What this worker's records tell."""
+        """Returns the time that this worker's records tell."""
         return max(self._latest - self._lateness, 0)
 
     @property
@@ -168,7 +170,7 @@ def _send(output: OutputPort[Any], capability: Capability, part: Any) -> None:
 
 
 class Neighbours:
-    """What the workers tell one another, so that one without records does not hold the others up."""
+    """Notices between the workers, so that one without records does not hold the others up."""
 
     def __init__(
         self,

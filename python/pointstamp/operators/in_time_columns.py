@@ -27,7 +27,7 @@ __all__ = ["Kept", "Kernel", "in_time_order", "kept_in"]
 
 
 class Kernel(Protocol):
-    """What takes rows, and makes results of those whose times are final."""
+    """Takes rows, and makes results of those whose times are final."""
 
     def output(self) -> Schema:
         """The schema of results."""
@@ -42,7 +42,7 @@ class Kernel(Protocol):
         """The earliest instant at which a result may be sent without another row."""
 
     def kept(self) -> list[Any]:
-        """What is kept, as batches: of each kind one."""
+        """Returns the rows that are kept, as batches: of each kind one."""
 
     def put(self, right: bool, batch: Any) -> None:
         """Takes in what `kept` gave: of several kinds, the second is the right one."""
@@ -182,7 +182,7 @@ class _Feeding:
         self._move(kernel.next_instant() if until is not None else None)
 
     def _later(self, side: int, batch: Any) -> Any:
-        """What of a batch is not in the state already: it is left out, and counted."""
+        """Returns the rows of a batch that are not in the state already; the others are counted."""
         import pyarrow.compute as pc
 
         assert self._state is not None
@@ -220,7 +220,7 @@ def kept_in(state: KeyedState[Any, Any], scope: Scope, operator: str, kept: Kept
 
 
 class Kept:
-    """How a `KeyedState` lists what a kernel keeps, and hands over what was restored.
+    """Lists what a kernel keeps for a `KeyedState`, and hands over what was restored.
 
     Args:
         kernel: Whose.
@@ -266,7 +266,7 @@ class Kept:
         raise TypeError("this snapshot is of an operator on records: restore it for one of those")
 
     def tables(self) -> list[Any]:
-        """What is kept, as batches."""
+        """Returns the rows that are kept, as batches."""
         return self._kernel.kept()
 
     def put_tables(self, tables: list[list[Any]], index: int, peers: int) -> None:

@@ -1,4 +1,4 @@
-"""What every `Scope` can read from outside: captured streams, and sources.
+"""Sources of every `Scope`: captured streams, and connectors.
 
 Owns the methods; `capture` and `connectors` have what they do. The second is imported with the first source.
 """
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from pointstamp import _core
 from pointstamp._errors import GraphError
+from pointstamp._mistakes import several
 from pointstamp._naming import named
 from pointstamp.capture.events import replayed
 from pointstamp.streams.kinds import StreamsOf
@@ -144,7 +145,6 @@ class FromOutside(StreamsOf):
         """
         from pointstamp.connectors.reading import Reading
         from pointstamp.connectors.timing import Arrival, EventTime, Timing
-        from pointstamp.event_times.splitting import OnTimeAndLate
         from pointstamp.outside.event_times import late_apart, times_of
 
         if self.dims != 1:
@@ -164,8 +164,9 @@ class FromOutside(StreamsOf):
             self.tells_time(streams, unit)
             late = self.stream_of(streams[1], columns)
             if columns is None:
-                return OnTimeAndLate((self.stream_of(streams[0], None), late))
-            return OnTimeAndLate((self.event_columns_of(streams[0], columns, str(event_time)), late))
+                return several("read", "on_time, late", (self.stream_of(streams[0], None), late))
+            rows = self.event_columns_of(streams[0], columns, str(event_time))
+            return several("read", "on_time, late", (rows, late))
         timing = Timing()
         if time is not None:
             timing = EventTime(time, lateness, idle)

@@ -194,7 +194,7 @@ class Graph:
 
 
 class Reached(NamedTuple):
-    """What could result from a pointstamp.
+    """The times and places that could result from a pointstamp.
 
     Attributes:
         times: By port, the least times that could appear there.

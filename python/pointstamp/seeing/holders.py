@@ -1,4 +1,4 @@
-"""Who has a pointstamp, why, and what to do about it, in words that name the operator, the time and the line.
+"""Names who has a pointstamp, why, and what to do about it: the operator, the time and the line.
 
 Owns `Holder` and `Look`, which finds the holders of a pointstamp in what the workers say. A sentence is for
 people who have not read the book: it says what there is and what to change in the program.
@@ -76,7 +76,7 @@ class Stamp(NamedTuple):
 
 
 class Look:
-    """What the workers say of the pointstamps of one dataflow."""
+    """The workers' answers about the pointstamps of one dataflow."""
 
     def __init__(self, standing: Standing, said: dict[int, Told], silent: Sequence[Silent]) -> None:
         self._standing = standing
@@ -85,7 +85,7 @@ class Look:
         self._silent = silent
 
     def holders(self, stamp: Stamp) -> list[Holder]:
-        """Who has a pointstamp; at least one, if only an unknown holder."""
+        """Returns who has a pointstamp; at least one, if only an unknown holder."""
         holders = list(self._capabilities(stamp) if stamp.place.output else self._messages(stamp))
         return [holder._replace(way=stamp.way) for holder in holders]
 
@@ -419,7 +419,7 @@ def _bytes(count: int) -> str:
 
 
 def called(silent: Silent) -> str:
-    """Who has not answered."""
+    """Names a worker or process that has not answered."""
     return f"process {silent.process}" if silent.worker is None else f"worker {silent.worker}"
 
 

@@ -1,4 +1,4 @@
-"""Where a graph's operators and scopes stand in a picture.
+"""The layout of a graph's operators and scopes in a picture.
 
 A scope is a box that holds what is in it, laid out in columns from left to right by the longest way from what
 feeds it; an edge that closes a loop goes back and counts for no column. Within a column, what follows is
@@ -44,7 +44,7 @@ def boxes(graph: Graph, root: Address) -> dict[Address, Box]:
 
 
 def links(graph: Graph, root: Address) -> list[tuple[Address, Address, str]]:
-    """Which operator feeds which, through the boundaries of scopes, and how records move there."""
+    """Returns pairs of operators that feed each other, through scopes, and how records move there."""
     onward: dict[tuple[Address, int], list[tuple[Address, int, str]]] = {}
     ports: dict[Address, set[int]] = {}
     for edge in graph.edges:
@@ -82,7 +82,7 @@ def links(graph: Graph, root: Address) -> list[tuple[Address, Address, str]]:
 
 
 def _stronger(first: str, second: str) -> str:
-    """Of two pacts on one way, the one that moves records between workers, or else the plain one."""
+    """Returns the pact of two on one way that moves records between workers, or else the plain one."""
     moving = [pact for pact in (first, second) if pact in ("exchange", "broadcast")]
     return moving[0] if moving else "watch" if "watch" in (first, second) else "pipeline"
 

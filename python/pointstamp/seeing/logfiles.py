@@ -27,10 +27,10 @@ __all__ = ["Made", "batches_of", "files_of", "path_of"]
 _NAME = re.compile(r"worker-(0|[1-9][0-9]*)\.arrows")
 
 _BEGIN = b"\xff\xff\xff\xff"
-"""What an Arrow stream begins with."""
+"""The first bytes of an Arrow stream."""
 
 _END = b"\xff\xff\xff\xff\0\0\0\0"
-"""What one ends with."""
+"""The last bytes of an Arrow stream."""
 
 _COLUMNS = {
     "at": "uint64",
@@ -51,7 +51,7 @@ _COLUMNS = {
     "target": "uint32",
     "target_port": "uint32",
 }
-"""Those of a log, in order, and what they hold."""
+"""The columns of a log, in order, and their types."""
 
 _PLACED = ("dataflow", "operator")
 
@@ -71,7 +71,7 @@ _NEEDED = {
 """The columns without which an event of a kind says nothing; those of other kinds need none."""
 
 _ALWAYS = ("at", "worker", "kind")
-"""Those that every event has."""
+"""The columns that every event has."""
 
 _log = logging.getLogger("pointstamp.seeing.log")
 
@@ -267,7 +267,7 @@ class Made:
 
 
 def _check(path: Path, schema: pa.Schema) -> None:
-    """Whether a file's columns are those that a log of this version has."""
+    """Checks that a file's columns are those of a log of this version."""
     columns = [(field.name, str(field.type)) for field in schema]
     if columns == list(_COLUMNS.items()):
         return
@@ -284,7 +284,7 @@ def _check(path: Path, schema: pa.Schema) -> None:
 
 
 def _check_events(batch: pa.RecordBatch) -> None:
-    """Whether the events of a batch have what those of their kinds have.
+    """Checks that the events of a batch have the columns of their kinds.
 
     Raises:
         ValueError: If one lacks something.

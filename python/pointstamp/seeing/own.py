@@ -1,4 +1,4 @@
-"""What operators of this library say of the times that they hold.
+"""Explanations of operators of this library for the times that they hold.
 
 A program that uses one has no capability to drop: what it can do is known to the operator alone, which owns
 its numbers. It is asked on any thread when an explanation is, and forgotten with its dataflow. Workers
@@ -21,7 +21,7 @@ Address = tuple[int, ...]
 
 
 class Speaks(Protocol):
-    """What has an operator's times."""
+    """Explains why an operator holds its times."""
 
     def holding(self) -> tuple[str, str]:
         """Why times are held, and what the program can do: a sentence or two each."""
@@ -45,7 +45,7 @@ def rejected(worker: int, thread: int | None) -> list[tuple[Address, int]]:
 
 
 def answers(worker: int, thread: int | None) -> list[tuple[Address, str, str]]:
-    """What the operators of a worker say, which runs on this thread; None: it does not run."""
+    """Returns the explanations of a worker's operators, which runs on this thread; None: it does not run."""
     said = []
     for (ident, index, address), speaker in list(_speakers.items()):
         if (ident, index) == (thread, worker):

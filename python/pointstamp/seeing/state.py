@@ -1,4 +1,4 @@
-"""What a computation does, for the live page and for metrics: what every worker says, put together.
+"""The state of a computation, for the live page and for metrics: every worker's answer, put together.
 
 Owns the form of a state: a `dict` for JSON. Numbers of operators are sums over the workers; what is
 outstanding and the frontiers are as one worker knows them, which is the same for all once their progress has

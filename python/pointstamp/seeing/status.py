@@ -32,7 +32,7 @@ MOST = 3
 
 
 def status(data: Sequence[Mapping[str, Any]]) -> str:
-    """What `Asking.data` says, in a few words: each dataflow with the least time that is possible in it.
+    """Describes `Asking.data` in a few words: each dataflow with the least time that is possible in it.
 
     >>> standing = {"graph": {"scopes": [((0,), "days", 1, 0, 0, "")]}, "frontiers": [((0, 1), 0, [(3,)])]}
     >>> status([{"worker": 0, "dataflows": [(0, standing)], "in_flight": 5 << 20}, {"silent": True}])

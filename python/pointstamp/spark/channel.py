@@ -41,7 +41,7 @@ _log = logging.getLogger("pointstamp.spark")
 
 
 def _context(name: str) -> dict[str, str]:
-    """What both ends of a connection to a server of this name have in common."""
+    """Returns the common context of both ends of a connection to a server of this name."""
     return {"the server": name, "pointstamp": _core.__version__}
 
 

@@ -53,13 +53,13 @@ def is_local(session: SparkSession) -> bool:
 
 
 def slots(context: SparkContext) -> int:
-    """How many tasks can run at once; Spark's defaultParallelism is another number."""
+    """Returns the number of tasks that can run at once; Spark's defaultParallelism is another number."""
     scala = _scala(context)
     return int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().defaultResourceProfile()))
 
 
 def interpreter(session: SparkSession) -> str:
-    """What Spark starts as Python on its executors; empty where only the server knows it."""
+    """Returns the Python that Spark starts on its executors; empty where only the server knows it."""
     return "" if is_connect(session) else str(session.sparkContext.pythonExec)
 
 
@@ -308,7 +308,7 @@ def convert_exceptions(session: SparkSession, recover: Callable[[str], Any]) -> 
 
 
 def _text(error: Any) -> str:
-    """What a Java exception says, and what those say that caused it."""
+    """Returns the text of a Java exception, and of those that caused it."""
     texts: list[str] = []
     while error is not None and len(texts) < 20:
         texts.append(str(error.toString()))
@@ -335,7 +335,7 @@ class Files:
         self._files = self._hadoop.fs.Path(directory).getFileSystem(context._jsc.hadoopConfiguration())
 
     def names(self, path: str = "") -> list[str]:
-        """What is in a directory; nothing where it is missing."""
+        """Returns the names in a directory; nothing where it is missing."""
         there = self._path(path)
         if not self._files.exists(there):
             return []

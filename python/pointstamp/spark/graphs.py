@@ -1,4 +1,4 @@
-"""What is asked of graphs, on DataFrames of edges: each is one call, and runs inside the Spark job.
+"""Functions of graphs, on DataFrames of edges: each is one call, and runs inside the Spark job.
 
 The functions are those of `pointstamp.graphs`, with the same definitions. Edges are a DataFrame with the
 columns ``src`` and ``dst`` of one type, or of integers of two widths, and the result is a DataFrame. Nothing
@@ -113,7 +113,7 @@ def label_propagation(edges: DataFrame, *, iterations: int, num_workers: int | N
 
 
 def clustering_coefficients(edges: DataFrame, *, num_workers: int | None = None) -> DataFrame:
-    """How many of the pairs of a node's neighbours have an edge: ``(node, coefficient)``."""
+    """The share of the pairs of a node's neighbours that have an edge: ``(node, coefficient)``."""
     columns = {"node": None, "coefficient": "float64"}
     return _call(edges, graphs.clustering_coefficients, columns, num_workers)
 

@@ -19,6 +19,7 @@ from pointstamp.operators.in_time_columns import Kept, in_time_order, kept_in
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from pointstamp.event_times.columns import Unit
     from pointstamp.event_times.windows import WindowKind
     from pointstamp.keyed.state import KeyedState
     from pointstamp.scope import Scope
@@ -77,7 +78,7 @@ class JoinsInTime:
             GraphError: If there is no such column, or the columns of times or keys differ in type.
         """
         times = _times(self, other, column)
-        unit = unit_of(_type_of(self, times[0]))
+        unit = _unit_of(self, times[0])
         low, high = unit.span("lower", lower), unit.span("upper", upper)
         if low > high:
             raise ValueError(f"no time is between {lower} and {upper} after another: lower is at most upper")
@@ -136,7 +137,7 @@ class JoinsInTime:
             [(9, [{'page': 'home', 'ad': 'shoes', 'window_start': 0}])]
         """
         times = _times(self, other, column)
-        unit = unit_of(_type_of(self, times[0]))
+        unit = _unit_of(self, times[0])
         if isinstance(window, Count):
             raise ValueError(
                 "a window join of columns is over tumbling or sliding windows or sessions, not "
@@ -202,7 +203,7 @@ class JoinsInTime:
             [{'at': 3, 'amount': 10, 'price': 5}, {'at': 7, 'amount': 20, 'price': 8}]
         """
         times = _times(self, other, column)
-        span = None if within is None else unit_of(_type_of(self, times[0])).span("within", within)
+        span = None if within is None else _unit_of(self, times[0]).span("within", within)
         if span is not None and span < 0:
             raise ValueError(f"within is how long before a row the other may be, at least 0, not {within}")
         outer = (left_or_inner("asof_join", how), False)
@@ -244,7 +245,7 @@ class JoinsInTime:
             GraphError: As in `interval_join`.
         """
         times = _times(self, table, column)
-        span = None if ttl is None else unit_of(_type_of(self, times[0])).span("ttl", ttl)
+        span = None if ttl is None else _unit_of(self, times[0]).span("ttl", ttl)
         if span is not None and span <= 0:
             raise ValueError(f"ttl is how long a row of the table lasts, more than 0, not {ttl}")
         outer = (left_or_inner("table_join", how), False)
@@ -292,6 +293,11 @@ def _times(left: Any, right: Any, column: Any) -> tuple[str, str]:
             f"{types[1]}: cast one of them before event_time"
         )
     return names[0], names[1]
+
+
+def _unit_of(stream: Any, times: str) -> Unit:
+    """The unit of a stream's column of times."""
+    return unit_of(_type_of(stream, times), stream.scope.lengths_of(stream.core))
 
 
 def _type_of(stream: Any, column: str) -> Any:

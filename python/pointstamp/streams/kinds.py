@@ -1,4 +1,4 @@
-"""How a scope makes streams of every kind, for the modules that cannot name one another.
+"""Makes streams of every kind for a scope, for the modules that cannot name one another.
 
 A kind is imported when its first stream is made: programs over records have no use for columns.
 """
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pointstamp import _core
     from pointstamp.collections import Collection, ColumnCollection
     from pointstamp.event_times.clock import Clock
+    from pointstamp.event_times.magnitude import Lengths
     from pointstamp.streams.arrow import ArrowStream
     from pointstamp.streams.event_columns import EventColumns, WindowResults
     from pointstamp.streams.event_records import EventStream
@@ -113,9 +114,15 @@ class StreamsOf:
             found[0].join(other)
         return found[0]
 
+    def lengths_of(self, stream: _core.Stream) -> Lengths | None:
+        """The lengths that were given as ints beside a stream's times; None where nothing tells these."""
+        known = self._clocks
+        found = stream.comes_from([stream for stream, _ in known])
+        return known[found[0]][1].lengths if found else None
+
     @property
     def _clocks(self) -> list[tuple[_core.Stream, Clock]]:
-        """Of the whole dataflow."""
+        """The clocks of the whole dataflow."""
         scope: Any = self
         while scope.parent is not None:
             scope = scope.parent

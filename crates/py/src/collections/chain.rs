@@ -25,6 +25,7 @@ use super::{send, updates_of};
 use crate::batch::{Batch, MAX_BATCH};
 use crate::errors::{GraphError, IntoException};
 use crate::gil::{Held, attached};
+use crate::iterables::{Giver, records_of};
 use crate::kinds::CollectionStageKind;
 use crate::raised::Raised;
 use crate::time::point_to_py;
@@ -215,14 +216,14 @@ struct FlatMap<'py> {
 
 impl<'py> FlatMap<'py> {
     /// The next records, fewer than `MAX_BATCH` of them at the end.
-    fn take(&mut self, py: Python<'py>) -> PyResult<Work<'py>> {
+    fn take(&mut self, py: Python<'py>, operator: &str) -> PyResult<Work<'py>> {
         let (list, mut from) = (PyList::empty(py), Vec::new());
         while from.len() < MAX_BATCH {
             let Some((records, index)) = &mut self.current else {
                 let Some((iterable, index)) = self.iterables.pop() else {
                     break;
                 };
-                self.current = Some((iterable.try_iter()?, index));
+                self.current = Some((records_of(Giver::Function(operator), &iterable)?, index));
                 continue;
             };
             match records.next() {
@@ -316,7 +317,7 @@ impl<'py> Message<'_, 'py> {
         mut records: FlatMap<'py>,
         tasks: &mut Vec<Task<'py>>,
     ) -> Result<(), BoxError> {
-        let work = records.take(self.py);
+        let work = records.take(self.py, &self.stages[index].name);
         let work = work.map_err(|error| Raised::by(&self.stages[index].name, error))?;
         if work.from.len() == MAX_BATCH {
             tasks.push(Task::Continue(index, records));

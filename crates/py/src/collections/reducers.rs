@@ -15,6 +15,7 @@ use super::input::diff_of;
 use super::rows::{Cells, Row, RowBuf};
 use super::sums::Sum;
 use crate::gil::{Held, attached};
+use crate::iterables::results_of;
 use crate::kinds::Reduction;
 use crate::raised::{Raised, shown};
 use crate::tools::Tools;
@@ -503,13 +504,7 @@ impl Reducer<Cells, Cells, Cells> for Function {
                     continue;
                 }
                 let Some(results) = made.next() else { break };
-                let results = results.try_iter().map_err(|_| {
-                    PyTypeError::new_err(format!(
-                        "the function given to {} returns an iterable of results, not {}: return [result] for one",
-                        self.name,
-                        shown(&results)
-                    ))
-                })?;
+                let results = results_of(&self.name, &results)?;
                 for result in results {
                     outputs.push(row.encode(&result?)?, 1);
                 }

@@ -38,7 +38,7 @@ class Event(NamedTuple):
 
 
 class _Source(Source[Any]):
-    """What both share."""
+    """The common part of both sources of HTTP."""
 
     def __init__(
         self,
@@ -205,7 +205,7 @@ class _Reader(ConnectionReader):
                 self.watch(connection)
 
     def _more(self) -> bytes | None:
-        """What comes next of the body; None at its end."""
+        """Returns the bytes of the body that come next; None at its end."""
         self._lines.check()
         try:
             return next(self._body, None)

@@ -88,7 +88,7 @@ class Lines:
             self._part.append(data[:LONGEST])
 
     def rest(self) -> list[str]:
-        """What is left without an end."""
+        """Returns the text that is left without an end."""
         self.check()
         line = b"".join(self._part)
         text = self._text(line, 0) if line else None

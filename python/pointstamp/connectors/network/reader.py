@@ -1,4 +1,4 @@
-"""What readers of a connection share: connecting, connecting again, and being let go of while they wait.
+"""The common part of readers of a connection: connecting, connecting again, and ending while they wait.
 
 A reader's thread waits in the operating system for bytes. `close` comes from another thread and shuts the
 socket down, which ends the wait, also that of a handshake. Owns the socket, and when to give up.
@@ -96,7 +96,7 @@ class ConnectionReader(PartitionReader[Any]):
 
     @abstractmethod
     def _receive(self) -> list[Any] | None:
-        """What comes next, once something does; None when the other side has ended.
+        """Returns the records that come next, once some do; None when the other side has ended.
 
         Raises:
             Lost: If the connection broke. All that came before was returned.
@@ -109,7 +109,7 @@ class ConnectionReader(PartitionReader[Any]):
     # ------------------------------------------------------------ what the protocol asks
 
     def read(self) -> Any:
-        """What comes next, over as many connections as that takes; None at the end."""
+        """Returns the records that come next, over as many connections as that takes; None at the end."""
         with self._reading:
             return self._read()
 
@@ -241,7 +241,7 @@ class ConnectionReader(PartitionReader[Any]):
             raise OSError(code, os.strerror(code))
 
     def apart(self, call: Callable[[], T], drop: Callable[[], None]) -> T:
-        """What a call returns that cannot be woken: it runs in a thread of its own.
+        """Returns the result of a call that cannot be woken: it runs in a thread of its own.
 
         Args:
             call: The call, which ends by itself at some time.

@@ -1,4 +1,4 @@
-"""What the server's plugin ``pgoutput`` says of changes, in version 1 of its protocol.
+"""Decodes changes as the server's plugin ``pgoutput`` sends them, in version 1 of its protocol.
 
 Pure: bytes in, changes out. A transaction is a begin, its changes and a commit, and transactions come one
 after another, in the order of their commits. A table is described before the first change to it.
@@ -113,7 +113,7 @@ class Decoder:
         self._lsn = 0
 
     def decode(self, message: memoryview) -> list[Begin | Commit | Change]:
-        """What a message says; nothing where it is no change.
+        """Returns the changes of a message; nothing where it is no change.
 
         Raises:
             PointstampError: If it is none of the protocol, or a value that Python's type cannot hold is in

@@ -256,7 +256,7 @@ class _Reader(PartitionReader[Change]):
     # ------------------------------------------------------------ connections
 
     def _next(self) -> list[Change] | None:
-        """What is there; None if nothing is."""
+        """Returns the changes that are there; None if there are none."""
         if self._rows is not None:
             return self._next_rows()
         try:

@@ -200,7 +200,7 @@ class ChangeStream:
         return self._connection.wait(client().generators.execute(self._link))[-1]
 
     def fileno(self) -> int:
-        """What becomes readable when something comes."""
+        """Returns the descriptor that becomes readable when something comes."""
         number: int = self._link.socket
         return number
 

@@ -17,7 +17,7 @@ from pointstamp.seeing.graph import Graph
 from pointstamp.spark.captures.sink import trying
 from pointstamp.spark.job.feeding import Feed
 from pointstamp.spark.job.outputs import ONE, Declared, named, undeclared
-from pointstamp.spark.job.plan import Plan, what
+from pointstamp.spark.job.plan import Plan, packed, what
 from pointstamp.spark.packing import schemas
 from pointstamp.spark.packing.naming import INPUT, OUTPUT, Named, name_of
 
@@ -144,7 +144,7 @@ class _Trial:
     def run(self) -> None:
         """Raises what is wrong with `build`, or with what it returns."""
         try:
-            execute(self._main, config=Config(workers=1))
+            execute(self._main, config=Config(workers=1), stall_report=False)
         except ModuleNotFoundError as error:
             if self._plan.declared is None:
                 add_note(error, _GIVE)
@@ -172,7 +172,7 @@ def _copy(build: Callable[..., Any], travels: bool) -> Callable[..., Any]:
     from pyspark import cloudpickle
 
     try:
-        copy: Callable[..., Any] = cloudpickle.loads(cloudpickle.dumps(build))  # type: ignore[no-untyped-call]
+        copy: Callable[..., Any] = cloudpickle.loads(packed(build))
     except Exception:
         if travels:
             raise

@@ -131,7 +131,7 @@ class Feed:
             activator.activate()
 
     def _take(self, worker: int, stream: int) -> tuple[list[tuple[int, Any]], int, bool]:
-        """What to send now, the time up to which nothing follows it, and whether nothing follows at all."""
+        """Returns what to send now, the time up to which nothing follows it, and whether nothing follows."""
         with self._changed:
             if self.failure is not None:
                 raise self.failure

@@ -1,4 +1,4 @@
-"""How the tasks of one attempt meet where one executor runs all of them: by a socket, at once.
+"""The meeting of the tasks of one attempt where one executor runs all of them: by a socket, at once.
 
 Spark's own exchange of messages has every task look once in a second whether all have come. Tasks of one
 executor are processes of one machine, and need nobody between them: whoever comes first listens for the

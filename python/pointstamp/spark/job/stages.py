@@ -31,7 +31,7 @@ __all__ = ["packed_inputs", "ran", "unpacked"]
 
 
 def ran(session: SparkSession, packed: DataFrame, job: Job, named: Named) -> DataFrame:
-    """What the barrier stage sends, packed, of packed inputs."""
+    """Returns the packed rows that the barrier stage sends, of packed inputs."""
     dealt = _dealt(session, packed, job)
     dataflow = dealt.mapInArrow(ship(named.dataflow, task.run, job), PACKED, barrier=True)
     return _raising(dealing(dataflow, job.tasks))
@@ -61,7 +61,7 @@ def _dealt(session: SparkSession, packed: DataFrame, job: Job) -> DataFrame:
 
 
 def _raising(ran: DataFrame) -> DataFrame:
-    """What the barrier stage sent; it raises where that says that the dataflow failed.
+    """Returns the rows of the barrier stage; raises where they say that the dataflow failed.
 
     Sorting has all of a partition read before any of it goes on: who asks for one row alone, of a dataflow
     that failed after it, is told. Spark itself raises, since it tries every task four times, and starting

@@ -51,7 +51,7 @@ _ADVICE = (
 
 
 class Job(NamedTuple):
-    """What every task is told.
+    """The instructions of every task.
 
     Attributes:
         plan: What to build: a `Plan`, pickled.
@@ -208,7 +208,7 @@ def _execute(
             worker.run()
 
     try:
-        execute(main, config=gang.config, listener=gang.listener)
+        execute(main, config=gang.config, listener=gang.listener, stall_report=False)
     except Stopped:
         return False  # Spark wants no more of the output
     return True

@@ -50,7 +50,7 @@ _COMMANDS = "Commands"
 
 
 class Residence(NamedTuple):
-    """What a task of the resident cluster is told.
+    """The instructions of a task of the resident cluster.
 
     Attributes:
         driver: Where the driver's server listens.
@@ -108,12 +108,12 @@ class Flow:
                 self._kept[epoch] = self.results.take(epoch)
 
     def output(self, epoch: int | None, number: int) -> list[pa.RecordBatch]:
-        """What is to be fetched of an output."""
+        """Returns the batches of an output that are to be fetched."""
         with self._lock:
             return self._kept[epoch][number]
 
     def forget(self, epoch: int | None) -> None:
-        """What is kept of an epoch is not needed any more."""
+        """Forgets the records of an epoch, which are not needed any more."""
         with self._lock:
             self._kept.pop(epoch, None)
 
@@ -144,7 +144,7 @@ class Resident:
     # ------------------------------------------------------------ the workers
 
     def main(self, worker: Worker) -> None:
-        """What each worker runs: the commands, one after the other."""
+        """Runs the commands on each worker, one after the other."""
         with worker.dataflow(_COMMANDS) as scope:
             single_output(scope, "commands", (), self._listening, notify=False, start=True)
         self._asking = worker.asking
@@ -338,7 +338,7 @@ def reside(residence: Residence, batches: Iterator[pa.RecordBatch]) -> Iterator[
                 target=resident.obey, args=(driver,), name="pointstamp-commands", daemon=True
             ).start()
             try:
-                execute(resident.main, config=config, listener=listener)
+                execute(resident.main, config=config, listener=listener, stall_report=False)
             except BaseException as error:
                 # The driver is told of the end first: an answer that came before would leave the cluster as
                 # good as running for the call that follows it.

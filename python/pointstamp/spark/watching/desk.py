@@ -38,7 +38,7 @@ _desks: dict[str, Desk] = {}
 
 
 def watched(session: SparkSession, progress: bool, stall_report: float | None) -> Watched | None:
-    """What the tasks of a dataflow are told of who watches; None over Spark Connect.
+    """Returns the monitoring settings of a dataflow's tasks; None over Spark Connect.
 
     Raises:
         ConfigError: If it cannot be watched: over Spark Connect, or without what draws the bar.
@@ -66,7 +66,7 @@ def watched(session: SparkSession, progress: bool, stall_report: float | None) -
 
 
 def needs_tqdm() -> Any:
-    """What draws bars.
+    """Returns tqdm, which draws bars.
 
     Raises:
         ConfigError: If it is not installed.
@@ -94,7 +94,7 @@ def sessions() -> list[SparkSession]:
 
 
 def explanations(seconds: float) -> dict[int, str]:
-    """What each dataflow that runs waits for, by its stage.
+    """Explains what each dataflow that runs waits for, by its stage.
 
     Args:
         seconds: How long they have to answer.

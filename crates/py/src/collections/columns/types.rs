@@ -40,7 +40,7 @@ fn class(data_type: &DataType) -> Class {
 ///
 /// `GraphError` for a column that there is not, and for what has no meaning for a type.
 pub(super) fn typed(expr: &Expr, schema: &SchemaRef) -> PyResult<(Expr, DataType)> {
-    found(expr, schema)?;
+    found(expr, schema)?; // before its type is asked for
     let data_type = type_of(expr, schema)?;
     Ok((found(&meant(expr, schema)?, schema)?, data_type))
 }
@@ -51,12 +51,13 @@ pub(super) fn typed(expr: &Expr, schema: &SchemaRef) -> PyResult<(Expr, DataType
 ///
 /// As of [`typed`], and for an expression that is neither true nor false.
 pub(super) fn condition(expr: &Expr, schema: &SchemaRef) -> PyResult<Expr> {
-    found(expr, schema)?;
+    found(expr, schema)?; // before its type is asked for
     type_of(expr, schema)?;
     found(&truth(expr, schema)?, schema)
 }
 
-/// The expression with its columns found. What types mean is decided before, while messages can name columns.
+/// The expression with an item of the row for each column. Types are of the expression as it was written, so that errors
+/// show it so.
 fn found(expr: &Expr, schema: &SchemaRef) -> PyResult<Expr> {
     let names: Vec<String> = schema
         .fields()
@@ -107,13 +108,10 @@ fn truth(expr: &Expr, schema: &SchemaRef) -> PyResult<Expr> {
 
 fn type_of(expr: &Expr, schema: &SchemaRef) -> PyResult<DataType> {
     Ok(match expr {
-        Expr::Column(name) => {
-            let field = schema.field_with_name(name);
-            field
-                .map_err(|error| GraphError::new_err(error.to_string()))?
-                .data_type()
-                .clone()
-        }
+        Expr::Column(name) => match schema.field_with_name(name) {
+            Ok(field) => field.data_type().clone(),
+            Err(error) => return Err(GraphError::new_err(error.to_string())),
+        },
         Expr::Constant(row) => constant(row)?,
         Expr::Binary(op, a, b) => {
             let types = (type_of(a, schema)?, type_of(b, schema)?);

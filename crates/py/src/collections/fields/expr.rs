@@ -141,7 +141,7 @@ impl Expr {
     pub(super) fn depth(&self) -> u32 {
         match self {
             Expr::Source(_) | Expr::Column(_) | Expr::Constant(_) => 0,
-            Expr::Item(of, _) | Expr::Not(of) => 1 + of.depth(),
+            Expr::Item(of, _) | Expr::Not(of) | Expr::IsNull(of) => 1 + of.depth(),
             Expr::Tuple(parts) => 1 + parts.iter().map(Expr::depth).max().unwrap_or_default(),
             Expr::Binary(_, a, b) | Expr::Floats(_, a, b) => 1 + a.depth().max(b.depth()),
         }

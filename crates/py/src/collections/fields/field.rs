@@ -112,10 +112,8 @@ impl Field {
     }
 
     /// Whether the value is null, which is None in records.
-    fn is_null(&self) -> Self {
-        Field {
-            expr: Expr::IsNull(Arc::new(self.expr.clone())),
-        }
+    fn is_null(&self) -> PyResult<Self> {
+        Field::around(self.depth, || Expr::IsNull(Arc::new(self.expr.clone())))
     }
 
     fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> PyResult<Self> {
