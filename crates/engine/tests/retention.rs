@@ -8,6 +8,7 @@ use std::rc::Rc;
 use pointstamp_engine::error::Error;
 use pointstamp_engine::operators::{Input, Probe};
 use pointstamp_engine::pact::Pact;
+use pointstamp_engine::port::SendError;
 use pointstamp_engine::retention::Retention;
 use pointstamp_engine::scope::Scope;
 use pointstamp_engine::stream::Stream;
@@ -38,9 +39,8 @@ fn keeper(stream: &Stream<Batch>) -> Result<(Stream<Batch>, Says), Error> {
     let says = builder.retention(&[&result])?;
     builder.build(move || {
         while let Some((capability, batch)) = port.next()? {
-            output
-                .send(&capability, batch)
-                .map_err(|error| error.into_cause())?;
+            let sent = output.send(&capability, batch);
+            sent.map_err(SendError::into_cause)?;
         }
         Ok(false)
     });
@@ -171,6 +171,35 @@ fn there_is_none_where_nobody_asks_and_in_nested_scopes() {
             .collect();
         assert_eq!(names, ["keeper"], "the one inside");
         input.close();
+        Ok(())
+    });
+    told.unwrap();
+}
+
+#[test]
+fn an_operator_whose_input_has_ended_before_it_began_holds_nothing() {
+    let told = common::threads(1).run(Mode::Demand, |worker: &Worker<Batch>| {
+        worker.dataflow("empty", 1, |scope| {
+            scope.acknowledges();
+            let (_, empty) = scope.operator("empty")?.new_output()?;
+            let builder = scope.operator("keeper")?;
+            let port = builder.new_input(&empty, Pact::Pipeline)?;
+            let (_, result) = builder.new_output()?;
+            let retention = builder
+                .retention(&[&result])?
+                .expect("a source acknowledges");
+            builder.notify();
+            builder.build(move || {
+                let until = port.frontier().frontier().first().and_then(Point::last);
+                retention.keep(until, 0);
+                Ok(false)
+            });
+            Ok(())
+        })?;
+        for _ in 0..20 {
+            worker.step()?;
+        }
+        assert!(worker.installed_dataflows().is_empty(), "it ends");
         Ok(())
     });
     told.unwrap();

@@ -62,6 +62,7 @@ impl<P: Payload> OperatorBuilder<P> {
         }
         let (output, _, capability) = self.new_held_output()?;
         self.draft.borrow_mut().retentions.push(output.port());
+        self.start(); // of an input that has ended already it hears nothing
         let retention = Retention(Rc::new(State {
             held: RefCell::new(Some(capability)),
             pending: RefCell::default(),
