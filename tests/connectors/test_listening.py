@@ -180,16 +180,17 @@ def test_connections_leave_descriptors_to_the_program(caplog: pytest.LogCaptureF
     import resource
 
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    free = 200 + listening.RESERVED
-    with Reading(TCPListenSource(HERE)) as reading, ExitStack() as stack:
-        most = os.dup(0) + free
-        os.close(most - free)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, before[1]))
+    reading = Reading(TCPListenSource(HERE))
+    with ExitStack() as stack:
+        for _ in range(100):  # they wait in the system's queue
+            stack.enter_context(reading.connect())
+        following = os.dup(0)
+        os.close(following)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (following + 50 + listening.RESERVED, before[1]))
         try:
-            for _ in range(150):  # each has a descriptor at either end
-                stack.enter_context(reading.connect())
-            wait_until(lambda: "few descriptors left" in caplog.text)
-            files = [stack.enter_context(open(os.devnull)) for _ in range(listening.RESERVED // 2)]
+            with reading:
+                wait_until(lambda: "few descriptors left" in caplog.text)
+                files = [stack.enter_context(open(os.devnull)) for _ in range(listening.RESERVED // 2)]
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, before)
         assert len(files) == listening.RESERVED // 2

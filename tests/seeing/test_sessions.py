@@ -415,11 +415,12 @@ def test_a_dataflow_whose_building_is_interrupted_is_gone(
     put, result_of = Commands.put, waiting.result_of
     asked = []
 
-    def interrupts_put(self: Commands, command: Command, *, wait: bool = True) -> None:
-        put(self, command, wait=wait)
+    def interrupts_put(self: Commands, command: Command, **options: Any) -> bool:
+        added = put(self, command, **options)
         asked.append(command.what)
         if when.startswith("told") and command.what == what:
             raise KeyboardInterrupt
+        return added
 
     def interrupts_waiting(*arguments: Any) -> Any:
         answers = result_of(*arguments)

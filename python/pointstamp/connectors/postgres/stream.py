@@ -67,7 +67,7 @@ def connected(conninfo: str, patience: float, closed: Callable[[], bool] = bool,
         options: More parameters of the connection.
 
     Raises:
-        psycopg.OperationalError: If there is no connection within ten seconds, or `patience` if that is less.
+        psycopg.OperationalError: If there is no connection within ten seconds, or half of a shorter patience.
     """
     given = client().conninfo.conninfo_to_dict(conninfo)
     for name, value in _limits(patience).items():
@@ -84,7 +84,7 @@ def _limits(patience: float) -> dict[str, int]:
     if math.isinf(patience):
         return {"connect_timeout": CONNECTING}
     return {
-        "connect_timeout": max(1, min(CONNECTING, math.ceil(patience))),
+        "connect_timeout": max(1, min(CONNECTING, math.ceil(SILENT * patience))),
         "tcp_user_timeout": math.ceil(1000 * SILENT * patience),
         "keepalives_idle": max(1, int(patience / 3)),
         "keepalives_interval": max(1, int(patience / 6)),
