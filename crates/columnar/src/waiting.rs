@@ -11,7 +11,7 @@ use arrow_select::take::take_record_batch;
 use crate::dictionary::{in_parts, restored};
 use crate::error::Error;
 use crate::event_time::times_of;
-use crate::ordered::{TOGETHER, in_order};
+use crate::ordered::{Order, TOGETHER, in_order};
 
 /// Rows whose times are in a column, and not final.
 #[derive(Debug)]
@@ -87,9 +87,8 @@ impl Waiting {
             if times.is_sorted() {
                 return Ok(None);
             }
-            let mut order: Vec<usize> = (0..times.len()).collect();
-            order.sort_by_key(|&row| times[row]); // stable
-            Ok(Some(order))
+            let compare = |one: usize, other: usize| times[one].cmp(&times[other]);
+            Ok(Some(Order::of(times.len(), compare)))
         })
     }
 }
