@@ -12,10 +12,9 @@ use arrow_select::concat::concat_batches;
 use arrow_select::interleave::interleave_record_batch;
 use arrow_select::take::take_record_batch;
 
-use crate::dictionary::{in_parts, resolved, restored};
+use crate::dictionary::{in_parts, resolved, restored, restored_in_parts};
 use crate::error::Error;
 use crate::extent::{reach, width_of};
-use crate::waiting::restored_in_parts;
 
 /// Up to how many bytes of text in a column, or elements of lists, are brought together: half of what offsets of 32 bits count.
 pub(crate) const TOGETHER: usize = 1 << 30;
