@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import pointstamp as ps
 from columns import run as run_columns
 from effort import examples
-from harness import run
+from harness import notes, run
 
 MOST = 2**63 - 1
 KEYS = st.sampled_from(["ann", "bob", "eve"])
@@ -88,7 +88,7 @@ def found_or_beyond(run: Callable[[], Any], beyond: Iterable[str], operator: str
     with pytest.raises(OverflowError, match=f"^{operator}: the sum of column 'v' for the key ") as raised:
         run()
     assert any(f"for the key k={key} is beyond" in str(raised.value) for key in keys)
-    assert any("in operator '" in note for note in raised.value.__notes__)
+    assert any("in operator '" in note for note in notes(raised.value))
     return None
 
 
@@ -296,7 +296,7 @@ def test_multiplicities_of_joins(updates: list[tuple[tuple[str, int], int]], fac
     else:
         with pytest.raises(OverflowError, match="64 bits") as raised:
             ps.execute(main)
-        assert "in operator 'join'" in raised.value.__notes__[0]
+        assert "in operator 'join'" in notes(raised.value)[0]
 
 
 NUMBERS = st.lists(st.tuples(near(-(2**63), MOST), near(-(2**63), MOST)), max_size=6, unique=True)
@@ -477,7 +477,7 @@ def test_times_beyond_those_of_columns_are_named(operator: str) -> None:
 
     with pytest.raises(ps.TimeError, match=r"9223372036854775813.* end at 2\*\*63 - 1") as raised:
         run(1, build)
-    assert raised.value.__notes__ == [f"raised in operator '{operator}' on worker 0"]
+    assert notes(raised.value) == [f"raised in operator '{operator}' on worker 0"]
 
 
 def test_counts_that_programs_give_stay_within_64_bits() -> None:

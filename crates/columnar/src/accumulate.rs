@@ -230,13 +230,21 @@ impl Carries {
 
     /// The carries of some groups, as the column that travels with their words.
     fn column(&self, range: Range<usize>) -> ArrayRef {
-        let carries = range.map(|group| self.of(group));
-        Arc::new(PrimitiveArray::<Int64Type>::from_iter_values(carries))
+        let mut carries = vec![0; range.len()];
+        if !self.0.is_empty() {
+            for (carry, group) in carries.iter_mut().zip(range) {
+                *carry = self.of(group);
+            }
+        }
+        Arc::new(PrimitiveArray::<Int64Type>::from(carries))
     }
 
-    /// Adds the carries of such a column.
+    /// Adds the carries of such a column, nearly all of which are 0.
     fn merge(&mut self, groups: &[u32], column: &ArrayRef) {
         let carries = column.as_primitive::<Int64Type>().values();
+        if carries.iter().fold(0, |any, carry| any | carry) == 0 {
+            return;
+        }
         for (&group, &carry) in groups.iter().zip(carries) {
             if carry != 0 {
                 self.carry(group as usize, carry);
@@ -329,6 +337,8 @@ impl Word for f64 {
 /// A sum in `T`, of a column of `V`.
 struct Sum<V, T: ArrowPrimitiveType> {
     result: DataType,
+    /// The type of a sum on its way: its word, and how often that went over.
+    state: Fields,
     sums: Vec<T::Native>,
     carries: Carries,
     seen: Seen,
@@ -341,6 +351,10 @@ where
 {
     fn boxed(result: DataType) -> Box<dyn Accumulator> {
         Box::new(Sum::<V, T> {
+            state: Fields::from(vec![
+                Field::new("sum", result.clone(), false),
+                Field::new("carry", DataType::Int64, false),
+            ]),
             result,
             sums: Vec::new(),
             carries: Carries::default(),
@@ -395,12 +409,12 @@ where
             self.carries.column(range.clone()),
         ];
         let nulls = self.seen.nulls(range);
-        let state = StructArray::try_new(sum_state(&self.result), columns, nulls)?;
+        let state = StructArray::try_new(self.state.clone(), columns, nulls)?;
         Ok(Arc::new(state))
     }
 
     fn state_type(&self) -> DataType {
-        DataType::Struct(sum_state(&self.result))
+        DataType::Struct(self.state.clone())
     }
 
     fn merge(&mut self, groups: &[u32], len: usize, states: &ArrayRef) -> Result<(), Error> {
@@ -420,14 +434,6 @@ where
         }
         Ok(())
     }
-}
-
-/// The type of a sum on its way: its word, and how often that went over.
-fn sum_state(sum: &DataType) -> Fields {
-    Fields::from(vec![
-        Field::new("sum", sum.clone(), false),
-        Field::new("carry", DataType::Int64, false),
-    ])
 }
 
 /// The type of a mean on its way: its sum, and how many values it is of.

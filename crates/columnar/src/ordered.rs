@@ -4,20 +4,47 @@
 //! are put together and then picked; beyond it they are picked from where they are, in parts. Cost: a copy of the rows, or two;
 //! beyond the limit a look at the width of each.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 
-use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
+use arrow_array::{ArrayRef, RecordBatch, UInt32Array, UInt64Array};
 use arrow_select::concat::concat_batches;
 use arrow_select::interleave::interleave_record_batch;
 use arrow_select::take::take_record_batch;
 
-use crate::dictionary::{in_parts, resolved, restored};
+use crate::dictionary::{in_parts, resolved, restored, restored_in_parts};
 use crate::error::Error;
 use crate::extent::{reach, width_of};
-use crate::waiting::restored_in_parts;
 
 /// Up to how many bytes of text in a column, or elements of lists, are brought together: half of what offsets of 32 bits count.
 pub(crate) const TOGETHER: usize = 1 << 30;
+
+/// The numbers of rows in an order: of 32 bits, where there are few enough, for the order is what is moved.
+pub(crate) enum Order {
+    Few(Vec<u32>),
+    Many(Vec<usize>),
+}
+
+impl Order {
+    /// So many rows in the order of a comparison; rows that are equal stay in their order.
+    pub(crate) fn of(rows: usize, compare: impl Fn(usize, usize) -> Ordering) -> Self {
+        if let Ok(rows) = u32::try_from(rows) {
+            let mut order: Vec<u32> = (0..rows).collect();
+            order.sort_by(|&one, &other| compare(one as usize, other as usize));
+            return Order::Few(order);
+        }
+        let mut order: Vec<usize> = (0..rows).collect();
+        order.sort_by(|&one, &other| compare(one, other));
+        Order::Many(order)
+    }
+
+    fn at(&self, place: usize) -> usize {
+        match self {
+            Order::Few(order) => order[place] as usize,
+            Order::Many(order) => order[place],
+        }
+    }
+}
 
 /// The rows of batches of one schema in an order; dictionaries become those of the rows that are left together.
 ///
@@ -30,7 +57,7 @@ pub(crate) const TOGETHER: usize = 1 << 30;
 pub(crate) fn in_order(
     batches: &[RecordBatch],
     limit: usize,
-    order: impl FnOnce(&[RecordBatch]) -> Result<Option<Vec<usize>>, Error>,
+    order: impl FnOnce(&[RecordBatch]) -> Result<Option<Order>, Error>,
 ) -> Result<Vec<RecordBatch>, Error> {
     let Some(first) = batches.first() else {
         return Ok(Vec::new());
@@ -41,7 +68,7 @@ pub(crate) fn in_order(
     if batches.len() == 1 && is_small {
         return Ok(vec![match order(batches)? {
             None => first.clone(),
-            Some(order) => taken(first, &order)?,
+            Some(order) => taken(first, order)?,
         }]);
     }
     let batches = batches.iter().map(resolved);
@@ -50,11 +77,11 @@ pub(crate) fn in_order(
         let together = concat_batches(&batches[0].schema(), &batches)?;
         let rows = match order(std::slice::from_ref(&together))? {
             None => together,
-            Some(order) => taken(&together, &order)?,
+            Some(order) => taken(&together, order)?,
         };
         return restored_in_parts(&rows, &schema);
     }
-    let order = order(&batches)?.unwrap_or_else(|| (0..rows).collect());
+    let order = order(&batches)?;
     let mut starts = vec![0];
     for batch in &batches {
         starts.push(starts[starts.len() - 1] + batch.num_rows());
@@ -63,7 +90,8 @@ pub(crate) fn in_order(
         let batch = starts.partition_point(|&start| start <= row) - 1;
         (batch, row - starts[batch])
     };
-    let places: Vec<(usize, usize)> = order.into_iter().map(place).collect();
+    let row = |at: usize| order.as_ref().map_or(at, |order| order.at(at));
+    let places: Vec<(usize, usize)> = (0..rows).map(|at| place(row(at))).collect();
     let whole: Vec<&RecordBatch> = batches.iter().collect();
     let mut parts = Vec::new();
     let width = |at: usize| {
@@ -83,13 +111,14 @@ pub(crate) fn in_order(
     Ok(parts)
 }
 
-#[allow(
-    clippy::cast_possible_truncation,
-    reason = "checked: there are fewer than 2^32 rows"
-)]
-fn taken(batch: &RecordBatch, order: &[usize]) -> Result<RecordBatch, Error> {
-    let order = UInt32Array::from_iter_values(order.iter().map(|&row| row as u32));
-    Ok(take_record_batch(batch, &order)?)
+fn taken(batch: &RecordBatch, order: Order) -> Result<RecordBatch, Error> {
+    Ok(match order {
+        Order::Few(order) => take_record_batch(batch, &UInt32Array::from(order))?,
+        Order::Many(order) => {
+            let order = order.into_iter().map(|row| row as u64);
+            take_record_batch(batch, &UInt64Array::from_iter_values(order))?
+        }
+    })
 }
 
 /// Whether batches of one schema fit into one: no column's offsets reach further than a limit.

@@ -18,7 +18,7 @@ use arrow_select::take::take_record_batch;
 use crate::dictionary::{hydrate, plain_type};
 use crate::error::Error;
 use crate::floats::canonical;
-use crate::ordered::{TOGETHER, in_order};
+use crate::ordered::{Order, TOGETHER, in_order};
 use crate::schema::{find_column, project};
 
 /// The rows for which a condition is true.
@@ -89,9 +89,8 @@ pub fn rows_in_order_within(
     in_order(batches, limit, |batches| {
         let keys: Vec<Vec<ArrayRef>> = batches.iter().map(|rows| project(rows, by)).collect();
         let keys = comparable_of(&keys, descending)?;
-        let mut order: Vec<usize> = (0..keys.num_rows()).collect();
-        order.sort_by(|&one, &other| keys.row(one).cmp(&keys.row(other))); // stable
-        Ok(Some(order))
+        let compare = |one, other| keys.row(one).cmp(&keys.row(other));
+        Ok(Some(Order::of(keys.num_rows(), compare)))
     })
 }
 

@@ -5,13 +5,11 @@
 //! sort, unless rows come in order. Dictionaries are resolved where rows of several batches, each with its own, are put together.
 
 use arrow_array::{RecordBatch, UInt32Array};
-use arrow_schema::SchemaRef;
 use arrow_select::take::take_record_batch;
 
-use crate::dictionary::{in_parts, restored};
 use crate::error::Error;
 use crate::event_time::times_of;
-use crate::ordered::{TOGETHER, in_order};
+use crate::ordered::{Order, TOGETHER, in_order};
 
 /// Rows whose times are in a column, and not final.
 #[derive(Debug)]
@@ -87,35 +85,10 @@ impl Waiting {
             if times.is_sorted() {
                 return Ok(None);
             }
-            let mut order: Vec<usize> = (0..times.len()).collect();
-            order.sort_by_key(|&row| times[row]); // stable
-            Ok(Some(order))
+            let compare = |one: usize, other: usize| times[one].cmp(&times[other]);
+            Ok(Some(Order::of(times.len(), compare)))
         })
     }
-}
-
-/// Rows whose dictionaries were resolved, with those of the schema, in as many batches as these have room for.
-///
-/// # Errors
-///
-/// An error of a kernel.
-pub(crate) fn restored_in_parts(
-    rows: &RecordBatch,
-    schema: &SchemaRef,
-) -> Result<Vec<RecordBatch>, Error> {
-    if rows.schema_ref().fields() == schema.fields() {
-        return Ok(vec![rows.clone()]);
-    }
-    let mut parts = Vec::new();
-    in_parts(
-        0..rows.num_rows(),
-        |part| restored(&rows.slice(part.start, part.len()), schema),
-        |batch| {
-            parts.push(batch);
-            Ok::<_, Error>(())
-        },
-    )?;
-    Ok(parts)
 }
 
 #[allow(
