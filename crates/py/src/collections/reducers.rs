@@ -243,15 +243,17 @@ impl Known {
     /// How many values at the beginning of a list are null, and at its end NaN.
     fn missing(&self, inputs: &Lists<Cells>, index: usize) -> (usize, usize) {
         let mut first = RowBuf::default();
-        let mut is = |value: Row<'_>, test: for<'a> fn(Row<'a>) -> bool| match self.width {
-            1 => test(value),
-            _ => first.cut(value, 0) && test(first.get()),
+        let mut is = |value: Row<'_>, null: bool| {
+            let test = |row: Row<'_>| if null { row.is_none() } else { row.is_nan() };
+            match self.width {
+                1 => test(value),
+                _ => first.cut(value, 0) && test(first.get()),
+            }
         };
         let values = inputs.list(index).map(|(value, _)| value);
-        let nulls = values.take_while(|value| is(*value, |value| value.is_none()));
-        let nulls = nulls.count();
+        let nulls = values.take_while(|value| is(*value, true)).count();
         let values = inputs.list(index).rev().map(|(value, _)| value);
-        let nans = values.take_while(|value| is(*value, |value| value.is_nan()));
+        let nans = values.take_while(|value| is(*value, false));
         (nulls, nans.count())
     }
 }
