@@ -361,22 +361,25 @@ def ran(
             results = program(source.to_stream(scope), rules, state)
             results.inspect_time(lambda time, record: sent.append((time, repr(record))))
         source.advance_to(begin)
-        pauses = 0
+        now, pauses = begin, 0
         for place, record in enumerate(said):
             bound = record.at if end is None else min(record.at, end)
             # The frontier goes to some times between two records, or at once to the next.
             for ahead in stops.before[place % 3 :: 3]:
-                if source.time + ahead < bound:
-                    source.advance_to(source.time + ahead)
+                if now + ahead < bound:
+                    now += ahead
+                    source.advance_to(now)
                     for _ in range(stops.steps[pauses % len(stops.steps)]):
                         worker.step()
                     pauses += 1
-            source.advance_to(record.at)
+            now = record.at
+            source.advance_to(now)
             if KEYS.index(record.key) % worker.peers == worker.index:
                 source.send(record)
         if end is None:
             for ahead in stops.before:
-                source.advance_to(source.time + ahead)
+                now += ahead
+                source.advance_to(now)
                 for _ in range(stops.steps[pauses % len(stops.steps)]):
                     worker.step()
                 pauses += 1

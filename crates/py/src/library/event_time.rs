@@ -19,7 +19,7 @@ use super::delay::{Group, Groups, send_at};
 use crate::batch::{copy, in_batches};
 use crate::errors::TimeError;
 use crate::gil::attached;
-use crate::hash::route_hash;
+use crate::hash::{check_route, route_hash};
 use crate::raised::Raised;
 use crate::stream::Stream;
 use crate::time::{Time, point_from_py};
@@ -94,7 +94,7 @@ pub(crate) fn by_worker<'py>(
     let py = keys.py();
     if peers == 1 {
         for key in &keys {
-            route_hash(&key)?;
+            check_route(&key)?;
         }
         return Ok(vec![(0, columns)]);
     }
