@@ -277,14 +277,16 @@ def test_what_comes_and_goes_leaves_nothing(
             round_of, inputs, results = build(scope)
             probes = [getattr(result, "stream", result).probe() for result in results]
 
+        def passed(time: int) -> None:
+            worker.step_while(lambda: any(probe.less_than(time) for probe in probes))
+
         def rounds(first: int, last: int) -> int:
             for number in range(first, last):
                 if worker.index == 0:
                     round_of(number)
                 for one in inputs:
                     one.advance_to(2 * number + 2)
-                now = max(0, 2 * number - 20)
-                worker.step_while(lambda now=now: any(probe.less_than(now) for probe in probes))
+                passed(max(0, 2 * number - 20))
             for _ in range(100):  # what is merged and swept between steps
                 worker.step()
             worker.barrier()

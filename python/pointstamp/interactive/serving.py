@@ -133,12 +133,13 @@ class _Serving:
         self._ending.append(served)
         # It goes on while others import its traces, and completes, since nothing comes into it any more.
         served.release()
-        ended = True
-        while ended:
+        while True:
             imported = {
                 number for other in (*self._flows.values(), *self._ending) for number in other.imports
             }
             ended = [each for each in self._ending if each.number not in imported]
+            if not ended:
+                return
             self._ending = [each for each in self._ending if each.number in imported]
             for each in ended:
                 if each.number in self._worker.installed_dataflows():
