@@ -140,9 +140,9 @@ class Scope(FromOutside, CollectionScope, Drawn):
         )
 
     @overload
-    def to_stream(self, items: Frame, *, name: str | None = None) -> ArrowStream: ...
-    @overload
     def to_stream(self, items: Iterable[T], *, name: str | None = None) -> Stream[T]: ...
+    @overload
+    def to_stream(self, items: Frame, *, name: str | None = None) -> ArrowStream: ...
     def to_stream(self, items: Any, *, name: str | None = None) -> Any:
         """The items, at the minimum time; taken lazily, a bounded batch for each activation.
 

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pytest
 
 import pointstamp as ps
+from pointstamp.connectors import CSVSource
 from pointstamp.fields import col, record
 
 SCHEMA = pa.schema([("k", pa.string()), ("v", pa.int64())])
@@ -51,7 +52,7 @@ def changed(drive: Callable[[Any], Any], **options: Any) -> Build:
     return build
 
 
-def built(build: Callable[[ps.Scope], Any]) -> Build:
+def built(build: Callable[[Any], Any]) -> Build:
     """Builds a dataflow, and runs it."""
 
     def main(worker: ps.Worker) -> None:
@@ -533,7 +534,7 @@ def test_extracting_before_the_first_step_is_told() -> None:
 def test_a_null_event_time_says_how_to_read_without_it(tmp_path: Path) -> None:
     path = tmp_path / "rain.csv"
     path.write_text("city,at\nUlm,3\nBonn,\nKiel,5\n")
-    source = ps.connectors.CSVSource(path)
+    source = CSVSource(path)
 
     with pytest.raises(ps.TimeError) as caught:
         ps.example(lambda scope: scope.read(source, event_time="at")[0].capture())

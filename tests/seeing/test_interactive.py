@@ -414,3 +414,32 @@ def test_what_cannot_be_is_refused() -> None:
         async def build(scope: ps.Scope) -> None: ...
 
         session.dataflow(build)
+
+
+def test_a_read_before_its_input_has_left_the_time_is_told(session: ps.Interactive) -> None:
+    flow = session.dataflow(words)
+    flow.lines.send("tick tock")
+    with pytest.warns(ps.UsageWarning, match=r"input 'lines' was given something at time 0.*advance_to\(\)"):
+        assert flow.counts.read() == []
+    flow.lines.advance_to(1)
+    assert flow.counts.read() == [(0, [("tick", 1), ("tock", 1)])]
+    assert flow.counts.read() == []  # nothing was sent since
+    flow.lines.send("tick")
+    flow.lines.close()
+    assert flow.counts.read() == [(1, [("tick", 1)])]
+
+
+@pytest.mark.parametrize(
+    ("call", "words_of_it"),
+    [
+        (lambda lines: lines.send(x for x in "ab"), "send_batch takes every record"),
+        (lambda lines: lines.send_batch("abc"), r"write \['abc'\]"),
+        (lambda lines: lines.send_batch({"a": 1}), "keys"),
+    ],
+)
+def test_one_record_for_many_is_refused_at_once(
+    session: ps.Interactive, call: Callable[[Any], None], words_of_it: str
+) -> None:
+    flow = session.dataflow(words)
+    with pytest.raises(TypeError, match=words_of_it):
+        call(flow.lines)

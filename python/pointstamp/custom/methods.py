@@ -285,7 +285,8 @@ class CustomOperators(Generic[T]):
             GraphError: If the writer was given to a stream already.
             OSError: When the dataflow runs, if writing fails.
         """
-        if not isinstance(writer, EventWriter):
-            cure = f": write EventWriter({writer!r})" if isinstance(writer, str | os.PathLike) else ""
-            raise TypeError(f"capture_into takes an EventWriter, not {writer!r}{cure}")
+        given: Any = writer
+        if not isinstance(given, EventWriter):
+            cure = f": write EventWriter({given!r})" if isinstance(given, str | os.PathLike) else ""
+            raise TypeError(f"capture_into takes an EventWriter, not {given!r}{cure}")
         writer.core.capture(self.core, self.scope.dims, self.core_schema)
