@@ -3,6 +3,7 @@
 import ast
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -29,13 +30,14 @@ def test_a_plain_file_is_made_and_emptied(tmp_path: Path) -> None:
 def test_nothing_else_is_opened(tmp_path: Path, kind: str) -> None:
     precious, path = tmp_path / "precious", tmp_path / "path"
     precious.write_text("precious")
-    {
+    make: dict[str, Callable[[], None]] = {
         "symbolic link": lambda: path.symlink_to(precious),
         "dangling link": lambda: path.symlink_to(tmp_path / "missing"),
         "hard link": lambda: os.link(precious, path),
         "pipe": lambda: os.mkfifo(path),
         "folder": path.mkdir,
-    }[kind]()
+    }
+    make[kind]()
     with pytest.raises(OSError) as refused:
         open_plain(path)
     assert refused.value.filename == str(path)

@@ -24,10 +24,10 @@ from pointstamp.seeing.replaying import Replay
 
 def build(worker: ps.Worker) -> None:
     with worker.dataflow("small") as scope:
-        stream = scope.to_stream(range(3))
+        numbers = scope.to_stream(range(3))
         with scope.iterative() as inner:
-            stream = stream.enter(inner).map(str).leave()
-        stream.exchange(hash).probe()
+            words = numbers.enter(inner).map(str).leave()
+        words.exchange(hash).probe()
     worker.run()
 
 
@@ -42,7 +42,8 @@ def as_file(table: pa.Table, options: pa.ipc.IpcWriteOptions | None = None) -> b
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table)
-    return sink.getvalue().to_pybytes()
+    written: bytes = sink.getvalue().to_pybytes()
+    return written
 
 
 Row = dict[str, Any]
@@ -155,8 +156,8 @@ def test_damage_wherever_it_is_is_read_or_refused(log: pa.Table, tmp_path: Path)
         many[codec] = as_file(bomb, pa.ipc.IpcWriteOptions(compression=codec))
     for name in ("port", "target_port", "node", "target", "edge", "count", "at"):
         for kind in ("edge", "frontier", "send"):
-            lie = 2**32 - 1 if name not in ("count", "at") else 2**63 - 1
-            lying = [row | {name: lie} if row["kind"] == kind else row for row in events]
+            most = 2**32 - 1 if name not in ("count", "at") else 2**63 - 1
+            lying = [row | {name: most} if row["kind"] == kind else row for row in events]
             many[f"{name} of {kind}"] = as_file(pa.Table.from_pylist(lying, log.schema))
     for name, data in many.items():
         (tmp_path / name).mkdir()

@@ -192,9 +192,9 @@ fn run(input: &InputPort<Batch>, stages: &[Stage]) -> Result<(), BoxError> {
                 stages,
                 capability: &capability,
             };
-            tasks.push(Task::Run(0, batch));
-            while let Some(task) = tasks.pop() {
-                message.run(task, &mut tasks)?;
+            let mut next = Some(Task::Run(0, batch));
+            while let Some(task) = next.take().or_else(|| tasks.pop()) {
+                next = message.run(task, &mut tasks)?;
             }
         }
         Ok(())
@@ -214,6 +214,9 @@ enum Task<'py> {
     Send(usize, usize, Batch),
 }
 
+/// The task that comes next.
+type Next<'py> = Result<Option<Task<'py>>, BoxError>;
+
 /// The message that is worked on.
 struct Message<'a, 'py> {
     py: Python<'py>,
@@ -223,15 +226,12 @@ struct Message<'a, 'py> {
 }
 
 impl<'py> Message<'_, 'py> {
-    /// Does a task; adds those that follow from it.
-    fn run(&self, task: Task<'py>, tasks: &mut Vec<Task<'py>>) -> Result<(), BoxError> {
+    /// Does a task; returns the one that comes next, if one follows from it, and adds the others.
+    fn run(&self, task: Task<'py>, tasks: &mut Vec<Task<'py>>) -> Next<'py> {
         match task {
             Task::Run(stage, batch) => self.run_stage(stage, batch, tasks),
             Task::Continue(stage, records) => self.run_on(stage, records, tasks),
-            Task::Pass(stage, part, batch) => {
-                self.pass_on(stage, part, batch, tasks);
-                Ok(())
-            }
+            Task::Pass(stage, part, batch) => Ok(self.pass_on(stage, part, batch, tasks)),
             Task::Send(stage, part, batch) => {
                 let output = self.stages[stage].parts[part].output.as_ref();
                 let output = output.expect("a batch is sent where there is an output");
@@ -239,17 +239,13 @@ impl<'py> Message<'_, 'py> {
                     output
                         .send(self.capability, batch)
                         .map_err(SendError::into_cause)
-                })
+                })?;
+                Ok(None)
             }
         }
     }
 
-    fn run_stage(
-        &self,
-        index: usize,
-        batch: Batch,
-        tasks: &mut Vec<Task<'py>>,
-    ) -> Result<(), BoxError> {
+    fn run_stage(&self, index: usize, batch: Batch, tasks: &mut Vec<Task<'py>>) -> Next<'py> {
         let (py, stage) = (self.py, &self.stages[index]);
         let raised = |error| Raised::by(&stage.name, error);
         let process = Process::this();
@@ -275,37 +271,42 @@ impl<'py> Message<'_, 'py> {
         }
         let mut parts = parts.into_iter();
         let Some(first) = parts.next() else {
-            return Ok(());
+            return Ok(None);
         };
         for (part, batch) in parts.enumerate().rev() {
             tasks.push(Task::Pass(index, part + 1, batch));
         }
-        self.pass_on(index, 0, first, tasks);
-        Ok(())
+        Ok(self.pass_on(index, 0, first, tasks))
     }
 
     /// Passes on a bounded batch of records of which each was made into many, and leaves the rest for later.
-    fn run_on(
-        &self,
-        index: usize,
-        records: FlatMap<'py>,
-        tasks: &mut Vec<Task<'py>>,
-    ) -> Result<(), BoxError> {
+    fn run_on(&self, index: usize, records: FlatMap<'py>, tasks: &mut Vec<Task<'py>>) -> Next<'py> {
         let chunk = records.take(self.tools, MAX_BATCH);
         let chunk = chunk.map_err(|error| Raised::by(&self.stages[index].name, error))?;
         if chunk.len() == MAX_BATCH {
             tasks.push(Task::Continue(index, records));
         }
-        self.pass_on(index, 0, Batch::records(chunk), tasks);
-        Ok(())
+        Ok(self.pass_on(index, 0, Batch::records(chunk), tasks))
     }
 
     /// Hands a part of the result to the stages that read it, and after them to the output.
-    fn pass_on(&self, index: usize, part: usize, batch: Batch, tasks: &mut Vec<Task<'py>>) {
+    fn pass_on(
+        &self,
+        index: usize,
+        part: usize,
+        batch: Batch,
+        tasks: &mut Vec<Task<'py>>,
+    ) -> Option<Task<'py>> {
         if batch.is_empty() {
-            return;
+            return None;
         }
         let readers = &self.stages[index].parts[part];
+        // The usual cases: one reader.
+        match (&readers.output, &*readers.stages) {
+            (None, &[next]) => return Some(Task::Run(next, batch)),
+            (Some(_), []) => return Some(Task::Send(index, part, batch)),
+            _ => {}
+        }
         let top = tasks.len();
         let others = if readers.output.is_some() {
             &*readers.stages
@@ -321,6 +322,7 @@ impl<'py> Message<'_, 'py> {
             tasks.push(Task::Run(last, batch));
         }
         tasks[top..].reverse();
+        None
     }
 }
 

@@ -100,19 +100,19 @@ class Graph:
                 exits.setdefault(edge.scope, set()).add(edge.input)
         for operator in self.operators.values():
             for entry, exit, keep, increments in operator.steps:
-                source = Place(operator.address, False, entry)
-                self._add(source, Place(operator.address, True, exit), keep, increments)
+                begin = Place(operator.address, False, entry)
+                self._add(begin, Place(operator.address, True, exit), keep, increments)
         for scope in self.scopes.values():
             outer = self.scopes.get(scope.address[:-1])
             if outer is None:
                 continue
             boundary = (*scope.address, 0)
             for port in sorted(entries.get(scope.address, ())):
-                entry = Place(scope.address, False, port)
-                self._add(entry, Place(boundary, True, port), outer.dims, zeros[scope.dims])
+                begin = Place(scope.address, False, port)
+                self._add(begin, Place(boundary, True, port), outer.dims, zeros[scope.dims])
             for port in sorted(exits.get(scope.address, ())):
-                exit = Place(scope.address, True, port)
-                self._add(Place(boundary, False, port), exit, outer.dims, zeros[outer.dims])
+                end = Place(scope.address, True, port)
+                self._add(Place(boundary, False, port), end, outer.dims, zeros[outer.dims])
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Graph:

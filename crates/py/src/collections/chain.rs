@@ -172,9 +172,9 @@ fn run(input: &InputPort<Batch>, stages: &[Stage]) -> Result<(), BoxError> {
                     .map_err(Raised::here)?;
                 let list = PyList::new(py, records).map_err(Raised::here)?;
                 let plain = true;
-                tasks.push(Task::Run(0, Rc::new(Work { list, from, plain })));
-                while let Some(task) = tasks.pop() {
-                    message.run(task, &mut tasks)?;
+                let mut next = Some(Task::Run(0, Rc::new(Work { list, from, plain })));
+                while let Some(task) = next.take().or_else(|| tasks.pop()) {
+                    next = message.run(task, &mut tasks)?;
                 }
             }
         }
@@ -239,6 +239,9 @@ impl<'py> FlatMap<'py> {
     }
 }
 
+/// The task that comes next.
+type Next<'py> = Result<Option<Task<'py>>, BoxError>;
+
 /// The message that is worked on.
 struct Message<'a, 'py> {
     py: Python<'py>,
@@ -249,12 +252,15 @@ struct Message<'a, 'py> {
 }
 
 impl<'py> Message<'_, 'py> {
-    /// Does a task; adds those that follow from it.
-    fn run(&self, task: Task<'py>, tasks: &mut Vec<Task<'py>>) -> Result<(), BoxError> {
+    /// Does a task; returns the one that comes next, if one follows from it, and adds the others.
+    fn run(&self, task: Task<'py>, tasks: &mut Vec<Task<'py>>) -> Next<'py> {
         match task {
             Task::Run(stage, work) => self.run_stage(stage, &work, tasks),
             Task::Continue(stage, records) => self.run_on(stage, records, tasks),
-            Task::Send(stage, work) => self.send(&self.stages[stage], &work),
+            Task::Send(stage, work) => {
+                self.send(&self.stages[stage], &work)?;
+                Ok(None)
+            }
         }
     }
 
@@ -263,7 +269,7 @@ impl<'py> Message<'_, 'py> {
         index: usize,
         work: &Rc<Work<'py>>,
         tasks: &mut Vec<Task<'py>>,
-    ) -> Result<(), BoxError> {
+    ) -> Next<'py> {
         let (py, stage) = (self.py, &self.stages[index]);
         let raised = |error| Raised::by(&stage.name, error);
         let function = stage.function.get().bind(py);
@@ -272,7 +278,7 @@ impl<'py> Message<'_, 'py> {
                 let list = self.tools.map(function, &work.list).map_err(raised)?;
                 let from = work.from.clone();
                 let plain = false;
-                self.pass_on(index, &Rc::new(Work { list, from, plain }), tasks);
+                Ok(self.pass_on(index, &Rc::new(Work { list, from, plain }), tasks))
             }
             CollectionStageKind::Filter => {
                 let flags = self.tools.map(function, &work.list).map_err(raised)?;
@@ -284,7 +290,7 @@ impl<'py> Message<'_, 'py> {
                     }
                 }
                 let plain = work.plain;
-                self.pass_on(index, &Rc::new(Work { list, from, plain }), tasks);
+                Ok(self.pass_on(index, &Rc::new(Work { list, from, plain }), tasks))
             }
             CollectionStageKind::FlatMap => {
                 let results = self.tools.map(function, &work.list).map_err(raised)?;
@@ -293,7 +299,7 @@ impl<'py> Message<'_, 'py> {
                     iterables: iterables.rev().collect(),
                     current: None,
                 };
-                self.run_on(index, records, tasks)?;
+                self.run_on(index, records, tasks)
             }
             CollectionStageKind::Inspect => {
                 for (record, &index) in work.list.iter().zip(&work.from) {
@@ -304,10 +310,9 @@ impl<'py> Message<'_, 'py> {
                         .call1((record, time, update.diff))
                         .map_err(raised)?;
                 }
-                self.pass_on(index, work, tasks);
+                Ok(self.pass_on(index, work, tasks))
             }
         }
-        Ok(())
     }
 
     /// Passes on a bounded number of records of which each was made into many, and leaves the rest for later.
@@ -316,27 +321,33 @@ impl<'py> Message<'_, 'py> {
         index: usize,
         mut records: FlatMap<'py>,
         tasks: &mut Vec<Task<'py>>,
-    ) -> Result<(), BoxError> {
+    ) -> Next<'py> {
         let work = records.take(self.py, &self.stages[index].name);
         let work = work.map_err(|error| Raised::by(&self.stages[index].name, error))?;
         if work.from.len() == MAX_BATCH {
             tasks.push(Task::Continue(index, records));
         }
-        self.pass_on(index, &Rc::new(work), tasks);
-        Ok(())
+        Ok(self.pass_on(index, &Rc::new(work), tasks))
     }
 
     /// Hands the records to the stages that read them, and after them to the output.
-    fn pass_on(&self, index: usize, work: &Rc<Work<'py>>, tasks: &mut Vec<Task<'py>>) {
+    fn pass_on(
+        &self,
+        index: usize,
+        work: &Rc<Work<'py>>,
+        tasks: &mut Vec<Task<'py>>,
+    ) -> Option<Task<'py>> {
         if work.from.is_empty() {
-            return;
+            return None;
         }
         let stage = &self.stages[index];
         let run = |&next| Task::Run(next, Rc::clone(work));
         if stage.output.is_some() {
             tasks.push(Task::Send(index, Rc::clone(work)));
         }
-        tasks.extend(stage.stages.iter().rev().map(run));
+        let (first, others) = stage.stages.split_first().unzip();
+        tasks.extend(others.unwrap_or_default().iter().rev().map(run));
+        first.map(run)
     }
 
     fn send(&self, stage: &Stage, work: &Work<'py>) -> Result<(), BoxError> {
